@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.graders.asking import read_binary, read_choice
+from autorubric.graders.asking import read_said
 from autorubric.graders.judge import JudgeInput, ShownOptions
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.improvement.search import Commission
@@ -124,8 +124,8 @@ TARGETS: dict[str, Target] = {
         plain=lambda value: value,
     ),
     "reply-judge": of_reply(
-        read_binary,
-        lambda reply: read_choice(reply, _SHOWN),
+        read_said,
+        lambda reply: read_said(reply, _SHOWN),
         seeds=[*_as_models_write(_ENTRY, {"explanation": "Two.", "selected_option": "Option 2: Some"}), "Not met."],
         plain=_verdict,
     ),

@@ -34,6 +34,10 @@ from autorubric.llm.config import ThinkingConfig as ThinkingConfig
 from autorubric.llm.config import ThinkingLevel as ThinkingLevel
 from autorubric.llm.config import ThinkingLevelLiteral as ThinkingLevelLiteral
 from autorubric.llm.config import ThinkingParam as ThinkingParam
+from autorubric.meta import evaluate_rubric_in_context as evaluate_rubric_in_context
+from autorubric.meta import evaluate_rubric_standalone as evaluate_rubric_standalone
+from autorubric.meta import get_in_context_meta_rubric as get_in_context_meta_rubric
+from autorubric.meta import get_standalone_meta_rubric as get_standalone_meta_rubric
 from autorubric.metrics import BiasResult as BiasResult
 from autorubric.metrics import BootstrapResult as BootstrapResult
 from autorubric.metrics import BootstrapResults as BootstrapResults
@@ -58,10 +62,6 @@ from autorubric.metrics import verdict_to_string as verdict_to_string
 from autorubric.metrics import wasserstein_distance as wasserstein_distance
 from autorubric.metrics.compare import JudgeComparison as JudgeComparison
 from autorubric.metrics.compare import compare_judges as compare_judges
-from autorubric.reviewing.published import evaluate_rubric_in_context as evaluate_rubric_in_context
-from autorubric.reviewing.published import evaluate_rubric_standalone as evaluate_rubric_standalone
-from autorubric.reviewing.published import get_in_context_meta_rubric as get_in_context_meta_rubric
-from autorubric.reviewing.published import get_standalone_meta_rubric as get_standalone_meta_rubric
 from autorubric.runs.manifest import ExperimentManifest as ExperimentManifest
 from autorubric.runs.plan import EvalConfig as EvalConfig
 from autorubric.runs.runner import EvalRunner as EvalRunner

@@ -1,4 +1,7 @@
-"""The published home of rubric improvement: a module of AutoRubric 1.6, as thin code over `autorubric.improve`."""
+"""The published home of rubric improvement: a module of AutoRubric 1.6, as thin code over `autorubric.improve`.
+
+A rubric of rubrics assesses a rubric; `autorubric.review` gives more.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,17 @@ from autorubric.core.rubric import Rubric
 from autorubric.core.usage import UnknownCost
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
+from autorubric.files import write_atomically
 from autorubric.graders.assembly import JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.published import ImprovementConfig, ImprovementResult, IssueDetail, IterationResult
 from autorubric.improvement.record import improved_rubric
 from autorubric.jobs.improve import ImproveResult, improve_async
 from autorubric.llm.config import LLMConfig
-from autorubric.reviewing.published import (
-    assessment,
-    evaluate_rubric_in_context,
-    evaluate_rubric_standalone,
-    get_in_context_meta_rubric,
-    get_standalone_meta_rubric,
-)
+from autorubric.reviewing.principles import as_submission, meta_rubric, principles
 from autorubric.runs.progress import ProgressDisplay
 
+_TASK = "Assess the rubric in the submission: would LLM judges grade with it reliably?"
 _WITHOUT_EFFECT = (
     "min_quality_score",
     "min_agreement",
@@ -100,7 +99,7 @@ class ImprovementRunner:
         grader = CriterionGrader(judge_model_config=judge, run_dir=out, budget_usd=config.max_total_cost)
         try:
             task = self.task_prompt if config.mode == "in_context" else None
-            report = await assessment(self.rubric, task, grader)
+            report = await _assessment(self.rubric, task, grader)
         finally:
             await grader.aclose()
         if report.score is None:
@@ -289,6 +288,100 @@ def _iteration(number: int, rubric: Rubric, reached: Mapping[str, float | None])
     known = {name: value for name, value in reached.items() if value is not None}
     mean = sum(known.values()) / len(known) if known else None
     return IterationResult(number, rubric, mean, mean, known)
+
+
+def get_standalone_meta_rubric() -> Rubric:
+    """The rubric of rubrics for a rubric without its task.
+
+    Example:
+        >>> rubric = get_standalone_meta_rubric()
+        >>> len(rubric), any(criterion.weight < 0 for criterion in rubric)
+        (21, True)
+    """
+    return meta_rubric(principles(in_context=False))
+
+
+def get_in_context_meta_rubric() -> Rubric:
+    """The rubric of rubrics for a rubric with its task.
+
+    Example:
+        >>> len(get_in_context_meta_rubric())
+        28
+    """
+    return meta_rubric(principles(in_context=True))
+
+
+async def evaluate_rubric_standalone(
+    rubric: Rubric,
+    llm_config: LLMConfig,
+    *,
+    display: Literal["stdout", "html"] | None = None,
+    output_html_path: str | Path | None = None,
+) -> EnsembleEvaluationReport:
+    """How well a rubric meets the standalone principles: a report with one verdict for each, and the score.
+
+    `autorubric.review` gives quotes and proposed wordings, and resumes.
+
+    Args:
+        rubric: the rubric.
+        llm_config: the model that assesses it.
+        display: `stdout` prints the report, `html` writes it to `output_html_path`.
+        output_html_path: the file of `html`.
+
+    Example:
+        >>> import asyncio
+        >>> from autorubric import Criterion
+        >>> rubric = Rubric([Criterion(requirement="Names the year 1926.")])
+        >>> report = asyncio.run(evaluate_rubric_standalone(rubric, LLMConfig("builtin/offline")))
+        >>> len(report.report)
+        21
+    """
+    return await _evaluated(rubric, None, llm_config, display, output_html_path)
+
+
+async def evaluate_rubric_in_context(
+    rubric: Rubric,
+    task_prompt: str,
+    llm_config: LLMConfig,
+    *,
+    display: Literal["stdout", "html"] | None = None,
+    output_html_path: str | Path | None = None,
+) -> EnsembleEvaluationReport:
+    """How well a rubric fits its task; see `evaluate_rubric_standalone`.
+
+    Args:
+        rubric: the rubric.
+        task_prompt: the task.
+        llm_config: the model that assesses it.
+        display: `stdout` prints the report, `html` writes it to `output_html_path`.
+        output_html_path: the file of `html`.
+    """
+    return await _evaluated(rubric, task_prompt, llm_config, display, output_html_path)
+
+
+async def _evaluated(
+    rubric: Rubric, task: str | None, llm_config: LLMConfig, display: str | None, path: str | Path | None
+) -> EnsembleEvaluationReport:
+    if display not in (None, "stdout", "html"):
+        raise InputError(f"display is {display!r}; expected None, 'stdout' or 'html'")
+    if display == "html" and path is None:
+        raise InputError("display='html' needs output_html_path=")
+    report = await _assessment(rubric, task, CriterionGrader(judge_model_config=llm_config))
+    if display == "stdout":
+        for one in report.report or ():
+            print(f"{one.word or 'failed':<13} {one.criterion.weight:+g} {one.criterion.name}: {one.final_reason}")
+        print(f"score: {report.score}")
+    if display == "html" and path is not None:
+        write_atomically(Path(path), [report._repr_html_()])
+    return report
+
+
+async def _assessment(rubric: Rubric, task: str | None, grader: CriterionGrader) -> EnsembleEvaluationReport:
+    """A rubric graded with the rubric of rubrics, in the context of its task if there is one."""
+    meta = get_standalone_meta_rubric() if task is None else get_in_context_meta_rubric()
+    report = await meta.grade(as_submission(rubric, task), grader, _TASK)
+    assert isinstance(report, EnsembleEvaluationReport)
+    return report
 
 
 __all__ = [

@@ -21,7 +21,7 @@ from autorubric.cli.app import run
 from autorubric.errors import AutorubricError
 from autorubric.files import iter_jsonl, parse_json, read_document
 from autorubric.files.strict_yaml import parse_yaml
-from autorubric.graders.asking import read_binary
+from autorubric.graders.asking import read_said
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.retry import http_fault
 from autorubric.llm.http.secrets import checked_base_url
@@ -163,7 +163,7 @@ def test_a_completion_of_any_shape_is_a_reply_or_a_fault(content: Any, finish: A
 )
 def test_what_a_model_says_is_an_answer_or_unreadable(text: str, finish: Any) -> None:
     reply = Reply(text, finish_reason=finish)
-    assert isinstance(read_binary(reply), Answer | Unreadable)
+    assert isinstance(read_said(reply), Answer | Unreadable)
     for want in ("object", "array"):
         assert isinstance(read_json(reply, want), Answer | Unreadable)
 

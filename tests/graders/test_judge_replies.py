@@ -4,7 +4,7 @@ import json
 
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.graders.asking import build_judgment, describe_failure, read_binary, read_choice, read_usage
+from autorubric.graders.asking import build_judgment, describe_failure, read_said, read_usage
 from autorubric.graders.judge import ShownOptions
 from autorubric.llm.request import Answer, Failure, Reply, Unreadable, Usage
 from tests.offenders import each
@@ -104,29 +104,29 @@ UNREADABLE: list[tuple[Reply, str]] = [
 
 @each(("text", "verdict"), READABLE)
 def test_a_verdict_is_found_however_it_is_wrapped(text: str, verdict: CriterionVerdict) -> None:
-    found = read_binary(Reply(text))
+    found = read_said(Reply(text))
     assert isinstance(found, Answer), found
     assert found.value.verdict is verdict
 
 
 @each(("reply", "kind"), UNREADABLE)
 def test_what_is_not_plainly_a_verdict_is_none(reply: Reply, kind: str) -> None:
-    found = read_binary(reply)
+    found = read_said(reply)
     assert isinstance(found, Unreadable), found
     assert found.kind == kind
 
 
 def flags(text: str) -> tuple[str, ...]:
-    found = read_binary(Reply(text))
+    found = read_said(Reply(text))
     assert isinstance(found, Answer)
     return found.value.flags
 
 
 def test_an_own_format_may_name_other_criteria_and_hold_its_thinking() -> None:
-    found = read_binary(Reply(said("MET", affected_criteria=[1, 3], reasoning="Two are named.")))
+    found = read_said(Reply(said("MET", affected_criteria=[1, 3], reasoning="Two are named.")))
     assert isinstance(found, Answer)
     assert (found.value.explanation, found.value.reasoning) == ("It names two. [Affects: #1, #3]", "Two are named.")
-    plain = read_binary(Reply(said("MET", affected_criteria=[])))
+    plain = read_said(Reply(said("MET", affected_criteria=[])))
     assert isinstance(plain, Answer)
     assert (plain.value.explanation, plain.value.reasoning) == ("It names two.", None)
     assert build_judgment(found.value, Reply("", reasoning="Sent apart."), "a", 1.0).reasoning == "Sent apart."
@@ -178,7 +178,7 @@ def chosen(value: object) -> str:
     ],
 )
 def test_an_option_is_found_by_number_or_label(value: object, index: int) -> None:
-    found = read_choice(Reply(chosen(value)), SHOWN)
+    found = read_said(Reply(chosen(value)), SHOWN)
     assert isinstance(found, Answer), found
     assert found.value.option == index
 
@@ -206,7 +206,7 @@ def test_an_option_is_found_by_number_or_label(value: object, index: int) -> Non
     ],
 )
 def test_an_option_that_is_not_there_or_not_certain_is_none(value: object) -> None:
-    found = read_choice(Reply(chosen(value)), SHOWN)
+    found = read_said(Reply(chosen(value)), SHOWN)
     assert isinstance(found, Unreadable), found
 
 
@@ -219,7 +219,7 @@ def test_a_number_that_is_also_the_label_of_another_option_is_not_certain() -> N
 
 
 def test_a_cut_off_choice_is_no_choice() -> None:
-    found = read_choice(Reply(chosen(1), finish_reason="length"), SHOWN)
+    found = read_said(Reply(chosen(1), finish_reason="length"), SHOWN)
     assert isinstance(found, Unreadable)
     assert found.kind == "truncated"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.graders.asking import read_binary, read_choice
+from autorubric.graders.asking import read_said
 from autorubric.graders.judge import JudgeInput, ShownOptions
 from autorubric.graders.rubric_judge import Entries, RubricJudge
 from autorubric.llm.request import Reply
@@ -112,13 +112,13 @@ ROLES: dict[str, Role] = {
         "title",
     ),
     "judge of one": Role(
-        lambda reply, count: read_binary(reply),
+        lambda reply, count: read_said(reply),
         lambda number, text: {"explanation": text, "criterion_status": "UNMET" if number % 2 else "MET"},
         lambda entries: CriterionVerdict(entries[0]["criterion_status"]),
         lambda found: found.verdict,
     ),
     "judge of options": Role(
-        lambda reply, count: read_choice(reply, SHOWN),
+        lambda reply, count: read_said(reply, SHOWN),
         lambda number, text: {"explanation": text, "selected_option": 1 + number % 2},
         lambda entries: {1: 2, 2: 0}[entries[0]["selected_option"]],
         lambda found: found.option,

@@ -50,6 +50,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 )
 
 
+@lru_cache(maxsize=64)
 def sentences(text: str) -> tuple[str, ...]:
     """The sentences as Punkt cuts English; other languages are cut at `.`, `?` and `!` alike.
 
@@ -57,9 +58,10 @@ def sentences(text: str) -> tuple[str, ...]:
         >>> sentences("Dr. Smith arrived at 5 p.m. sharp. Who saw him?")
         ('Dr. Smith arrived at 5 p.m. sharp.', 'Who saw him?')
     """
-    return _sentences(text)
+    return tuple(_punkt().tokenize(text))
 
 
+@lru_cache(maxsize=64)
 def rule_sentences(text: str) -> tuple[str, ...]:
     """The sentences as the rule-made splitter of the published verifiers cuts them.
 
@@ -69,41 +71,6 @@ def rule_sentences(text: str) -> tuple[str, ...]:
         >>> rule_sentences('Mr. Fox said "run." Nobody ran!')
         ('Mr. Fox said "run".', 'Nobody ran!')
     """
-    return _rule_sentences(text)
-
-
-def trained_sentences(text: str) -> tuple[str, ...]:
-    """The sentences as Punkt cuts them with NLTK's English model, which the published verifiers use.
-
-    Example:
-        >>> trained_sentences("Bring pens, paper, etc. to class. Mr. Fox waits.")
-        ('Bring pens, paper, etc.', 'to class.', 'Mr. Fox waits.')
-    """
-    return _trained_sentences(text)
-
-
-def word_tokens(text: str) -> tuple[str, ...]:
-    """The tokens of NLTK's `word_tokenize`: punctuation is a token, contractions are two.
-
-    Example:
-        >>> word_tokens("Don't go.")
-        ('Do', "n't", 'go', '.')
-    """
-    return _word_tokens(text)
-
-
-@lru_cache(maxsize=64)
-def _sentences(text: str) -> tuple[str, ...]:
-    return tuple(_punkt().tokenize(text))
-
-
-@lru_cache(maxsize=64)
-def _trained_sentences(text: str) -> tuple[str, ...]:
-    return tuple(_trained_punkt().tokenize(text))
-
-
-@lru_cache(maxsize=64)
-def _rule_sentences(text: str) -> tuple[str, ...]:
     # The rules speak of `~` (a dot that ends nothing) and `|` (an end); the text's own are put aside.
     marked = f" {text}  ".replace("\n", " ").translate(_ASIDE)
     for pattern, replacement in _RULES:
@@ -117,9 +84,26 @@ def _rule_sentences(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _word_tokens(text: str) -> tuple[str, ...]:
+def trained_sentences(text: str) -> tuple[str, ...]:
+    """The sentences as Punkt cuts them with NLTK's English model, which the published verifiers use.
+
+    Example:
+        >>> trained_sentences("Bring pens, paper, etc. to class. Mr. Fox waits.")
+        ('Bring pens, paper, etc.', 'to class.', 'Mr. Fox waits.')
+    """
+    return tuple(_trained_punkt().tokenize(text))
+
+
+@lru_cache(maxsize=64)
+def word_tokens(text: str) -> tuple[str, ...]:
+    """The tokens of NLTK's `word_tokenize`: punctuation is a token, contractions are two.
+
+    Example:
+        >>> word_tokens("Don't go.")
+        ('Do', "n't", 'go', '.')
+    """
     tokenizer = _words()
-    return tuple(token for sentence in _trained_sentences(text) for token in tokenizer.tokenize(sentence))
+    return tuple(token for sentence in trained_sentences(text) for token in tokenizer.tokenize(sentence))
 
 
 def _splitter(parameters: PunktParameters) -> PunktSentenceTokenizer:

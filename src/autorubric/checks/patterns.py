@@ -125,15 +125,8 @@ Pattern = Annotated[str, AfterValidator(_usable)]
 def _compiled(pattern: str, flags: int) -> regex.Pattern[str]:
     import regex
 
-    # The bits of `re` and `regex` differ above these three.
-    kept = regex.VERSION0
-    for ours, theirs in (
-        (IGNORECASE, regex.IGNORECASE),
-        (MULTILINE, regex.MULTILINE),
-        (DOTALL, regex.DOTALL),
-    ):
-        kept |= theirs if flags & ours else 0
-    return regex.compile(pattern, kept)
+    # `re` and `regex` have the same bits for the three flags that are used here.
+    return regex.compile(pattern, regex.VERSION0 | int(flags))
 
 
 def _in_time(pattern: str, search: Callable[[], T]) -> T:

@@ -193,13 +193,7 @@ def _valid_schema(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
 Schema = Annotated[dict[str, Any] | bool, AfterValidator(_valid_schema)]
 
 
-@check(
-    "json_schema",
-    packages=(
-        "jsonschema",
-        "regex",
-    ),
-)
+@check("json_schema", packages=("jsonschema", "regex"))
 def json_schema(text: str, *, schema: Schema, where: Where = "whole") -> CheckOutcome:
     """Passed when the submission is JSON that the schema accepts (draft 2020-12, or as `$schema` says).
 
@@ -298,7 +292,8 @@ def _yaml_problem(body: str, root: str) -> str | None:
         raise CannotCheck(f"the YAML has {len(body)} characters; at most {LONGEST_YAML} are read")
     try:
         # Composing builds the tree of nodes and constructs no values, so aliases cannot multiply.
-        roots = [node.id for node in _documents(body)]
+        documents: Iterator[Any] = yaml.compose_all(body, Loader=yaml.SafeLoader)
+        roots = [node.id for node in documents]
     except yaml.YAMLError as error:
         return f"it is not YAML: {' '.join(str(error).split())}"
     wanted = {"collection": ("mapping", "sequence")}.get(root, (root,))
@@ -306,12 +301,6 @@ def _yaml_problem(body: str, root: str) -> str | None:
     if wrong or not roots:
         return f"its root is {f'a {wrong[0]}' if wrong else 'empty'}; expected a {' or '.join(wanted)}"
     return None
-
-
-def _documents(body: str) -> Iterator[Any]:
-    import yaml
-
-    yield from yaml.compose_all(body, Loader=yaml.SafeLoader)
 
 
 def _xml_problem(body: str, root: str | None) -> str | None:

@@ -67,7 +67,10 @@ class Displayed(ABC):
         Raises:
             MissingPackageError: pandas is not installed; the extra `pandas` brings it.
         """
-        return dataframe(self._rows())
+        from autorubric.extras import require
+
+        require(["pandas"], "pandas", "to_dataframe()")
+        return import_module("pandas").DataFrame(list(self._rows()))
 
 
 def set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
@@ -93,9 +96,9 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def brief_args(fields: Iterable[tuple[str, Any]], most: int = _MOST) -> Iterator[tuple[str | None, Any]]:
-    """What pydantic prints of these fields, so that all of them together are not much longer than `most`."""
-    left = most
+def brief_args(fields: Iterable[tuple[str, Any]]) -> Iterator[tuple[str | None, Any]]:
+    """What pydantic prints of these fields, so that all of them together fit a screen."""
+    left = _MOST
     for name, value in fields:
         text = brief(value)
         left -= len(name) + len(text)
@@ -177,18 +180,6 @@ def html_text(name: str, text: str | None, most: int = 1200) -> str:
 def _cell(value: Any) -> str:
     text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"<td>{escape(clipped(text, _MOST_IN_CELL))}</td>"
-
-
-def dataframe(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """The rows as a pandas DataFrame.
-
-    Raises:
-        MissingPackageError: pandas is not installed.
-    """
-    from autorubric.extras import require
-
-    require(["pandas"], "pandas", "to_dataframe()")
-    return import_module("pandas").DataFrame(list(rows))
 
 
 def listed(parts: Sequence[str], most: int = _MOST_OF_ONE) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from autorubric.core.display import set_fields
 from autorubric.files.keys import nearest
 
 _MOST_UNKNOWN = 500
@@ -62,10 +63,7 @@ class KeepingModel(BaseModel):
 
     def __repr_args__(self) -> Any:
         """Only what was set apart from the defaults: eleven fields of which eight are None hide the three."""
-        for name, field in type(self).__pydantic_fields__.items():
-            value = getattr(self, name)
-            if field.is_required() or value != field.get_default(call_default_factory=True):
-                yield name, value
+        return set_fields(self)
 
 
 def _sorted_out(data: dict[str, Any], known: Any) -> tuple[dict[str, Any], list[InitErrorDetails]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -27,7 +27,46 @@ from autorubric.core.scoring import Cell, score
 from autorubric.core.usage import TokenUsage
 
 
-class CriterionReport(Criterion):
+class _Judged:
+    """What both kinds of report on a criterion tell of its verdict."""
+
+    if TYPE_CHECKING:
+        error: str | None
+
+    def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+        raise NotImplementedError
+
+    @property
+    def score_value(self) -> float | None:
+        """What is scored, in [0, 1]; None for an abstention or a failure."""
+        verdict, choice = self._said()
+        if self.error is not None or (choice is not None and choice.na):
+            return None
+        if choice is not None:
+            return choice.aggregated_value if isinstance(choice, AggregatedMultiChoiceVerdict) else choice.value
+        return None if verdict in (None, CriterionVerdict.CANNOT_ASSESS) else float(verdict is CriterionVerdict.MET)
+
+    @property
+    def is_na(self) -> bool:
+        """Whether the verdict is an abstention."""
+        verdict, choice = self._said()
+        return not self.is_error and (verdict is CriterionVerdict.CANNOT_ASSESS if choice is None else choice.na)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the verdict is missing because a judgment failed."""
+        return self.error is not None
+
+    @property
+    def word(self) -> str | None:
+        """The verdict or the label of the option; None for a failure."""
+        verdict, choice = self._said()
+        if choice is not None and not self.is_error:
+            return choice.selected_label or "CANNOT_ASSESS"
+        return None if verdict is None or self.is_error else verdict.value
+
+
+class CriterionReport(_Judged, Criterion):
     """A criterion with the word of one judge on it.
 
     Attributes:
@@ -64,25 +103,8 @@ class CriterionReport(Criterion):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         return brief_args(set_fields(self))
 
-    @property
-    def score_value(self) -> float | None:
-        """What is scored, in [0, 1]; None for an abstention or a failure."""
-        return None if self.error is not None else find_value(self.verdict, self.multi_choice_verdict)
-
-    @property
-    def is_na(self) -> bool:
-        """Whether the judge abstained."""
-        return not self.is_error and abstains(self.verdict, self.multi_choice_verdict)
-
-    @property
-    def is_error(self) -> bool:
-        """Whether the verdict is missing because the judgment failed."""
-        return self.error is not None
-
-    @property
-    def word(self) -> str | None:
-        """The verdict or the label of the option; None for a failure."""
-        return None if self.is_error else find_word(self.verdict, self.multi_choice_verdict)
+    def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+        return self.verdict, self.multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:
         """The criterion as a row of a table; `number` names it where it has no name."""
@@ -138,7 +160,7 @@ class EvaluationReport(_Report):
     flags: list[str] = Field(default_factory=list)
 
 
-class EnsembleCriterionReport(BriefModel):
+class EnsembleCriterionReport(_Judged, BriefModel):
     """The word that counts on one criterion, and the votes of all judges, the superseded ones included.
 
     Attributes:
@@ -195,25 +217,8 @@ class EnsembleCriterionReport(BriefModel):
             same = [v.verdict is self.final_verdict for v in self.votes if not (v.superseded or v.is_error)]
         return sum(same) / len(same) if same else 0.0
 
-    @property
-    def score_value(self) -> float | None:
-        """What is scored, in [0, 1]; None for an abstention or a failure."""
-        return None if self.error is not None else find_value(self.final_verdict, self.final_multi_choice_verdict)
-
-    @property
-    def is_na(self) -> bool:
-        """Whether the final word is an abstention."""
-        return not self.is_error and abstains(self.final_verdict, self.final_multi_choice_verdict)
-
-    @property
-    def is_error(self) -> bool:
-        """Whether there is no final word because judgments failed."""
-        return self.error is not None
-
-    @property
-    def word(self) -> str | None:
-        """The final verdict or the label of the final option; None for a failure."""
-        return None if self.is_error else find_word(self.final_verdict, self.final_multi_choice_verdict)
+    def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+        return self.final_verdict, self.final_multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:
         """The criterion as a row of a table; `number` names it where it has no name."""
@@ -268,45 +273,7 @@ class EnsembleEvaluationReport(_Report):
     flags: list[str] = Field(default_factory=list)
 
 
-def find_value(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None) -> float | None:
-    """What a verdict or an option is worth, in [0, 1]: the aggregate itself where several judges chose.
-
-    Example:
-        >>> find_value(CriterionVerdict.UNMET, None), find_value(CriterionVerdict.CANNOT_ASSESS, None)
-        (0.0, None)
-    """
-    if choice is not None:
-        if choice.na:
-            return None
-        return choice.aggregated_value if isinstance(choice, AggregatedMultiChoiceVerdict) else choice.value
-    if verdict is None or verdict is CriterionVerdict.CANNOT_ASSESS:
-        return None
-    return 1.0 if verdict is CriterionVerdict.MET else 0.0
-
-
-def abstains(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None) -> bool:
-    """Whether a verdict or an option says that the criterion cannot be assessed.
-
-    Example:
-        >>> abstains(CriterionVerdict.CANNOT_ASSESS, None)
-        True
-    """
-    return choice.na if choice is not None else verdict is CriterionVerdict.CANNOT_ASSESS
-
-
 _MOST_NAMED = 6
-
-
-def find_word(verdict: CriterionVerdict | None, choice: MultiChoiceVerdict | None) -> str | None:
-    """The verdict, or the label of the chosen option.
-
-    Example:
-        >>> find_word(CriterionVerdict.MET, None)
-        'MET'
-    """
-    if choice is not None:
-        return choice.selected_label or "CANNOT_ASSESS"
-    return None if verdict is None else verdict.value
 
 
 def criteria_text(words: Sequence[str | None]) -> str:
@@ -333,8 +300,8 @@ def votes_text(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
     """
     said = []
     for vote in votes:
-        word = vote.selected_label if isinstance(vote, MultiChoiceJudgeVote) else find_word(vote.verdict, None)
-        said.append(f"{vote.judge_id}: {'failed' if vote.error is not None else word or 'CANNOT_ASSESS'}")
+        word = vote.selected_label if isinstance(vote, MultiChoiceJudgeVote) else vote.verdict and vote.verdict.value
+        said.append(f"{vote.judge_id}: {'failed' if vote.is_error else word or 'CANNOT_ASSESS'}")
     return "; ".join(said) or None
 
 

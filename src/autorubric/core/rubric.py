@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import Any, Protocol, Self, overload
 
 from autorubric.core.criterion import Criterion, criterion_rows, rubric_text
 from autorubric.core.display import Displayed
-from autorubric.core.guidelines import takes_guidelines
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
 from autorubric.core.rubric_shapes import check_extension, criterion_record, read_criteria, read_source, unfold
 from autorubric.core.scoring import Cell, cell, score
 from autorubric.errors import InputError
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class Grader(Protocol):
@@ -26,6 +23,22 @@ class Grader(Protocol):
     def grade(self) -> Callable[..., Awaitable[Any]]:
         """The coroutine function that grades one submission."""
         ...
+
+
+def takes_guidelines(function: Any) -> bool:
+    """Whether a grader's `grade` or `judge` can be called with `guidelines=`.
+
+    Example:
+        >>> takes_guidelines(lambda text, **more: 1.0), takes_guidelines(lambda text, guidelines, /: 1.0)
+        (True, False)
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # its signature cannot be read
+        return False
+    return any(
+        p.kind is p.VAR_KEYWORD or (p.name == "guidelines" and p.kind is not p.POSITIONAL_ONLY) for p in parameters
+    )
 
 
 class Rubric(Displayed):
@@ -87,11 +100,7 @@ class Rubric(Displayed):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rubric):
             return NotImplemented
-        return (self.rubric, self._guidelines, self.metadata) == (
-            other.rubric,
-            other._guidelines,
-            other.metadata,
-        )
+        return (self.rubric, self._guidelines, self.metadata) == (other.rubric, other._guidelines, other.metadata)
 
     def __hash__(self) -> int:
         return hash(tuple(self.rubric))
@@ -378,15 +387,10 @@ def _repeated(criteria: list[Criterion]) -> list[str]:
     if len({one.name for one in criteria}) == len(criteria) and {one.id for one in criteria} == {None}:
         return []
     problems = []
-    names: dict[tuple[str | None, str], int] = {}
-    ids: dict[str, int] = {}
-    for index, criterion in enumerate(criteria):
-        if criterion.name is not None:
-            first = names.setdefault((criterion.section, criterion.name), index)
-            if first != index:
-                problems.append(f"criteria {first} and {index} are both named {criterion.name!r}")
-        if criterion.id is not None:
-            first = ids.setdefault(criterion.id, index)
-            if first != index:
-                problems.append(f"criteria {first} and {index} both have the id {criterion.id!r}")
+    firsts: dict[tuple[str | None, ...], int] = {}
+    for index, one in enumerate(criteria):
+        named, numbered = ("named", one.section, one.name), ("id", one.id)
+        for value, key, said in ((one.name, named, "are both named"), (one.id, numbered, "both have the id")):
+            if value is not None and (first := firsts.setdefault(key, index)) != index:
+                problems.append(f"criteria {first} and {index} {said} {value!r}")
     return problems

@@ -67,7 +67,7 @@ class SelfConsistency:
             cast = [each for each in vote.repeats if not each.is_error]
             if len(cast) < 2:
                 continue
-            words = Counter(_word(each) for each in cast)
+            words = Counter(each.verdict if isinstance(each, JudgeVote) else each.selected_index for each in cast)
             same = sum(math.comb(number, 2) for number in words.values()) / math.comb(len(cast), 2)
             count, agreed = count + 1, agreed + same
             self.repeats += len(cast)
@@ -135,10 +135,6 @@ def add_repeats(
                     by_judge.setdefault(vote.judge_id, []).append(vote)
     for judge, repeated in by_judge.items():
         found.setdefault(judge, SelfConsistency(judge)).add(repeated)
-
-
-def _word(vote: JudgeVote | MultiChoiceJudgeVote) -> object:
-    return vote.verdict if isinstance(vote, JudgeVote) else vote.selected_index
 
 
 def _value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Protocol
 
 
@@ -33,13 +33,7 @@ class TokenUsage:
     def __add__(self, other: TokenUsage) -> TokenUsage:
         if not isinstance(other, TokenUsage):
             return NotImplemented
-        return TokenUsage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.total_tokens + other.total_tokens,
-            self.cache_creation_input_tokens + other.cache_creation_input_tokens,
-            self.cache_read_input_tokens + other.cache_read_input_tokens,
-        )
+        return TokenUsage(*map(add, _counts(self), _counts(other)))
 
     def __radd__(self, other: TokenUsage | int) -> TokenUsage:
         """`sum()` starts from 0."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.display import Displayed
+from autorubric.core.display import Displayed, clipped, counted
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import totals
+from autorubric.dataset.ground_truth import weighted_cells
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.reading import Parts, misfits
-from autorubric.dataset.record import dataset_text, item_rows
+from autorubric.dataset.splitting import split_indices
+from autorubric.dataset.storage import dataset_record, load, load_stored, load_text, save
 from autorubric.errors import InputError
+from autorubric.files.strict_json import dump_json
 
 
 @dataclass
@@ -67,10 +70,25 @@ class RubricDataset(Displayed):
         self._ids_of = 0
 
     def __repr__(self) -> str:
-        return dataset_text(self)
+        labelled = sum(item.ground_truth is not None for item in self.items)
+        name = "" if self.name is None else f" {clipped(self.name, 60)!r}"
+        prompt = "" if self.prompt is None else f"; prompt {clipped(self.prompt, 80)!r}"
+        count = 0 if self.rubric is None else len(self.rubric)
+        rubric = f"; {count} {'criterion' if count == 1 else 'criteria'}" if count else ""
+        return f"<RubricDataset{name}: {counted(len(self.items), 'item')}, {labelled} labelled{prompt}{rubric}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        return item_rows(self)
+        for index, item in enumerate(self.items):
+            truth = item.ground_truth
+            yield {
+                "item_idx": index,
+                "id": item.id,
+                "description": item.description,
+                "submission": item.submission,
+                "ground_truth": None if truth is None else [str.__str__(verdict) for verdict in truth],
+                "prompt": self.get_item_prompt(index),
+                "reference_submission": self.get_item_reference_submission(index),
+            }
 
     def __len__(self) -> int:
         return len(self.items)
@@ -193,8 +211,6 @@ class RubricDataset(Displayed):
             >>> RubricDataset("Explain", rubric).compute_weighted_score(["MET", "CANNOT_ASSESS"])
             1.0
         """
-        from autorubric.dataset.ground_truth import weighted_cells
-
         effective = rubric if rubric is not None else self.rubric
         if effective is None:
             raise InputError("Cannot compute score: no rubric provided and no global rubric set")
@@ -272,9 +288,6 @@ class RubricDataset(Displayed):
             >>> RubricDataset(prompt="Explain photosynthesis").to_json(indent=None)
             '{"prompt": "Explain photosynthesis", "rubric": null, "items": []}'
         """
-        from autorubric.dataset.record import dataset_record
-        from autorubric.files.strict_json import dump_json
-
         return dump_json(dataset_record(self), indent)
 
     def to_file(self, path: str | Path) -> None:
@@ -290,8 +303,6 @@ class RubricDataset(Displayed):
             >>> RubricDataset.from_file(path).prompt
             'Explain photosynthesis'
         """
-        from autorubric.dataset.storage import save
-
         save(self, path)
 
     @classmethod
@@ -305,8 +316,6 @@ class RubricDataset(Displayed):
             >>> len(RubricDataset.from_json('{"prompt": "Explain photosynthesis", "rubric": null}'))
             0
         """
-        from autorubric.dataset.storage import load_text
-
         return cls._of(load_text(json_string))
 
     @classmethod
@@ -330,8 +339,6 @@ class RubricDataset(Displayed):
             Traceback (most recent call last):
             autorubric.errors.MissingFileError: Dataset file not found: no-such-dataset.json
         """
-        from autorubric.dataset.storage import load
-
         notes: list[str] = []
         made = cls._of(load(path, columns, notes))
         for note in notes:
@@ -346,8 +353,6 @@ class RubricDataset(Displayed):
             FileNotFoundError: the file does not exist.
             ValueError: it is damaged.
         """
-        from autorubric.dataset.storage import load_stored
-
         return cls._of(load_stored(path))
 
     @classmethod
@@ -381,17 +386,8 @@ class RubricDataset(Displayed):
             >>> len(train), len(test), sum(item.ground_truth == ["MET"] for item in train)
             (4, 6, 2)
         """
-        from autorubric.dataset.splitting import split_indices
-
         train, test = split_indices(self, n_train, stratify=stratify, rng=random.Random(seed))
         return self._part(train), self._part(test)
 
     def _part(self, indices: list[int]) -> RubricDataset:
-        return RubricDataset(
-            prompt=self.prompt,
-            rubric=self.rubric,
-            items=[self.items[index] for index in indices],
-            name=self.name,
-            reference_submission=self.reference_submission,
-            metadata=dict(self.metadata),
-        )
+        return replace(self, items=[self.items[index] for index in indices], metadata=dict(self.metadata))

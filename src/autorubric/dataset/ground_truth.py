@@ -228,7 +228,8 @@ class LabelTable:
         problems: list[str] = []
         join = _Join(dataset, self.annotator, problems)
         for path in self.paths:
-            for record in self._rows(path, problems):
+            rows = read_rows(path, problems, what="Label file")
+            for record in read_label_rows(path, rows, self.columns, self.notes):
                 join.add(record)
         truths = join.truths()
         if not problems and not truths:
@@ -243,9 +244,6 @@ class LabelTable:
             without = len(items) - len(truths)
             self.notes.append(f"{without} of {len(items)} items have no labels in the file and count as unlabelled")
         return replace(dataset, items=items)
-
-    def _rows(self, path: Path, problems: list[str]) -> Iterator[Record]:
-        return read_label_rows(path, read_rows(path, problems, what="Label file"), self.columns, self.notes)
 
 
 def read_label_rows(

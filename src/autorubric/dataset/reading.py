@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from autorubric.core.entries import is_foreign, rubric_from
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
-from autorubric.dataset.record import REF
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
+
+REF = "#/rubrics/"
 
 
 def misfits(items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric | None) -> Iterator[tuple[int, str]]:
@@ -60,17 +62,7 @@ def placed(problem: str) -> str:
 
 
 _HEAD_KEYS = ("name", "prompt", "rubric", "rubrics", "reference_submission", "metadata", "items")
-_ITEM_KEYS = (
-    "submission",
-    "description",
-    "ground_truth",
-    "rubric",
-    "reference_submission",
-    "prompt",
-    "ground_truth_reasons",
-    "id",
-    "metadata",
-)
+_ITEM_KEYS = tuple(field.name for field in fields(DataItem))
 _KNOWN_IN_HEAD, _KNOWN_IN_ITEM = frozenset(_HEAD_KEYS), frozenset(_ITEM_KEYS)
 
 

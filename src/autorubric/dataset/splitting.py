@@ -122,7 +122,10 @@ class _Split:
 
     def _best_swap(self, inside: list[int], outside: list[int]) -> tuple[int, int] | None:
         """The swap that lowers the cost most, or None; pairs that cannot beat the best are not looked at."""
-        joins, leaves = self._cost_of_one_more(), self._cost_of_one_less()
+        joins, leaves = (
+            [self._cost(label, count + step) - self._cost(label, count) for label, count in enumerate(self.count)]
+            for step in (1, -1)
+        )
         # A label that both items carry stays as it is: what was counted for it is taken back.
         both = [up + down for up, down in zip(joins, leaves, strict=True)]
         ins = sorted((sum(leaves[label] for label in self.labels[index]), index) for index in inside)
@@ -141,12 +144,6 @@ class _Split:
             if pairs > _MOST_PAIRS:
                 break
         return found
-
-    def _cost_of_one_more(self) -> list[float]:
-        return [self._cost(label, count + 1) - self._cost(label, count) for label, count in enumerate(self.count)]
-
-    def _cost_of_one_less(self) -> list[float]:
-        return [self._cost(label, count - 1) - self._cost(label, count) for label, count in enumerate(self.count)]
 
     def _cost(self, label: int, count: int) -> float:
         total = self.total[label]

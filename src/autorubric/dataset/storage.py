@@ -1,6 +1,7 @@
 """A dataset in a file: JSON, YAML, JSON Lines, or rows of any kind.
 
-JSON Lines: first `{"dataset": {…}}` with what holds for all items, then one item a line.
+JSON Lines: first `{"dataset": {…}}` with what holds for all items, then one item a line. A rubric that two or more
+items carry is written once, under `rubrics`, and named by its items: `{"$ref": "#/rubrics/r0"}`.
 """
 
 from __future__ import annotations
@@ -8,14 +9,15 @@ from __future__ import annotations
 import gc
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.dataset.item import item_reader, item_records
-from autorubric.dataset.reading import Parts, read_parts, read_record
-from autorubric.dataset.record import dataset_record, head_and_items
+from autorubric.core.rubric import Rubric
+from autorubric.dataset.item import DataItem, item_reader, item_records
+from autorubric.dataset.reading import REF, Parts, read_parts, read_record
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.strict_json import DEEPEST, decode_quickly, dump_json, is_too_deep, parse_json
@@ -174,6 +176,77 @@ def _whole(text: str, kind: str) -> Any:
     from autorubric.files.strict_yaml import parse_yaml
 
     return parse_yaml(text, "Failed to parse YAML")
+
+
+def dataset_record(dataset: RubricDataset) -> dict[str, Any]:
+    """The whole dataset as one mapping.
+
+    Example:
+        >>> from autorubric.dataset import RubricDataset
+        >>> dataset_record(RubricDataset(prompt="Explain photosynthesis"))
+        {'prompt': 'Explain photosynthesis', 'rubric': None, 'items': []}
+    """
+    head, items = head_and_items(dataset)
+    head["items"] = list(items)
+    return head
+
+
+def head_and_items(dataset: RubricDataset) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    """What holds for all items as one mapping, and the items as one mapping each.
+
+    Example:
+        >>> from autorubric.dataset import RubricDataset
+        >>> head, items = head_and_items(RubricDataset(prompt="Explain photosynthesis", name="biology"))
+        >>> head, list(items)
+        ({'name': 'biology', 'prompt': 'Explain photosynthesis', 'rubric': None}, [])
+    """
+    shared, names = _shared_rubrics(dataset.items)
+    head: dict[str, Any] = {} if dataset.name is None else {"name": dataset.name}
+    head["prompt"] = dataset.prompt
+    head["rubric"] = None if dataset.rubric is None else dataset.rubric.to_dict()
+    if shared:
+        head["rubrics"] = shared
+    if dataset.reference_submission is not None:
+        head["reference_submission"] = dataset.reference_submission
+    if dataset.metadata:
+        head["metadata"] = dataset.metadata
+    return head, (_item_record(item, names) for item in dataset.items)
+
+
+def _shared_rubrics(items: list[DataItem]) -> tuple[dict[str, Any], dict[int, str]]:
+    """The rubrics that several items carry, by name, and the name of each such object."""
+    uses = Counter(id(item.rubric) for item in items if item.rubric is not None)
+    equal: dict[Rubric, list[int]] = {}
+    for key, rubric in {id(item.rubric): item.rubric for item in items if item.rubric is not None}.items():
+        equal.setdefault(rubric, []).append(key)
+    shared, names = dict[str, Any](), dict[int, str]()
+    for rubric, keys in equal.items():
+        if sum(uses[key] for key in keys) >= 2:
+            name = f"r{len(shared)}"
+            shared[name] = rubric.to_dict()
+            names |= dict.fromkeys(keys, name)
+    return shared, names
+
+
+def _item_record(item: DataItem, names: Mapping[int, str]) -> dict[str, Any]:
+    record: dict[str, Any] = {} if item.id is None else {"id": item.id}
+    record["submission"] = item.submission
+    record["description"] = item.description
+    # A verdict is a str of its own class; JSON and YAML are given plain text.
+    truth = item.ground_truth
+    record["ground_truth"] = None if truth is None else [str.__str__(verdict) for verdict in truth]
+    if item.ground_truth_reasons is not None:
+        record["ground_truth_reasons"] = item.ground_truth_reasons
+    if item.rubric is not None:
+        name = names.get(id(item.rubric))
+        record["rubric"] = item.rubric.to_dict() if name is None else {"$ref": REF + name}
+    if item.reference_submission is not None:
+        record["reference_submission"] = item.reference_submission
+    if item.prompt is not None:
+        record["prompt"] = item.prompt
+    if item.metadata:
+        record["metadata"] = item.metadata
+    return record
 
 
 def _document(dataset: RubricDataset) -> Iterator[str]:

@@ -9,14 +9,13 @@ from typing import Any
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.item import DataItem
-from autorubric.dataset.reading import read_parts
+from autorubric.dataset.reading import REF, read_parts
 from autorubric.errors import InputError
 from autorubric.formats.format import Format, Record, Row
 from autorubric.rows.record import as_text
 
 _BESIDE = ("description", "ground_truth", "ground_truth_reasons")
 _FROM_HEAD = ("prompt", "rubric", "reference_submission")
-_REF = "#/rubrics/"
 
 
 def _matches(row: Row) -> bool:
@@ -123,7 +122,7 @@ def items_with_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> I
         row = {**common, **{key: value for key, value in item.items() if value is not None}}
         rubric = row.get("rubric")
         if isinstance(rubric, dict) and "$ref" in rubric:
-            row["rubric"] = shared.get(str(rubric["$ref"]).removeprefix(_REF), rubric)
+            row["rubric"] = shared.get(str(rubric["$ref"]).removeprefix(REF), rubric)
         yield place, row
 
 

@@ -47,7 +47,7 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
 
 
 @contextmanager
-def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[Row], None]]:
+def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[Row], object]]:
     """A function that writes rows to a file, which appears complete when the block succeeds.
 
     Raises:
@@ -60,7 +60,7 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
             yield add
     elif extension == ".jsonl":
         with atomic_writer(path) as file:
-            yield lambda row: _write_line(file, row)
+            yield lambda row: file.write(dump_json(row) + "\n")
     else:
         rows: list[Row] = []
         yield rows.append
@@ -83,10 +83,6 @@ def checked_container(path: str | Path, form: Format) -> None:
     """
     if Path(path).suffix.lower() not in form.containers:
         raise InputError(f"{path}: {form.name} is kept in {' or '.join(form.containers)} files")
-
-
-def _write_line(file: Any, row: Row) -> None:
-    file.write(dump_json(row) + "\n")
 
 
 def _listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
@@ -141,8 +137,6 @@ def _document_text(value: Any, extension: str) -> str:
     if extension == ".json":
         return dump_json(value, 2) + "\n"
     if extension == ".toml":
-        from autorubric.formats.containers import dump_toml
-
         return dump_toml(value)
     from autorubric.files.strict_yaml import dump_yaml
 
@@ -250,7 +244,7 @@ def write_release(folder: str | Path, records: Iterable[Record]) -> Counter[str]
     (folder / "RuRL").mkdir(parents=True, exist_ok=True)
     written: Counter[str] = Counter()
     with ExitStack() as stack:
-        writers: dict[str, Callable[[Row], None]] = {}
+        writers: dict[str, Callable[[Row], object]] = {}
         for record in records:
             name = release_file(record.domain)
             if name not in writers:

@@ -328,7 +328,7 @@ class _Sink:
     """Where records go: a format, a function that takes its rows, and the account."""
 
     form: Format
-    add: Callable[[Row], None]
+    add: Callable[[Row], object]
     done: Conversion
     columnar: bool
     carry: bool

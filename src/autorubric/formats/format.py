@@ -253,8 +253,11 @@ def left_out(record: Record, back: Record) -> dict[str, Any]:
         found["criteria"] = [criterion_record(criterion) for criterion in record.criteria]
     elif record.criteria != back.criteria:
         pairs = zip(record.criteria, back.criteria, strict=True)
-        changes = [(str(index), _changed(*pair)) for index, pair in enumerate(pairs)]
-        found["criteria"] = {index: change for index, change in changes if change}
+        found["criteria"] = {
+            str(index): change
+            for index, (ours, theirs) in enumerate(pairs)
+            if ours != theirs and (change := _changes(criterion_record(ours), criterion_record(theirs)))
+        }
     return found
 
 
@@ -316,10 +319,6 @@ def _load(text: Any) -> dict[str, Any]:
 def _changes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
     keys = dict.fromkeys((*ours, *theirs))
     return {key: ours.get(key) for key in keys if ours.get(key) != theirs.get(key)}
-
-
-def _changed(ours: Criterion, theirs: Criterion) -> dict[str, Any]:
-    return {} if ours == theirs else _changes(criterion_record(ours), criterion_record(theirs))
 
 
 def _criteria(record: Record, left: Any) -> tuple[Criterion, ...]:

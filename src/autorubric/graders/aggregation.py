@@ -160,19 +160,21 @@ def _any(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
     return MET if any(vote.verdict is MET for vote in votes) else UNMET
 
 
-def _at_value(
-    summary: Callable[[Sequence[OptionVote]], float],
+def _of_values(
+    summary: Callable[[Sequence[float]], float],
 ) -> Callable[[Sequence[OptionVote], Criterion], Choice]:
     """A rule that sums up values: scored as the value it gives; the nearest option is recorded with it."""
-
-    def rule(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
-        value = summary(votes)
-        return Choice(_nearest_option(value, votes, criterion), value)
-
-    return rule
+    return lambda votes, criterion: _at_value(summary([vote.value for vote in votes]), votes, criterion)
 
 
-def _nearest_option(value: float, votes: Sequence[OptionVote], criterion: Criterion) -> int:
+def _weighted_mean(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
+    total = math.fsum(vote.weight for vote in votes)
+    if total == 0:
+        return ORDINAL["mean"](votes, criterion)
+    return _at_value(math.fsum(vote.weight * vote.value for vote in votes) / total, votes, criterion)
+
+
+def _at_value(value: float, votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
     options = criterion.options or []
     away = {index: abs(option.value - value) for index, option in enumerate(options) if not option.na}
     least = min(away.values())
@@ -181,30 +183,7 @@ def _nearest_option(value: float, votes: Sequence[OptionVote], criterion: Criter
     # Of options with one value, one that was voted for.
     voted = {vote.option for vote in votes}
     alike = (index for index in near if index in voted and options[index].value == options[worst].value)
-    return next(alike, worst)
-
-
-def _mean(votes: Sequence[OptionVote]) -> float:
-    return math.fsum(vote.value for vote in votes) / len(votes)
-
-
-def _weighted_mean(votes: Sequence[OptionVote]) -> float:
-    total = math.fsum(vote.weight for vote in votes)
-    if total == 0:
-        return _mean(votes)
-    return math.fsum(vote.weight * vote.value for vote in votes) / total
-
-
-def _median(votes: Sequence[OptionVote]) -> float:
-    return statistics.median(vote.value for vote in votes)
-
-
-def _least(votes: Sequence[OptionVote]) -> float:
-    return min(vote.value for vote in votes)
-
-
-def _most(votes: Sequence[OptionVote]) -> float:
-    return max(vote.value for vote in votes)
+    return Choice(next(alike, worst), value)
 
 
 def _mode(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
@@ -236,12 +215,12 @@ BINARY: Mapping[str, Callable[[Sequence[VerdictVote], float], CriterionVerdict]]
     "any": _any,
 }
 ORDINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
-    "mean": _at_value(_mean),
-    "median": _at_value(_median),
-    "weighted_mean": _at_value(_weighted_mean),
+    "mean": _of_values(statistics.fmean),
+    "median": _of_values(statistics.median),
+    "weighted_mean": _weighted_mean,
     "mode": _mode,
-    "min": _at_value(_least),
-    "max": _at_value(_most),
+    "min": _of_values(min),
+    "max": _of_values(max),
 }
 NOMINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
     "mode": _mode,

@@ -81,47 +81,37 @@ class Said:
     reasoning: str | None = None
 
 
-def read_binary(reply: Reply) -> Answer[Said] | Unreadable:
-    """The verdict in a reply.
+def read_said(reply: Reply, shown: ShownOptions | None = None) -> Answer[Said] | Unreadable:
+    """The verdict in a reply, or the option where options were shown: its number or its label.
 
     The verdict has to be one of the three words or a plain equivalent, whatever the case and spelling ("Not met",
     false and "不满足" are UNMET). Nothing is guessed from prose, and a reply with verdicts that differ has none.
     """
-    found = read_json(reply, "object", ("criterion_status", "criteria_met", "verdict"))
+    keys = ("criterion_status", "criteria_met", "verdict") if shown is None else ("selected_option",)
+    found = read_json(reply, "object", keys)
     if isinstance(found, Unreadable):
-        return _bare_word(reply) or found
-    record = fold_keys(found.value)
-    verdict = verdict_in(record)
-    if isinstance(verdict, Unreadable):
-        return verdict
-    if problem := _disagreement(reply):
-        return problem
-    said = Said(verdict, None, *_account(record, found.notes, verdict))
-    return Answer(said, reply, found.notes)
+        return (_bare_word(reply) if shown is None else None) or found
+    said = read_entry(found.value, shown, found.notes)
+    if isinstance(said, Unreadable):
+        return said
+    return _disagreement(reply) or Answer(said, reply, found.notes)
 
 
-def read_choice(reply: Reply, shown: ShownOptions) -> Answer[Said] | Unreadable:
-    """The option in a reply: its number or its label."""
-    found = read_json(reply, "object", ("selected_option",))
-    if isinstance(found, Unreadable):
-        return found
-    record = fold_keys(found.value)
-    option = option_in(record, shown)
-    if isinstance(option, Unreadable):
-        return option
-    if problem := _disagreement(reply):
-        return problem
-    return Answer(Said(None, option, *_account(record, found.notes)), reply, found.notes)
-
-
-def read_entry(record: Mapping[str, Any], shown: ShownOptions | None) -> Said | Unreadable:
-    """What one entry of a whole-rubric reply says, or why it is unusable."""
+def read_entry(
+    record: Mapping[str, Any], shown: ShownOptions | None, notes: tuple[str, ...] = ()
+) -> Said | Unreadable:
+    """What a reply on one criterion, or its entry in one on a whole rubric, says, or why it is unusable."""
     record = fold_keys(record)
     if shown is None:
         verdict = verdict_in(record)
-        return verdict if isinstance(verdict, Unreadable) else Said(verdict, None, *_account(record, (), verdict))
-    option = option_in(record, shown)
-    return option if isinstance(option, Unreadable) else Said(None, option, *_account(record, ()))
+        return verdict if isinstance(verdict, Unreadable) else Said(verdict, None, *_account(record, notes, verdict))
+    chosen = record.get("selected_option")
+    if chosen is None:
+        return _refused("the reply holds no selected_option")
+    option = shown.find_index(chosen)
+    if option is None:
+        return _refused(f"selected_option is {chosen!r:.80}; expected a number from 1 to {len(shown.order)}")
+    return Said(None, option, *_account(record, notes))
 
 
 def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
@@ -160,17 +150,6 @@ def _verdict(said: Any) -> CriterionVerdict | None:
     if (exact := _WORDS.get(said)) is not None:
         return exact
     return _VERDICTS.get(_folded(said)) or _VERDICTS.get(_folded(_LABEL.sub("", said, count=1)))
-
-
-def option_in(record: Mapping[str, Any], shown: ShownOptions) -> int | Unreadable:
-    """The original index of the option of a record with lower-case keys, or why there is none."""
-    said = record.get("selected_option")
-    if said is None:
-        return _refused("the reply holds no selected_option")
-    index = shown.find_index(said)
-    if index is None:
-        return _refused(f"selected_option is {said!r:.80}; expected a number from 1 to {len(shown.order)}")
-    return index
 
 
 def describe_failure(failure: Failure) -> JudgmentFailure:
@@ -285,11 +264,9 @@ class Unsupported(Unreadable):
 
     Attributes:
         quotes: the quotes that were not found; empty where MET came without any.
-        answer: the judgment, flagged `unsupported`.
     """
 
     quotes: tuple[str, ...] = ()
-    answer: Answer[Judgment] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,8 @@ def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: Rubri
         for place, (criterion, label, one, two) in enumerate(
             zip(criteria, item.ground_truth, *entries, strict=True), start=1
         ):
-            cells.append(_cell(criterion.name or f"C{place}", criterion, label, (one, two), costs))
+            name, right = criterion.name or f"C{place}", [_is_label(criterion, label, entry) for entry in (one, two)]
+            cells.append(LabelledCell(name, _confidence(one), right[0], right[1], costs[0], costs[1]))
     if problems:
         raise InputError(problems)
     if not cells:
@@ -151,17 +152,6 @@ def _cost_of_one(report: EnsembleEvaluationReport | None) -> float:
     if report is None or not report.report:
         return 0.0
     return math.nan if report.completion_cost is None else report.completion_cost / len(report.report)
-
-
-def _cell(
-    name: str,
-    criterion: Criterion,
-    label: CriterionVerdict | str,
-    entries: tuple[_Entry, _Entry],
-    costs: Sequence[float],
-) -> LabelledCell:
-    first, then = (_is_label(criterion, label, entry) for entry in entries)
-    return LabelledCell(name, _confidence(entries[0]), first, then, costs[0], costs[1])
 
 
 def _is_label(criterion: Criterion, label: CriterionVerdict | str, entry: _Entry) -> bool | None:

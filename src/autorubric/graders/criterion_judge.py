@@ -21,8 +21,7 @@ from autorubric.graders.asking import (
     build_judgment,
     failed,
     judgment_schema,
-    read_binary,
-    read_choice,
+    read_said,
     shared_values,
     show_options,
 )
@@ -77,53 +76,32 @@ class CriterionJudge:
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgment of each wanted criterion; a call that failed is a judgment with a failure."""
         dialogue = _Dialogue(self, inputs)
-        judge_one = dialogue.judge_with_evidence if self.options.evidence else dialogue.judge
         if len(wanted) == 1:
-            return [await judge_one(wanted[0], ask)]
-        return list(await asyncio.gather(*(judge_one(index, ask) for index in wanted)))
+            return [await dialogue.judge(wanted[0], ask)]
+        return list(await asyncio.gather(*(dialogue.judge(index, ask) for index in wanted)))
 
 
 class _Dialogue:
     """The requests and replies of one judge on one submission; what all criteria share is rendered once."""
 
-    __slots__ = ("_inputs", "_judge", "_prepared", "_shown")
+    __slots__ = ("_flagged", "_inputs", "_judge", "_prepared", "_shown")
 
     def __init__(self, judge: CriterionJudge, inputs: JudgeInput) -> None:
         self._judge, self._inputs = judge, inputs
         self._prepared: dict[Literal["binary", "choice"], tuple[Beginning, ReplySchema]] = {}
         self._shown: dict[int, ShownOptions] = {}
+        self._flagged: dict[int, Answer[Judgment]] = {}
 
     async def judge(self, index: int, ask: Ask) -> Judgment:
-        answer = await ask(
-            self._judge.model,
-            self.build(index),
-            partial(self.read, index),
-            self._judge.options.follow_up,
-        )
-        if isinstance(answer, Answer):
-            judgment: Judgment = answer.value
-            return judgment
-        return failed(self._judge.judge_id, self._judge.weight, answer)
-
-    async def judge_with_evidence(self, index: int, ask: Ask) -> Judgment:
         """Asks once more where quotes are not found; a verdict whose quotes are missing again stands, flagged."""
-        held: Unsupported | None = None
-
-        def read(reply: Reply) -> Answer[Judgment] | Unreadable:
-            nonlocal held
-            found = self.read(index, reply)
-            if not isinstance(found, Unsupported):
-                return found
-            asked_before, held = held is not None, found
-            return found.answer if asked_before and found.answer else found
-
-        answer = await ask(self._judge.model, self.build(index), read, self._judge.options.follow_up)
-        if isinstance(answer, Answer):
-            judgment: Judgment = answer.value
-            return judgment
-        if held is not None and held.answer is not None and answer.kind in NO_VERDICT:
-            return held.answer.value
-        return failed(self._judge.judge_id, self._judge.weight, answer)
+        judge = self._judge
+        answer = await ask(judge.model, self.build(index), partial(self.read, index), judge.options.follow_up)
+        if not isinstance(answer, Answer):
+            if index not in self._flagged or answer.kind not in NO_VERDICT:
+                return failed(judge.judge_id, judge.weight, answer)
+            answer = self._flagged[index]
+        judgment: Judgment = answer.value
+        return judgment
 
     def build(self, index: int) -> Request:
         judge, inputs = self._judge, self._inputs
@@ -141,15 +119,14 @@ class _Dialogue:
         return Request(messages, "judge", schema, judge.draw, item=inputs.item, copy=copy)
 
     def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
-        multi_choice = self._inputs.criteria[index].options is not None
-        shown = self.show(index) if multi_choice else None
-        found = read_binary(reply) if shown is None else read_choice(reply, shown)
+        shown = None if self._inputs.criteria[index].options is None else self.show(index)
+        found = read_said(reply, shown)
         if isinstance(found, Unreadable):
             return found
         judge = self._judge
         judgment = build_judgment(found.value, reply, judge.judge_id, judge.weight, shown)
         if judge.options.evidence:
-            return self._supported(judgment, found)
+            return self._supported(index, judgment, found)
         return Answer(judgment, reply, found.notes)
 
     def show(self, index: int) -> ShownOptions:
@@ -159,7 +136,7 @@ class _Dialogue:
             shown = self._shown[index] = show_options(inputs, index, self._judge.judge_id, options)
         return shown
 
-    def _supported(self, judgment: Judgment, found: Answer[Said]) -> Answer[Judgment] | Unreadable:
+    def _supported(self, index: int, judgment: Judgment, found: Answer[Said]) -> Answer[Judgment] | Unreadable:
         inputs = self._inputs
         quotes = tuple(find_quote(quote, inputs.submission) for quote in found.value.quotes)
         unfound = tuple(
@@ -173,7 +150,10 @@ class _Dialogue:
         problem = f"the submission does not hold {unfound[0]!r:.120}" if unfound else "MET came without a quote"
         flagged = replace(judgment, flags=(*judgment.flags, "unsupported"))
         answer = Answer(flagged, found.reply, (*found.notes, problem))
-        return Unsupported("unreadable", problem, quotes=unfound, answer=answer)
+        if index in self._flagged:
+            return answer
+        self._flagged[index] = answer
+        return Unsupported("unreadable", problem, quotes=unfound)
 
     def _prepare(self, kind: Literal["binary", "choice"]) -> tuple[Beginning, ReplySchema]:
         """The part of the prompt that all criteria of a kind share, and the schema of their replies."""

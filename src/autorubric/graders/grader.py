@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from autorubric.background import wait_for
 from autorubric.core.criterion import Criterion
-from autorubric.core.guidelines import takes_guidelines
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.rubric import takes_guidelines
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
 from autorubric.errors import ConfigError
@@ -82,11 +82,9 @@ class Grader(ABC, Generic[ReportT]):
         given = self._guidelines(guidelines)
         found = await self.judge(_as_text(to_grade), rubric, query, reference_submission, **given)
         report = await self.aggregate(found, normalize=self.normalize)
-        length, normalize = self.length_penalty, self.normalize
-        if isinstance(report, EvaluationReport):
-            return cast("ReportT", with_length_penalty(report, to_grade, length, normalize=normalize))
-        if isinstance(report, EnsembleEvaluationReport):
-            return cast("ReportT", with_length_penalty(report, to_grade, length, normalize=normalize))
+        if isinstance(report, EvaluationReport | EnsembleEvaluationReport):
+            penalty = self.length_penalty
+            return cast("ReportT", with_length_penalty(report, to_grade, penalty, normalize=self.normalize))
         return report
 
     def grade_sync(

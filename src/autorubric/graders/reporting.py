@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -27,7 +27,7 @@ from autorubric.graders.judge import JudgeInput
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 OnFailure: TypeAlias = Literal["none", "skip"]
-ReportT = TypeVar("ReportT", EvaluationReport, EnsembleEvaluationReport)
+ReportT = TypeVar("ReportT", bound=EvaluationReport | EnsembleEvaluationReport)
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
@@ -131,7 +131,7 @@ def with_length_penalty(
     if penalty is None or report.score is None:
         return report
     left = report.score - compute_length_penalty(to_grade, penalty)
-    return report.model_copy(update={"score": max(0.0, left) if normalize else left})
+    return cast("ReportT", report.model_copy(update={"score": max(0.0, left) if normalize else left}))
 
 
 def _made(kind: type[ModelT], /, **values: Any) -> ModelT:

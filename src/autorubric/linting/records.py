@@ -11,17 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entry_keys import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
+from autorubric.core.entries import rule_of_tags
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import read_criteria, unfold
-from autorubric.core.tags import rule_of_tags
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import as_number, is_finite, parse_json
 from autorubric.linting.raw_rubric import Place, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
 from autorubric.rows.columns import ROLES, folded
-from autorubric.rows.record import plain, read_question, rubric_inside
+from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
 
 _CRITERION_KEYS = (*TEXT_KEYS[:4], *WEIGHT_KEYS[:2], *NAME_KEYS[:2], "options", "check", "tags")
 # What the step files of a run hold: a merged rubric with what was evolved is one rubric.

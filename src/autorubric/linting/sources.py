@@ -12,9 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.entry_keys import TEXT_KEYS, WEIGHT_KEYS
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.record import REF
+from autorubric.dataset.reading import REF
 from autorubric.errors import InputError
 from autorubric.linting.finding import Finding, Rule
 from autorubric.linting.raw_rubric import Place, RawRubric
@@ -22,6 +21,7 @@ from autorubric.linting.records import is_row, list_entries, read_raw_criteria, 
 from autorubric.linting.rule_table import RULES
 from autorubric.rows import Record, row_file
 from autorubric.rows.columns import by_role
+from autorubric.rows.record import TEXT_KEYS, WEIGHT_KEYS
 
 
 def iter_rubrics(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import advice
@@ -114,26 +114,16 @@ def check_template(
     return template
 
 
-class _Values(NamedTuple):
-    """The values a prompt is given, and which of them its text must use."""
-
-    required: frozenset[str]
-    given: frozenset[str]
-
-
-def _values(*required: str, also: tuple[str, ...] = ()) -> _Values:
-    return _Values(frozenset(required), frozenset((*required, *also)))
-
-
-PROMPT_VALUES: dict[str, _Values] = {
-    "reference": _values("query"),
-    "rubric": _values("query", also=("reference", "chinese")),
-    "pitfalls": _values("query", also=("reference", "chinese")),
-    "merge": _values("sets", also=("query",)),
-    "merge_sets": _values("sets", also=("query", "pitfalls")),
-    "augment": _values("rubrics", "responses", also=("query", "verdicts", "chinese")),
-    "reask": _values("problem"),
+PROMPT_VALUES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "reference": (("query",), ()),
+    "rubric": (("query",), ("reference", "chinese")),
+    "pitfalls": (("query",), ("reference", "chinese")),
+    "merge": (("sets",), ("query",)),
+    "merge_sets": (("sets",), ("query", "pitfalls")),
+    "augment": (("rubrics", "responses"), ("query", "verdicts", "chinese")),
+    "reask": (("problem",), ()),
 }
+"""By prompt: the values that its text must use, and the others that it is given."""
 
 _SAMPLE_ITEMS = [{"title": "Dose", "description": "Names the dose.", "weight": 7}]
 _SAMPLES: dict[str, Any] = {
@@ -234,10 +224,9 @@ def _load(path: Path) -> Prompt:
     if path.name in SEED_FILES:
         return PlaceholderTemplate(path.name, read_source(path), str(path))
     template = Template.from_file(path)
-    required, given = PROMPT_VALUES[template.name]
-    return check_template(
-        template, required, given, lambda: template.render(**{name: _SAMPLES[name] for name in given})
-    )
+    required, others = PROMPT_VALUES[template.name]
+    values = {name: _SAMPLES[name] for name in (*required, *others)}
+    return check_template(template, required, values, lambda: template.render(**values))
 
 
 def load_schema(name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from autorubric.errors import InputError
 from autorubric.files.remote import address_of, is_remote_file, is_remote_folder, objects_under
@@ -19,12 +19,14 @@ Kind = Literal["csv", "jsonl", "json", "yaml", "toml", "parquet", "arrow", "arro
 HEAD = 64 * 1024
 """Bytes that are looked at."""
 
-_BINARY: tuple[tuple[bytes, Kind], ...] = (
-    (b"PAR1", "parquet"),
-    (b"PARE", "parquet"),
-    (b"ARROW1", "arrow"),
-    (b"\xff\xff\xff\xff", "arrow stream"),
-)
+BINARY: dict[bytes, Kind] = {
+    b"PAR1": "parquet",
+    b"PARE": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow stream",
+}
+"""The first bytes of tables that are not text."""
+
 _FOREIGN = (
     (b"PK\x03\x04", "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV"),
     (b"BZh", "packed with bzip2; unpack it first"),
@@ -69,7 +71,7 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
         >>> detect_kind(b"id;text\n1;Hi\n", "rows.json", "rows.json")
         'csv'
     """
-    binary = next((kind for mark, kind in _BINARY if head.startswith(mark)), None)
+    binary = next((kind for mark, kind in BINARY.items() if head.startswith(mark)), None)
     if binary is not None:
         return binary
     foreign = next((words for mark, words in _FOREIGN if head.startswith(mark)), None)
@@ -164,18 +166,6 @@ _ABOUT = ("dataset_info.json", "dataset_infos.json", _STATE, _SPLITS)
 _TEXTS = (".txt", ".md")
 
 
-class Part(NamedTuple):
-    """The files of one split, in order.
-
-    Attributes:
-        name: of the folder and split, for messages.
-        files: the shards.
-    """
-
-    name: str
-    files: tuple[Path, ...]
-
-
 def is_dataset_folder(path: str | Path) -> bool:
     """Whether a path is a folder with data files in it, or a split of such a folder.
 
@@ -198,7 +188,7 @@ def is_dataset_folder(path: str | Path) -> bool:
         return False
 
 
-def find_part(path: str | Path) -> Part:
+def find_part(path: str | Path) -> tuple[Path, ...]:
     """The files of a dataset folder with one split, or of the split that follows the folder in the path.
 
     Raises:
@@ -211,24 +201,21 @@ def find_part(path: str | Path) -> Part:
     """
     folder = Path(path)
     path = address_of(folder) or path
-    if _is_folder(folder):
-        parts = _parts(folder)
-        if len(parts) == 1:
-            return _whole(path, next(iter(parts.values())))
-        if not parts:
-            raise InputError(f"{path}: no data files found; expected {', '.join(ENDINGS)}")
+    parent, split = (folder, None) if _is_folder(folder) else _parent_of_split(folder) or (None, None)
+    parts = {} if parent is None else _parts(parent)
+    if not parts:
+        raise InputError(f"{path}: no data files found; expected {', '.join(ENDINGS)}")
+    if split is None and len(parts) > 1:
         raise InputError(
             f"{path}: the folder has the splits {', '.join(parts)}; name one, such as {path}/{next(iter(parts))}"
         )
-    found = _parent_of_split(folder)
-    if found is None:
-        raise InputError(f"{path}: no data files found; expected {', '.join(ENDINGS)}")
-    parent, split = found
-    return _whole(path, _parts(parent)[split])
+    files = next(iter(parts.values())) if split is None else parts[split]
+    _check_shards(path, files)
+    return files
 
 
-def _whole(path: str | Path, files: tuple[Path, ...]) -> Part:
-    """A split, once every shard that the names of its files promise is there."""
+def _check_shards(path: str | Path, files: tuple[Path, ...]) -> None:
+    """Refuse a split of which a shard is missing that the names of its files promise."""
     numbered = [found for file in files if (found := _SHARD.search(file.name.partition(".")[0]))]
     there = {(int(found[1]), int(found[2])) for found in numbered}
     totals = sorted({total for _, total in there})
@@ -242,7 +229,6 @@ def _whole(path: str | Path, files: tuple[Path, ...]) -> Part:
             f"{path}: {len(missing)} of {totals[0]} shards are missing, such as "
             f"{name}-{missing[0]:05}-of-{totals[0]:05}; complete the download"
         )
-    return Part(str(path), files)
 
 
 def _parent_of_split(path: Path) -> tuple[Path, str] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from autorubric.errors import InputError
 from autorubric.files.parquet import arrow_rows, parquet_rows
@@ -20,7 +20,7 @@ from autorubric.files.remote import address_of, path_of
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, decode, iter_lines, json_lines, parse_toml, size_of_plain
 from autorubric.rows.columns import NESTED, ROLES, folded
-from autorubric.rows.kind import HEAD, Kind, detect_delimiter, detect_kind, find_part, is_dataset_folder
+from autorubric.rows.kind import BINARY, HEAD, Kind, detect_delimiter, detect_kind, find_part, is_dataset_folder
 from autorubric.rows.record import Record
 from autorubric.rows.stream import input_name, is_stream, opened, opened_text
 
@@ -129,9 +129,8 @@ def row_file(path: str | Path, *, what: str = "File") -> RowFile:
     """
     path = path_of(path)
     if is_dataset_folder(path):
-        part = find_part(path)
-        first = row_file(part.files[0], what=what)
-        return RowFile(path, part.name, first.kind, part.files)
+        files = find_part(path)
+        return RowFile(path, input_name(path), row_file(files[0], what=what).kind, files)
     return RowFile(path, input_name(path), _kind(path, what), (path,))
 
 
@@ -200,7 +199,7 @@ def _document_rows(found: RowFile, problems: list[str]) -> Iterator[Record]:
 def _kind(path: Path, what: str) -> Kind:
     with opened(path, what=what) as file:
         head = file.read(8)
-    if head.startswith((b"PAR1", b"PARE", b"ARROW1", b"\xff\xff\xff\xff")):
+    if head.startswith(tuple(BINARY)):
         return detect_kind(head, path, input_name(path))
     with opened_text(path, what=what) as text:
         kind = detect_kind(text.read(HEAD), path, input_name(path))
@@ -223,11 +222,6 @@ def _rows(path: Path, kind: Kind, problems: list[str]) -> Iterable[tuple[int, di
 
 
 _MOST_COLUMNS = 10_000
-
-
-class _Row(NamedTuple):
-    line: int
-    cells: list[str]
 
 
 def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -267,7 +261,7 @@ def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
         raise InputError(f"{name}: the file is empty; expected a header and a line for each row")
 
 
-def _split(file: BinaryIO, name: str) -> Iterator[_Row]:
+def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
     lines = _Lines(file, name)
     # A limit of the module: a cell may be as long as a row of JSON Lines.
     csv.field_size_limit(LONGEST_ROW)
@@ -281,7 +275,7 @@ def _split(file: BinaryIO, name: str) -> Iterator[_Row]:
         if cells is None:
             return
         if any(cell.strip() for cell in cells):
-            yield _Row(start, cells)
+            yield start, cells
 
 
 class _Lines:

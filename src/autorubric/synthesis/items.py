@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
-from autorubric.core.entry_keys import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.llm.structured import read_json
+from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
 LOWEST_WEIGHT, HIGHEST_WEIGHT = 0, 10
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
-from autorubric.core.grading_terms import SUBJECTS
 from autorubric.core.wording import any_of
 from autorubric.linting.wording import Wording
 
@@ -153,7 +152,22 @@ _PLAIN = _words(
     """
 )
 _NOISE = _words("response responses submissions essays texts answers replies outputs papers candidates students")
-_ALLOWED = _PRAISE | _GRADING | _TASK | _PLAIN | _NOISE | SUBJECTS
+# Who wrote what is graded, and what it is.
+_SUBJECTS = _words(
+    """
+    student candidate pupil learner writer author applicant participant examinee contestant model assistant
+    chatbot bot ai llm system speaker respondent she he they coder developer translator contributor
+    response answer reply submission essay text output report paper composition work piece entry code program
+    function query solution summary explanation letter email story plan poem translation review article
+    paragraph introduction conclusion discussion analysis argument proof derivation calculation diagram
+    presentation draft dialogue message note post speech outline script table abstract caption definition
+    description comparison it completion recommendation thesis narrative project demo recipe advice itinerary
+    document writing prose sentence reasoning implementation class method test lyrics song tutorial guide memo
+    proposal tone style language grammar spelling punctuation structure formatting layout handwriting graph
+    chart figure title ending opening
+    """
+)
+_ALLOWED = _PRAISE | _GRADING | _TASK | _PLAIN | _NOISE | _SUBJECTS
 _LONGEST = 30
 
 _PRAISE_ZH = any_of(
