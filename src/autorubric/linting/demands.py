@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from autorubric.linting.raw_rubric import RawCriterion
+from autorubric.linting.finding import RawCriterion
 from autorubric.linting.rules.compound import second_demand
 
 

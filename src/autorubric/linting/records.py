@@ -18,7 +18,7 @@ from autorubric.core.tags import rule_of_tags
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import as_number, is_finite, parse_json
-from autorubric.linting.raw_rubric import Place, RawCriterion, RawOption, RawRubric
+from autorubric.linting.finding import Place, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
 from autorubric.rows.columns import ROLES, folded
 from autorubric.rows.record import plain, read_question, rubric_inside

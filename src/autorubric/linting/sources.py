@@ -16,8 +16,7 @@ from autorubric.core.entry_keys import TEXT_KEYS, WEIGHT_KEYS
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.record import REF
 from autorubric.errors import InputError
-from autorubric.linting.finding import Finding, Rule
-from autorubric.linting.raw_rubric import Place, RawRubric
+from autorubric.linting.finding import Finding, Place, RawRubric, Rule
 from autorubric.linting.records import is_row, list_entries, read_raw_criteria, read_row, refusals, row_reader
 from autorubric.linting.rule_table import RULES
 from autorubric.rows import Record, row_file

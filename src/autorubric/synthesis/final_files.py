@@ -259,7 +259,7 @@ def _release_record(row: Mapping[str, Any]) -> Record:
 def _find_remark(question: Any, rubric: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The names of what is conspicuous about a rubric, as the final files hold it."""
     # The linter is needed at the end of a run only.
-    from autorubric.linting.raw_rubric import RawCriterion, RawRubric
+    from autorubric.linting.finding import RawCriterion, RawRubric
     from autorubric.linting.records import read_query
     from autorubric.linting.rules.form import LANGUAGE, MOST
 

@@ -9,8 +9,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from autorubric.linting.finding import Rule
-from autorubric.linting.raw_rubric import RawCriterion, RawRubric
+from autorubric.linting.finding import RawCriterion, RawRubric, Rule
 from autorubric.linting.records import read_query
 from autorubric.linting.rules.compound import SEVERAL_DEMANDS
 from autorubric.linting.rules.duplicates import DUPLICATE, NEAR_DUPLICATE, Gist

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.finding import Hit, Rule
-from autorubric.linting.raw_rubric import RawCriterion, RawRubric
+from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 from autorubric.linting.wording import Hints, Wording
 
 # What answers do, as stems: `identif` stands for identifies and identify.

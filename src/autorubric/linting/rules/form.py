@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from autorubric.errors import InputError
-from autorubric.linting.finding import Hit, Rule
-from autorubric.linting.raw_rubric import RawCriterion, RawRubric
+from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 from autorubric.linting.wording import detect_language
 
 FEWEST, MOST = 3, 25

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autorubric.core.wording import late_pattern
-from autorubric.linting.finding import Hit, Rule
-from autorubric.linting.raw_rubric import RawRubric
+from autorubric.linting.finding import Hit, RawRubric, Rule
 from autorubric.linting.rules.grade_frames import asked_grade
 from autorubric.linting.wording import Hints
 

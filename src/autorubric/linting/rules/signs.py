@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autorubric.core.sign_wording import contradiction_of
-from autorubric.linting.finding import Hit, Rule
-from autorubric.linting.raw_rubric import RawRubric
+from autorubric.linting.finding import Hit, RawRubric, Rule
 
 
 def _contradicts(rubric: RawRubric) -> Iterator[Hit]:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from autorubric.core.wording import any_of, late_pattern, unquoted
-from autorubric.linting.finding import Hit, Rule
-from autorubric.linting.raw_rubric import RawRubric
+from autorubric.linting.finding import Hit, RawRubric, Rule
 from autorubric.linting.rules.emptiness import emptiness
 from autorubric.linting.rules.leftover_frames import leftover
 from autorubric.linting.rules.verdict_frames import forced
