@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
+from autorubric.linting.finding import Hit, RawRubric, Rule
 from autorubric.linting.wording import Hints, Wording
 
 # What answers do, as stems: `identif` stands for identifies and identify.
@@ -183,7 +184,7 @@ _STOP = late_pattern(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?
 
 def _several(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged:
-        second = second_demand(criterion)
+        second = _second_demand(criterion.wording)
         if second:
             yield Hit(
                 position,
@@ -192,9 +193,20 @@ def _several(rubric: RawRubric) -> Iterator[Hit]:
             )
 
 
-def second_demand(criterion: RawCriterion) -> str:
-    """The words where a second demand starts; empty where there is one demand."""
-    words = criterion.wording
+@lru_cache(maxsize=65_536)
+def find_second_demand(requirement: str) -> str:
+    """The words with which a second demand begins, as the rule finds them; empty where there is one demand.
+
+    Example:
+        >>> find_second_demand("States the dose and warns about liver damage.")
+        'and warns'
+        >>> find_second_demand("Names two causes, such as coal and wages.")
+        ''
+    """
+    return _second_demand(Wording(requirement))
+
+
+def _second_demand(words: Wording) -> str:
     listed = _second_in_list(words.own)
     if listed or words.chinese:
         return listed or _second_chinese(words.bare)
