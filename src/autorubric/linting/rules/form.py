@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from autorubric.core.sign_wording import contradiction_of
 from autorubric.errors import InputError
 from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 from autorubric.linting.wording import detect_language
@@ -135,6 +136,26 @@ ZERO_WEIGHT = Rule(
     "zero-weight", "warning", "a criterion of weight 0 costs a call and does not affect the score", _zero
 )
 NO_REWARD = Rule("no-positive-weight", "error", "nothing in the rubric can earn points", _no_reward)
+
+
+def _contradicts(rubric: RawRubric) -> Iterator[Hit]:
+    for position, criterion in rubric.judged:
+        words = contradiction_of(criterion.wording.bare, criterion.weight)
+        if words and criterion.weight < 0:
+            yield Hit(
+                position,
+                f"weight {criterion.weight:g} takes points away although {words!r} describes a strength",
+                "Describe the fault itself, or make the weight positive",
+            )
+        elif words:
+            yield Hit(
+                position,
+                f"weight {criterion.weight:g} gives points although {words!r} describes a fault",
+                "Make the weight negative, or ask for the right thing",
+            )
+
+
+SIGN = Rule("sign-contradiction", "error", "the sign of the weight contradicts the wording", _contradicts)
 
 
 def _unreachable(rubric: RawRubric) -> Iterator[Hit]:
