@@ -1,4 +1,4 @@
-"""The gates on recorded replies of any model, held against people's labels."""
+"""The gates on recorded replies, those of a run or of any model, held against people's labels."""
 
 from __future__ import annotations
 
@@ -8,23 +8,35 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from random import Random
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field, ValidationError
 
 from autorubric.errors import InputError
+from autorubric.llm.recorded_exchanges import Exchange
 from autorubric.llm.request import Answer, Reply
 from autorubric.rows import read_rows
+from autorubric.runs.manifest import read_manifest
 from autorubric.settings import Settings
-from autorubric.synthesis.candidate import Candidate, Pool, Relevance
+from autorubric.synthesis.candidate import Candidate, Pool, Relevance, read_criteria
 from autorubric.synthesis.gates import GateContext, GateDecision, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance
+from autorubric.synthesis.shown_query import show_query
+from autorubric.synthesis.slots import find_shape
+from autorubric.synthesis.stages import STEP_FILES, query_in
+from autorubric.synthesis.steps import find_record_id
+from autorubric.synthesis.steps import read_rows as read_step_rows
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.synthesis.thresholds import GateName, GateSettings
 
 Label: TypeAlias = Literal[
     "good", "not asked", "form", "not answerable", "repeats", "ambiguous", "other", "unsure", ""
 ]
 """What a person says of a criterion: good, its fault, unsure, or nothing yet."""
+
+_PEOPLE = 2
+"""Whose labels are needed on a criterion."""
 
 ORDER: tuple[GateName, ...] = ("answerable", "licensed", "surface", "agreement", "redundant")
 """The gates that people can be asked about. Whether a criterion separates the pool is not a matter of judgment."""
@@ -85,6 +97,61 @@ class RecordedQuery(Settings):
             yield f"votes need one row for each of the {len(self.judges)} judges"
         elif len(sizes) > 1:
             yield f"the rows of votes have {' and '.join(map(str, sorted(sizes)))} responses; expected equal lengths"
+
+
+async def record_replies(run: Path, sample: int | None, seed: int) -> list[dict[str, Any]]:
+    """The rows of a file for the replay: a sample of the queries of a finished run, with empty labels.
+
+    Raises:
+        InputError: the run is not of the full profile, has no row with criteria, or no replies are in its ledger.
+    """
+    manifest = read_manifest(run) or {}
+    path = run / STEP_FILES[-1]
+    if manifest.get("kind") != "synthesis" or not path.exists():
+        raise InputError(f"{run} is not a run of `synthesize --profile full` that reached the gates")
+    rows = [row for row in read_step_rows(path) if (row.get("merge") or {}).get("criteria")]
+    if not rows:
+        raise InputError(f"{path}: no row has criteria")
+    settings = SynthesisSettings.of_manifest(manifest["settings"])
+    judges = list(find_shape(settings, 0).judges.values())
+    models = manifest.get("models", {})
+    chosen = rows if sample is None or sample >= len(rows) else Random(seed).sample(rows, sample)
+    recorded = []
+    for row in chosen:
+        shown = await show_query(run, manifest, find_record_id(row))
+        recorded.append(
+            _record(row, [str(models.get(one, one)) for one in judges], list(_last_draws(shown.exchanges)))
+        )
+    if not any(one["relevance"] for one in recorded):
+        raise InputError(f"{run}: its ledger has no relevance replies")
+    return recorded
+
+
+def _record(row: Mapping[str, Any], judges: list[str], draws: list[Exchange]) -> dict[str, Any]:
+    number, fields = 1, ["merge"]
+    while f"round_{number}" in row:
+        fields.append(f"round_{number}")
+        number += 1
+    criteria, kept = read_criteria(row, fields), ("id", "title", "description", "weight", "origin")
+    verdicts = ["merged_verdicts", *(f"verdicts_{one}" for one in range(1, number))]
+    votes = {name: rows for field in verdicts for name, rows in ((row.get(field) or {}).get("votes") or {}).items()}
+    return {
+        "query": query_in(row),
+        "criteria": [{name: getattr(one, name) for name in kept} for one in criteria],
+        "judges": judges,
+        "votes": votes,
+        "relevance": [{"model": one.model, "reply": one.reply} for one in draws],
+        "labels": {person: {one.id: "" for one in criteria} for person in ("first", "second")},
+    }
+
+
+def _last_draws(exchanges: tuple[Exchange, ...]) -> Iterator[Exchange]:
+    """The usable relevance replies of the last assessment before the rewrite, which has all criteria."""
+    draws = [
+        one for one in exchanges if one.about.startswith("licences_") and one.reply is not None and not one.problem
+    ]
+    last = max((one.about for one in draws), default="")
+    yield from (one for one in draws if one.about == last)
 
 
 def read_recorded(path: Path) -> list[RecordedQuery]:
@@ -178,9 +245,6 @@ class _Judged:
         return "undecided" if self.unsure or rewrite else "kept"
 
 
-_PEOPLE = 2
-
-
 def _count(labels: Iterable[Label]) -> int:
     return sum(label not in ("", "unsure") for label in labels)
 
@@ -212,13 +276,9 @@ class GatesReplay:
 
     def kappa(self) -> float | None:
         """Cohen's kappa of the two people; None where it is undefined."""
-        pairs = self.both
-        if not pairs:
-            return None
-        agree = sum(mine == other for mine, other in pairs) / len(pairs)
-        first, second = (sum(pair[place] for pair in pairs) / len(pairs) for place in (0, 1))
-        chance = first * second + (1 - first) * (1 - second)
-        return (agree - chance) / (1 - chance) if chance < 1 else None
+        from autorubric.metrics.confusion import cohen_kappa
+
+        return cohen_kappa([mine for mine, _ in self.both], [other for _, other in self.both], [0, 1])
 
     def shares(self) -> dict[str, Share]:
         """The shares of the table by what they are of."""
