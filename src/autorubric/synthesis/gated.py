@@ -11,6 +11,7 @@ from typing import Any
 from autorubric.llm.request import Failure
 from autorubric.synthesis.candidate import (
     Candidate,
+    GateContext,
     consensus,
     criterion_row,
     read_criteria,
@@ -19,7 +20,7 @@ from autorubric.synthesis.candidate import (
     read_responses,
     replace_rewritten,
 )
-from autorubric.synthesis.gates import GateContext, GateDecision, decide, evolved_share, find_final_decisions
+from autorubric.synthesis.gates import GateDecision, decide, evolved_share, find_final_decisions
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.stages import Fields, Models, Outcome, Stage, find_missing, query_in
 from autorubric.synthesis.thresholds import GateSettings
