@@ -31,7 +31,6 @@ from autorubric.runs.shard import PART, Division, seconds_of
 from autorubric.runs.stopping import Stop, StoppableRun
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, export_final, export_row, load_export, publish
 from autorubric.synthesis.prepared_run import Prepared, build_plans, find_other_queries, prepare
-from autorubric.synthesis.protocol import resolve_protocol
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult, write_unfinished
 from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
@@ -45,7 +44,7 @@ from autorubric.synthesis.steps import (
     step_paths,
     write_steps,
 )
-from autorubric.synthesis.synthesis_settings import SynthesisSettings
+from autorubric.synthesis.synthesis_settings import SynthesisSettings, resolve_protocol
 
 _FRESH = Opening()
 _DIGITS = re.compile(r"\d+")
