@@ -174,9 +174,9 @@ class Evidence:
             read_relevance_rows(fields.get(self.relevance)),
         )
 
-    def find_kept(self, fields: Fields, settings: GateSettings) -> tuple[Candidate, ...]:
-        """The criteria of a row that no gate rejects."""
-        context = self.context(fields)
+    @staticmethod
+    def find_kept(context: GateContext, settings: GateSettings) -> tuple[Candidate, ...]:
+        """The criteria that no gate rejects."""
         final = find_final_decisions(decide(context, settings))
         return tuple(one for one in context.candidates if one.id not in final or final[one.id].outcome != "rejected")
 
