@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -86,7 +86,7 @@ class Estimate:
 
 async def estimate_run(
     plans: Mapping[str, Plan],
-    queries: Callable[[], Iterator[Query]],
+    queries: Iterable[Query],
     runner: StageRunner,
     measured: Mapping[str, float],
     rows: int,
@@ -95,19 +95,19 @@ async def estimate_run(
 
     Args:
         plans: the stages, by what one judge call grades: the chosen plan first.
-        queries: reads the input.
+        queries: the input, read several times.
         runner: asks through a stopped executor, which finds replies and sends nothing.
         measured: mean completion tokens of each role in the ledger.
         rows: usable input rows.
     """
     plan, models = next(iter(plans.values())), runner.models
-    needed = await _count_needed(plan, queries(), runner)
-    per_query, example = NeededCalls(), _make_example(next(queries()), plan, models, {})
+    needed = await _count_needed(plan, queries, runner)
+    per_query, example = NeededCalls(), _make_example(next(iter(queries)), plan, models, {})
     for stage in plan.stages:
         per_query.add_example(stage, example, models)
-    slots = _estimate_slots(plan, queries(), models, needed, measured)
+    slots = _estimate_slots(plan, queries, models, needed, measured)
     judges = {
-        judging: price for judging, other in plans.items() if (price := _price_judges(other, queries(), models, rows))
+        judging: price for judging, other in plans.items() if (price := _price_judges(other, queries, models, rows))
     }
     return Estimate(rows, slots, per_query, needed, judges)
 

@@ -106,7 +106,7 @@ def find_other_queries(prepared: Prepared) -> list[str]:
     if path is None:
         return []
     held = {hash(_question(row)): None for row in read_rows(path)}
-    if not held or any(hash(_question(query.fields)) in held for query in prepared.source.queries()):
+    if not held or any(hash(_question(query.fields)) in held for query in prepared.source):
         return []
     first = next(_question(row) for row in read_rows(path))
     noun = "query" if len(held) == 1 else "queries"

@@ -155,7 +155,7 @@ def step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -> dic
     return {step: directory / STEP_FILES[step] for step in range(first, last_step + 1)}
 
 
-def write_steps(paths: Mapping[int, Path], queries: Iterator[Query], store: RowStore) -> Replaced:
+def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowStore) -> Replaced:
     """Bring step files up to date; a file that would not change is not written.
 
     Rows of this run come in input order. Rows that the files held before and that this run did not bring to

@@ -153,7 +153,7 @@ class SynthesisRun(StoppableRun):
         with closing(RowStore(settings.folder, prepared.plan, export)) as store:
             await run_plan(
                 prepared.plan,
-                prepared.source.queries(),
+                prepared.source,
                 self.runner,
                 window=widened(2 * settings.concurrency),
                 finished=lambda row: self._keep(store, row),
@@ -161,7 +161,7 @@ class SynthesisRun(StoppableRun):
             )
             await loading
             self._write_steps(store)
-            write_unfinished(settings.folder, prepared.plan, prepared.source.queries(), store)
+            write_unfinished(settings.folder, prepared.plan, prepared.source, store)
             if export is not None:
                 file = self._steps[last]  # with rows that this run does not have, it is read again
                 made = store.exported() if file in store.owned else map(export, read_rows(file))
@@ -208,7 +208,7 @@ class SynthesisRun(StoppableRun):
 
     def _write_steps(self, store: RowStore) -> None:
         prepared, before = self.prepared, self.summary.replaced
-        now = write_steps(self._steps, prepared.source.queries(), store)
+        now = write_steps(self._steps, prepared.source, store)
         self.summary.replaced = Replaced(before.changed + now.changed, before.moved + now.moved)
 
     def _save(self, status: str) -> None:
@@ -330,7 +330,7 @@ class Session:
             runner = StageRunner(executor, models, ledger, refreshes)
             measured = {t.role: t.usage.completion_tokens / t.calls for t in ledger.totals() if t.calls}
             source, rows = prepared.source, prepared.report.rows
-            estimate = await estimate_run(build_plans(prepared), source.queries, runner, measured, rows)
+            estimate = await estimate_run(build_plans(prepared), source, runner, measured, rows)
         return SynthesisResult(settings.folder, estimate=estimate)
 
     def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:
