@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
-from autorubric.synthesis.stages import Plan, Tally
+from autorubric.synthesis.stage_runner import Row
+from autorubric.synthesis.stages import NO_CALL_MADE, Plan, Tally
 from autorubric.synthesis.steps import Replaced, RowStore
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from autorubric.synthesis.plan_estimate import Estimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(slots=True)
@@ -75,6 +78,20 @@ class Summary:
     def complete(self) -> bool:
         """True when every input row is finished."""
         return self.finished == self.rows and not self.skipped
+
+    def add(self, row: Row, plan: Plan, *, failed: bool) -> None:
+        """Count a row that ended; `failed` where a stage of it did."""
+        failures = row.failures()
+        for name, failure in failures.items():
+            if failure.kind not in NO_CALL_MADE | {"missing_input"}:
+                self.failures.add(failure.kind, failure.message, row.query.record_id, name)
+        for outcome in row.outcomes.values():
+            self.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
+        for stage in plan.stages:
+            if stage.tally and row.fields.get(stage.name):
+                self.tallies[stage.tally[0]].add(row.fields[stage.name])
+        self.finished += not failures
+        self.failed += failed
 
     def as_dict(self) -> dict[str, Any]:
         """The counts as JSON values, for the manifest."""

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.llm.executor import Executor, FollowUp
@@ -106,17 +107,13 @@ async def run_plan(
         finally:
             room.release()
 
-    own = fed(queries, _place, partial(_Unequal, queries))
+    own = fed(queries, attrgetter("index"), partial(_Unequal, queries))
     async with aclosing(own) as found, asyncio.TaskGroup() as rows:
         async for query in found:
             await room.acquire()
             if stopping():
                 break
             rows.create_task(run_row(query))
-
-
-def _place(query: Query) -> int:
-    return query.index
 
 
 @dataclass(frozen=True, slots=True)

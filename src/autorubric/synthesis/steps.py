@@ -20,7 +20,7 @@ from autorubric.llm.records.imports import ImportRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row, digest_inputs
-from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, Plan, Stage, query_in
+from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, Plan, Stage
 
 
 class RowStore:
@@ -269,7 +269,12 @@ def _read_id(fields: Mapping[str, Any]) -> str:
 
 def _hash_question(fields: Mapping[str, Any]) -> int:
     """A number that rows with the same question share."""
-    return hash(json.dumps(query_in({"question": "", **fields}), sort_keys=True))
+    return hash(show_question(fields.get("question")))
+
+
+def show_question(question: Any) -> str:
+    """A query as the final files hold it: its text, or a conversation's messages as JSON."""
+    return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
 
 def _read_row(line: bytes) -> dict[str, Any] | None:
