@@ -136,7 +136,7 @@ def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], stor
         for query in queries:
             if query.index not in store.failed:
                 continue
-            fields = json.loads(b"{" + b",".join(filter(None, store.pieces(query.index) or ())) + b"}")
+            fields = store.read(query.index)
             failures = {s.name: fields[f"{s.name}_error"] for s in plan.stages if f"{s.name}_error" in fields}
             row = {"record_id": query.record_id, "line": query.index + 1, "failures": failures}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")

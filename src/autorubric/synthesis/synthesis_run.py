@@ -163,7 +163,7 @@ class SynthesisRun(StoppableRun):
             self.executor,
             self.models,
             ledger if imported else None,
-            count_refreshes(ledger, self.models, refreshed_slots(settings)),
+            count_refreshes(ledger, self.models, refreshed_slots(settings) if settings.refresh else ()),
             follow_up=prepared.prompts.follow_up,
             on_end=self.end_with,
         )
