@@ -161,3 +161,22 @@ class Rule:
     severity: Severity
     summary: str
     find: Callable[[RawRubric], Iterator[Hit]]
+
+
+def each_judged(
+    find: Callable[[RawCriterion], str], problem: str, suggestion: str
+) -> Callable[[RawRubric], Iterator[Hit]]:
+    """What applies a rule to each criterion that a judge reads.
+
+    Args:
+        find: the words of a criterion that are wrong; empty where none are.
+        problem: the message, with `{!r}` for these words.
+        suggestion: how to fix it.
+    """
+
+    def find_hits(rubric: RawRubric) -> Iterator[Hit]:
+        for position, criterion in rubric.judged:
+            if words := find(criterion):
+                yield Hit(position, problem.format(words), suggestion)
+
+    return find_hits

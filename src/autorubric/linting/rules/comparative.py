@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.finding import Hit, RawRubric, Rule
+from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.rules.vague import SAYING, TOLD
 from autorubric.linting.wording import Hints, Wording
 
@@ -237,16 +236,10 @@ _COMPARED_HINTS = Hints(
 )
 
 
-def _comparative(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged:
-        words = criterion.wording
-        found = _compared(words)
-        if found is not None and not _BOUND.match(words.bare, found.end()):
-            yield Hit(
-                position,
-                f"{found.group()!r} is a comparison with something the judge does not see",
-                "Say how much is enough: a number, or the required points",
-            )
+def _unbounded(criterion: RawCriterion) -> str:
+    words = criterion.wording
+    found = _compared(words)
+    return "" if found is None or _BOUND.match(words.bare, found.end()) else found.group()
 
 
 def _compared(words: Wording) -> re.Match[str] | None:
@@ -263,5 +256,12 @@ def _compared(words: Wording) -> re.Match[str] | None:
 
 
 COMPARATIVE = Rule(
-    "comparative", "warning", "a comparison such as 'more detailed' has no reference point", _comparative
+    "comparative",
+    "warning",
+    "a comparison such as 'more detailed' has no reference point",
+    each_judged(
+        _unbounded,
+        "{!r} is a comparison with something the judge does not see",
+        "Say how much is enough: a number, or the required points",
+    ),
 )

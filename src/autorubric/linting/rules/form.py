@@ -41,24 +41,13 @@ def _length(rubric: RawRubric) -> Iterator[Hit]:
         words = criterion.wording
         least, most = CHARACTERS if words.chinese else WORDS
         unit = "characters" if words.chinese else "words"
-        if words.size < least:
-            yield Hit(
-                position,
-                f"{words.size} {unit}; expected {least} to {most}",
-                "Say what the submission must contain, so that the criterion can be judged alone",
-            )
-        elif words.size > most:
-            yield Hit(
-                position,
-                f"{words.size} {unit}; expected {least} to {most}",
-                "Keep one requirement without its reasons, or split the criterion",
-            )
+        shorten = "Keep one requirement without its reasons, or split the criterion"
+        if not least <= words.size <= most:
+            lengthen = "Say what the submission must contain, so that the criterion can be judged alone"
+            advice = lengthen if words.size < least else shorten
+            yield Hit(position, f"{words.size} {unit}; expected {least} to {most}", advice)
         elif len(words.sentences) > SENTENCES:
-            yield Hit(
-                position,
-                f"{len(words.sentences)} sentences; expected 1 to {SENTENCES}",
-                "Keep one requirement without its reasons, or split the criterion",
-            )
+            yield Hit(position, f"{len(words.sentences)} sentences; expected 1 to {SENTENCES}", shorten)
 
 
 LENGTH = Rule("length", "note", "a criterion has fewer than 5 or more than 40 words, or over 4 sentences", _length)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.finding import Hit, RawRubric, Rule
+from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.wording import Hints, Wording
 
 _NUMBER = r"(?:\d+(?:\.\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten|twenty|hundred)"
@@ -156,20 +155,23 @@ _SCALE_HINTS = Hints(
 _AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|分")
 
 
-def _scale(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged:
-        text = criterion.wording.own
-        if criterion.options:
-            continue
-        found = asked_grade(criterion.wording)
-        if not found and _SCALE_HINTS.occur_in(text, criterion.wording) and _AMOUNT.search(text):
-            found = _SCALE.search(text)
-        if found:
-            yield Hit(
-                position,
-                f"{found.group().strip()!r} asks for a grade, but the verdict is met or unmet",
-                "Give the criterion options with values, or split it into criteria",
-            )
+def _grade(criterion: RawCriterion) -> str:
+    words, text = criterion.wording, criterion.wording.own
+    if criterion.options:
+        return ""
+    found = asked_grade(words)
+    if not found and _SCALE_HINTS.occur_in(text, words) and _AMOUNT.search(text):
+        found = _SCALE.search(text)
+    return found.group().strip() if found else ""
 
 
-SCALE = Rule("missing-options", "warning", "a binary criterion asks for a grade on a scale", _scale)
+SCALE = Rule(
+    "missing-options",
+    "warning",
+    "a binary criterion asks for a grade on a scale",
+    each_judged(
+        _grade,
+        "{!r} asks for a grade, but the verdict is met or unmet",
+        "Give the criterion options with values, or split it into criteria",
+    ),
+)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from autorubric.core.wording import late_pattern, unquoted
-from autorubric.linting.finding import Hit, RawRubric, Rule
+from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.wording import Hints, Wording
 
 _MARKERS = frozenset(
@@ -164,19 +163,20 @@ _HINTS = Hints(
 _ABOUT_PLACEHOLDERS = late_pattern(r"placeholder|template|such as|e\.g\.|for example|模板|例如|如\W")
 
 
-def _unfinished(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged:
-        text = unquoted(criterion.text)
-        low = text.lower()
-        found = _NOTHING.fullmatch(criterion.text)
-        if not found and _HINTS.occur_in(low, criterion.wording):
-            found = _MARKS.search(text) or _PLACEHOLDER.search(text)
-        if found is None:
-            words = leftover(criterion.wording)
-        else:
-            words = "" if _ABOUT_PLACEHOLDERS.search(low[: found.start()]) else found.group().strip()
-        if words:
-            yield Hit(position, f"{words!r} is a placeholder", "Write the criterion, or remove it")
+def _placeholder(criterion: RawCriterion) -> str:
+    text = unquoted(criterion.text)
+    low = text.lower()
+    found = _NOTHING.fullmatch(criterion.text)
+    if not found and _HINTS.occur_in(low, criterion.wording):
+        found = _MARKS.search(text) or _PLACEHOLDER.search(text)
+    if found is None:
+        return leftover(criterion.wording)
+    return "" if _ABOUT_PLACEHOLDERS.search(low[: found.start()]) else found.group().strip()
 
 
-UNFINISHED = Rule("unfinished", "error", "a criterion holds a placeholder such as TODO or [insert ...]", _unfinished)
+UNFINISHED = Rule(
+    "unfinished",
+    "error",
+    "a criterion holds a placeholder such as TODO or [insert ...]",
+    each_judged(_placeholder, "{!r} is a placeholder", "Write the criterion, or remove it"),
+)

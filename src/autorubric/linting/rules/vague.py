@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.finding import Hit, RawRubric, Rule
+from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.rules.emptiness import emptiness
 from autorubric.linting.wording import Wording
 
@@ -348,8 +347,6 @@ def _open_english(text: str) -> re.Match[str] | None:
 
 # A text this long defines its terms.
 _LONGEST = 100
-_SUBJECTIVE = "{!r} means something different to each judge"
-_CONCRETE = "Name what the submission must contain instead"
 
 
 # "Explains that ...": what follows is what the answer says.
@@ -357,19 +354,13 @@ _PURPOSE = late_pattern(r"\bto \w+ (?:an? |the )?$")
 TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that ")
 
 
-def _vague(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged:
-        words = criterion.wording
-        empty = emptiness(words)
-        if empty is not None:
-            if empty.lack == "praise":
-                yield Hit(position, _SUBJECTIVE.format(empty.word), _CONCRETE)
-            continue
-        if words.size > _LONGEST:
-            continue
-        named = _subjective(words) or unmeasured(words, criterion.weight)
-        if named:
-            yield Hit(position, _SUBJECTIVE.format(named.strip("，。")), _CONCRETE)
+def _vague(criterion: RawCriterion) -> str:
+    words = criterion.wording
+    if empty := emptiness(words):
+        return empty.word if empty.lack == "praise" else ""
+    if words.size > _LONGEST:
+        return ""
+    return (_subjective(words) or unmeasured(words, criterion.weight)).strip("，。")
 
 
 def _subjective(words: Wording) -> str:
@@ -392,5 +383,9 @@ VAGUE_WORDS = Rule(
     "vague-words",
     "warning",
     "a word such as 'appropriate' or 'good' is subjective",
-    _vague,
+    each_judged(
+        _vague,
+        "{!r} means something different to each judge",
+        "Name what the submission must contain instead",
+    ),
 )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.finding import Hit, RawRubric, Rule
+from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.rules.emptiness import emptiness
 from autorubric.linting.wording import Hints, Wording
 
@@ -229,17 +228,6 @@ def forced_verdict(criterion: Wording) -> str:
     return found.group().strip() if found else ""
 
 
-def _decided(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged:
-        found = forced_verdict(criterion.wording)
-        if found:
-            yield Hit(
-                position,
-                f"{found!r} decides the verdict whatever the submission says",
-                "Say what the submission must contain",
-            )
-
-
 _RUBRIC = any_of(
     """criteri(?:on|a), requirements?, rubric(?: items?)?, standards?, expectations?, conditions?, guidelines?
     objectives?"""
@@ -308,28 +296,34 @@ _CIRCLING = frozenset(
 )
 
 
-def _may_circle(words: Wording) -> bool:
-    return words.chinese or not words.vocabulary.isdisjoint(_CIRCLING)
-
-
-def _circular(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged:
-        if criterion.wording.size > _LONGEST_CIRCLE:
-            continue
-        empty = emptiness(criterion.wording)
-        found = (
-            None if empty or not _may_circle(criterion.wording) else _CIRCULAR.search(criterion.wording.bare.strip())
-        )
-        words = empty.word if empty and empty.lack == "circular" else found.group().strip() if found else ""
-        if words:
-            yield Hit(
-                position,
-                f"{words!r} repeats the judge's question instead of answering it",
-                "Say what the submission must contain to be scored so",
-            )
+def _circle(criterion: RawCriterion) -> str:
+    words = criterion.wording
+    if words.size > _LONGEST_CIRCLE:
+        return ""
+    if empty := emptiness(words):
+        return empty.word if empty.lack == "circular" else ""
+    may_circle = words.chinese or not words.vocabulary.isdisjoint(_CIRCLING)
+    found = _CIRCULAR.search(words.bare.strip()) if may_circle else None
+    return found.group().strip() if found else ""
 
 
 DECIDED = Rule(
-    "fixed-verdict", "error", "a criterion tells the judge its verdict whatever the submission says", _decided
+    "fixed-verdict",
+    "error",
+    "a criterion tells the judge its verdict whatever the submission says",
+    each_judged(
+        lambda criterion: forced_verdict(criterion.wording),
+        "{!r} decides the verdict whatever the submission says",
+        "Say what the submission must contain",
+    ),
 )
-CIRCULAR = Rule("circular", "warning", "a criterion asks only whether the submission meets the criteria", _circular)
+CIRCULAR = Rule(
+    "circular",
+    "warning",
+    "a criterion asks only whether the submission meets the criteria",
+    each_judged(
+        _circle,
+        "{!r} repeats the judge's question instead of answering it",
+        "Say what the submission must contain to be scored so",
+    ),
+)
