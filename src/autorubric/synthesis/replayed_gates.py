@@ -193,19 +193,23 @@ class Share(NamedTuple):
         return self.hits / self.of if self.of else None
 
 
-def clustered_share(counts: Iterable[tuple[int, int]]) -> Share:
-    """The share of hits, from the hits and the number of cases of each cluster.
+def clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
+    """The share of hits, from the cluster of each case and whether it is one.
 
     Wilson's interval at the effective sample size that follows from the variance between clusters.
 
     Example:
-        >>> even, uneven = clustered_share([(4, 5)] * 20), clustered_share([(5, 5)] * 16 + [(0, 5)] * 4)
+        >>> even = clustered_share((query, place < 4) for query in range(20) for place in range(5))
+        >>> uneven = clustered_share((query, query < 16) for query in range(20) for _ in range(5))
         >>> [f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" for share in (even, uneven)]
         ['0.80 [0.71, 0.87]', '0.80 [0.58, 0.92]']
     """
     from autorubric.metrics.intervals import wilson_interval
 
-    rows = [(hits, of) for hits, of in counts if of]
+    found: dict[int, list[bool]] = {}
+    for cluster, is_hit in cases:
+        found.setdefault(cluster, []).append(is_hit)
+    rows = [(sum(hits), len(hits)) for hits in found.values()]
     hits, of, clusters = sum(hit for hit, _ in rows), sum(size for _, size in rows), len(rows)
     if not of:
         return Share(0, 0)
@@ -215,8 +219,8 @@ def clustered_share(counts: Iterable[tuple[int, int]]) -> Share:
         between = sum((hit - share * count) ** 2 for hit, count in rows) * clusters / (clusters - 1)
         # No more than the criteria themselves, however alike the clusters are.
         size = min(float(of), share * (1 - share) * of**2 / between) if between else float(of)
-    found = wilson_interval(share * size, size)
-    return Share(hits, of) if found is None else Share(hits, of, found[0], found[1])
+    interval = wilson_interval(share * size, size)
+    return Share(hits, of) if interval is None else Share(hits, of, interval[0], interval[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,27 +298,20 @@ class GatesReplay:
         }
 
     def _share(self, some: Sequence[_Judged], *outcomes: str) -> Share:
-        counts: dict[int, list[int]] = {}
-        for one in some:
-            held = counts.setdefault(one.query, [0, 0])
-            held[0] += one.outcome in outcomes
-            held[1] += 1
-        return clustered_share((hits, of) for hits, of in counts.values())
+        return clustered_share((one.query, one.outcome in outcomes) for one in some)
 
     def draw_error(self) -> tuple[Share, float | None]:
         """How often one relevance draw is wrong on what is asked for, and how the errors of two draws correlate."""
-        counts: dict[int, list[int]] = {}
-        pairs, both = 0, 0
+        cases, pairs, both = list[tuple[int, bool]](), 0, 0
         for one in self.labelled:
             asked = one.good is True
             if not asked and "not asked" not in one.labels:
                 continue
             wrong = [refused == asked for refused in one.needs]
-            held = counts.setdefault(one.query, [0, 0])
-            held[0], held[1] = held[0] + sum(wrong), held[1] + len(wrong)
+            cases += ((one.query, is_wrong) for is_wrong in wrong)
             for mine, other in combinations(wrong, 2):
                 pairs, both = pairs + 1, both + (mine and other)
-        share = clustered_share((hits, of) for hits, of in counts.values())
+        share = clustered_share(cases)
         error = share.value
         if not pairs or not error or error == 1:
             return share, None
