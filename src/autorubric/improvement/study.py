@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from autorubric.improvement.acceptance import Decision, Pairs, decide, interval_of, pooled
-from autorubric.improvement.comparing import Comparing, Outcomes
 from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.measures import FAILED, Measure, fit_weights
+from autorubric.improvement.measures import FAILED, Comparing, Measure, fit_weights
 from autorubric.improvement.refusals import Guard, unlabelled_problem
 from autorubric.improvement.samples import Split
 from autorubric.improvement.search import Judging, Note, Rules, Search, Searched, Writing
-from autorubric.improvement.wording import Outcome, Wording, original
+from autorubric.improvement.wording import Outcome, Outcomes, Wording, original
 from autorubric.metrics.arrays import Floats
 
 WEIGHTS = "weights"
