@@ -20,9 +20,9 @@ from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.synthesis.accounting import account
 from autorubric.synthesis.candidate import Candidate
+from autorubric.synthesis.gated import read_rewrites
 from autorubric.synthesis.items import read_additions, read_rubric
 from autorubric.synthesis.relevance import combine_relevance, read_relevance
-from autorubric.synthesis.rewriting import read_rewrites
 from autorubric.synthesis.rubric_merge import read_merge
 from autorubric.testing import ScriptedModel
 from fuzz.target import Target, of_reply

@@ -225,7 +225,7 @@ def _run(client: socket.socket) -> None:
 _LATE = (
     *("encodings.idna", "encodings.utf_8_sig", "filelock", "opentelemetry.trace", "pyarrow.parquet", "rich.markdown"),
     *("pandas", "pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop"),
-    *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "rewriting", "synthesis_run")),
+    *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "synthesis_run")),
     *("autorubric.files.strict_yaml", "autorubric.testing.offline"),
 )
 """What commands import once they need it, as far as it is installed."""

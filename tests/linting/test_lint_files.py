@@ -14,7 +14,7 @@ from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files.parquet import final_schema
 from autorubric.linting import chosen_rules, lint_file
-from autorubric.linting.raw_rubric import Place, RawRubric
+from autorubric.linting.finding import Place, RawRubric
 from autorubric.linting.sources import iter_rubrics
 
 DATA = Path(__file__).parents[1] / "data"

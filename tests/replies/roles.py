@@ -14,9 +14,9 @@ from autorubric.graders.rubric_judge import Entries, RubricJudge
 from autorubric.llm.request import Reply
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.drafts import read_answer, read_pitfalls
+from autorubric.synthesis.gated import read_rewrites
 from autorubric.synthesis.items import read_additions, read_rubric
 from autorubric.synthesis.relevance import read_relevance
-from autorubric.synthesis.rewriting import read_rewrites
 from autorubric.synthesis.rubric_merge import MergeReply, read_merge
 from autorubric.testing import ScriptedModel
 

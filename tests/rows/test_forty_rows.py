@@ -84,7 +84,7 @@ def by_lint(path: Path) -> Found:
 def by_synthesize(path: Path) -> Found:
     source = QueryFile(path).with_guesses([])
     assert source.check().rows == 1
-    [query] = source.queries()
+    [query] = source
     return {"query": as_text(read_prompt(query.fields["question"], "question")), "id": str(query.fields["id"])}
 
 

@@ -24,8 +24,8 @@ from autorubric.synthesis.card import (
     run_facts,
     write_card,
 )
-from autorubric.synthesis.gated import OUTCOMES
 from autorubric.synthesis.quality import MEASURES
+from autorubric.synthesis.run_summary import OUTCOMES
 from tests.offenders import each
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -24,7 +24,7 @@ def refused(source: QueryFile) -> str:
 
 def test_a_row_keeps_its_columns_and_gains_the_resume_keys(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question": " Why? ", "topic": "sky"})
-    (query,) = QueryFile(path).queries()
+    (query,) = QueryFile(path)
     assert query.record_id == "idx:0"
     assert query.fields == {
         "question": " Why? ",
@@ -37,14 +37,14 @@ def test_a_row_keeps_its_columns_and_gains_the_resume_keys(tmp_path: Path) -> No
 
 def test_the_id_column_is_the_resume_key_where_it_is_filled(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question": "a", "key": 7}, {"question": "b", "key": "  "})
-    first, second = QueryFile(path, id_column="key").queries()
+    first, second = QueryFile(path, id_column="key")
     assert (first.record_id, first.fields["id"]) == ("7", 7)
     assert second.record_id == "idx:1"
 
 
 def test_a_path_reaches_into_a_column(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"turns": ["Hello", "More"]}, {"turns": ["Bye"]})
-    assert [q.fields["question"] for q in QueryFile(path, "turns[0]").queries()] == ["Hello", "Bye"]
+    assert [q.fields["question"] for q in QueryFile(path, "turns[0]")] == ["Hello", "Bye"]
 
 
 def test_a_list_where_text_is_expected_says_how_to_take_its_first_entry(tmp_path: Path) -> None:
@@ -101,9 +101,9 @@ def test_bad_rows_can_be_left_out_and_are_counted(tmp_path: Path) -> None:
 
 def test_mending_a_bad_row_does_not_shift_the_rows_behind_it(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question": "a"}, "{broken", {"question": "c"})
-    before = [q.record_id for q in QueryFile(path, skip_bad_rows=True).queries()]
+    before = [q.record_id for q in QueryFile(path, skip_bad_rows=True)]
     write(path, {"question": "a"}, {"question": "b"}, {"question": "c"})
-    after = [q.record_id for q in QueryFile(path).queries()]
+    after = [q.record_id for q in QueryFile(path)]
     assert before == ["idx:0", "idx:2"]
     assert after == ["idx:0", "idx:1", "idx:2"]
 
@@ -142,7 +142,7 @@ def test_a_limit_reads_only_the_first_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", *({"question": f"q{i}"} for i in range(5)))
     source = QueryFile(path, limit=2)
     assert source.check().rows == 2
-    assert [q.fields["question"] for q in source.queries()] == ["q0", "q1"]
+    assert [q.fields["question"] for q in source] == ["q0", "q1"]
 
 
 TURNS = [
@@ -154,7 +154,7 @@ TURNS = [
 
 def test_a_conversation_is_a_query(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"prompt": TURNS})
-    (query,) = QueryFile(path, "prompt").queries()
+    (query,) = QueryFile(path, "prompt")
     assert query.fields["question"] == TURNS
 
 
@@ -176,7 +176,7 @@ def test_the_answer_at_the_end_of_a_conversation_is_not_part_of_the_query(
     tmp_path: Path, rows: dict[str, list[dict[str, str]]]
 ) -> None:
     source = QueryFile(write(tmp_path / "q.jsonl", rows, {"messages": TURNS}), "messages")
-    assert [query.fields["question"] for query in source.queries()] == [TURNS, TURNS]
+    assert [query.fields["question"] for query in source] == [TURNS, TURNS]
     assert source.check().answered == 1
 
 
@@ -196,7 +196,7 @@ def test_a_conversation_that_is_none_is_refused(tmp_path: Path, turns: list[dict
 
 def test_finished_responses_become_the_slots_of_the_pool(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question": "Why?", "answers": {"m1": "x", "m2": "y"}})
-    (query,) = QueryFile(path, responses_column="answers").queries()
+    (query,) = QueryFile(path, responses_column="answers")
     assert [query.fields[f"response_{x}{end}"] for x in "ab" for end in ("", "_model")] == ["x", "m1", "y", "m2"]
 
 

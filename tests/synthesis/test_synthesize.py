@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +12,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from autorubric import synthesize_async
+from autorubric.runs.blocks import BLOCK, Feed, feed
+from autorubric.synthesis.run_summary import SynthesisResult
 from autorubric.testing import FAULTS, Completion, sized_replies
 
 Make = Callable[..., Any]  # makes a `Bench`, see conftest
@@ -412,3 +416,20 @@ def test_a_conversation_is_a_query_of_the_basic_method_too(bench: Make) -> None:
     assert json.loads(b.rows()[0]["question"]) == turns
     assert b.synthesize() == 0
     assert len(b.asked) == 7
+
+
+async def test_a_worker_reads_the_queries_of_a_lost_block_again(tmp_path: Path) -> None:
+    """Block 1 has the last two of 66 queries; block 0, of a worker that was lost, comes after it."""
+    words: list[dict[str, Any]] = []
+    own = Feed(lambda **word: words.append(word))
+    queries = [f"Why is star {n} bright?" for n in range(BLOCK + 2)]
+
+    async def work() -> SynthesisResult:
+        feed.set(own)
+        for block in (1, 0, None):
+            own.give(block)
+        return await synthesize_async(queries, models="builtin/offline", out=tmp_path / "run")
+
+    result = await asyncio.create_task(work())
+    assert result.complete
+    assert [word for word in words if "done" in word] == [{"done": 1}, {"done": 0}]

@@ -11,6 +11,7 @@ import numpy as np
 
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.intervals import Interval, holm, normal_quantile, t_p_value, t_quantile
+from autorubric.metrics.jackknife import variance_of
 
 Statistic: TypeAlias = Callable[[Floats], Floats]
 """From sums (…, m) to a statistic (…), higher is better; NaN where it is undefined."""
@@ -92,12 +93,10 @@ def standard_error(pairs: Pairs) -> float:
 
     NaN with fewer than two groups, or where leaving one out makes the statistic undefined.
     """
-    size = len(pairs)
-    if size < 2:
+    if len(pairs) < 2:
         return math.nan
-    without = [pairs.statistic(sums.sum(axis=0) - sums) for sums in (pairs.new, pairs.old)]
-    left = without[0] - without[1]
-    return float(math.sqrt((size - 1) / size * float(((left - left.mean()) ** 2).sum())))
+    new, old = (pairs.statistic(sums.sum(axis=0) - sums) for sums in (pairs.new, pairs.old))
+    return math.sqrt(variance_of(new - old))
 
 
 def interval_of(pairs: Pairs, confidence: float) -> Interval | None:

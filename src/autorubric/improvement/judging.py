@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.judge import Answered, Read
@@ -61,26 +60,23 @@ class LedgerJudging:
         """The outcome of each item.
 
         Raises:
-            Stopped: no further call can succeed, or more than a tenth of the judgments failed. Replies without a
-                verdict on a candidate do not count.
+            Stopped: no further call can succeed (in a group of exceptions), or more than a tenth of the judgments
+                failed. Replies without a verdict on a candidate do not count.
         """
         self.counts.wanted += len(items)
-        found = dict[int, Outcome]()
 
-        async def one(item: int) -> None:
+        async def one(item: int) -> Outcome:
             async with self._room:
-                found[item] = await self._outcome(wording, item, retest)
+                outcome = await self._outcome(wording, item, retest)
             self.counts.done += 1
-            self.counts.failed += found[item].code == FAILED
+            self.counts.failed += outcome.code == FAILED
+            return outcome
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for item in items:
-                    group.create_task(one(item))
-        except ExceptionGroup as error:
-            raise _first(error) from error
+        async with asyncio.TaskGroup() as group:
+            tasks = {item: group.create_task(one(item)) for item in items}
+        found = {item: task.result() for item, task in tasks.items()}
         self._check_failures(wording, found)
-        return {item: found[item] for item in items}
+        return found
 
     async def _outcome(self, wording: Wording, item: int, retest: bool) -> Outcome:
         dataset, rubric = self.labelled.dataset, self.labelled.rubric
@@ -116,11 +112,6 @@ class LedgerJudging:
                     "the same command asks again for what failed",
                 )
             )
-
-
-def _first(error: ExceptionGroup[Any]) -> Exception:
-    inner = error.exceptions[0]
-    return _first(inner) if isinstance(inner, ExceptionGroup) else inner
 
 
 class _Drawn:

@@ -11,8 +11,7 @@ from autorubric.checks.registry import validate_check
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.errors import AutorubricError
-from autorubric.improvement.comparing import Outcomes
-from autorubric.improvement.wording import Wording
+from autorubric.improvement.wording import Outcomes, Wording
 from autorubric.linting import lint_rubric
 
 QUOTED_WORDS = 6

@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from autorubric.improvement.comparing import Comparing, Nested, Outcomes, cross_fit
-from autorubric.improvement.measures import categories
+from autorubric.improvement.measures import Comparing, Nested, categories, cross_fit
 from autorubric.improvement.refusals import Guard, folded, refuse
 from autorubric.improvement.samples import Split
-from autorubric.improvement.wording import Outcome, Wording, original
+from autorubric.improvement.wording import Outcome, Outcomes, Wording, original
 
 Note = Callable[..., None]
 """Takes an event of the log: its kind, then its values by name."""

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from autorubric.improvement.acceptance import Decision, Pairs, decide, interval_of, pooled
-from autorubric.improvement.comparing import Comparing, Outcomes
 from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.measures import FAILED, Measure, fit_weights
+from autorubric.improvement.measures import FAILED, Comparing, Measure, fit_weights
 from autorubric.improvement.refusals import Guard, unlabelled_problem
 from autorubric.improvement.samples import Split
 from autorubric.improvement.search import Judging, Note, Rules, Search, Searched, Writing
-from autorubric.improvement.wording import Outcome, Wording, original
+from autorubric.improvement.wording import Outcome, Outcomes, Wording, original
 from autorubric.metrics.arrays import Floats
 
 WEIGHTS = "weights"
@@ -176,8 +175,7 @@ class Study:
                 found.skipped[name] = "its labels are constant"
             else:
                 usable.append(place)
-        whole = range(len(self.labelled.rubric)) if self._needs_scores else usable
-        await self._grade(whole, learning)
+        await self._grade(usable, learning)
         ranked, proposed = [], {one.place for one in self.proposals}
         comparing = self._comparing()
         for place in usable:
@@ -192,19 +190,18 @@ class Study:
         self.doors.learn(self.split)
         return chosen
 
-    @property
-    def _needs_scores(self) -> bool:
-        return self.aims.weights or self.aims.measure == "score_error"
-
     async def _grade(self, places: Sequence[int], items: Sequence[int]) -> None:
+        """Grade the original on these criteria; on all of them, and on every item, where scores are needed."""
+        whole = self.aims.weights or self.aims.measure == "score_error"
+
         async def one(place: int) -> None:
             held = self._outcomes.setdefault(place, {})
-            wanted = items if self._needs_scores else self.labelled.known(place, items)
+            wanted = items if whole else self.labelled.known(place, items)
             missing = [item for item in wanted if item not in held]
             held |= await self.judging.judge(original(self.labelled.rubric, place), missing)
 
         async with asyncio.TaskGroup() as group:
-            for place in places:
+            for place in range(len(self.labelled.rubric)) if whole else places:
                 group.create_task(one(place))
 
     async def _measure_noise(self, found: Improvement, places: Sequence[int]) -> None:
@@ -212,7 +209,7 @@ class Study:
         items = self.split.choose or self.split.test
         if self.split.is_nested:
             self.doors.open(self.split, None)
-            await self._grade(range(len(self.labelled.rubric)) if self._needs_scores else places, items)
+            await self._grade(places, items)
         comparing = self._comparing()
         for place in places:
             name, first = self.labelled.names[place], self._outcomes[place]
@@ -286,8 +283,7 @@ class Study:
                 _overrule(found.decisions, one.name, problem)
 
     async def _tested(self, finalists: Finalists) -> dict[str, Pairs]:
-        places = [one.place for one in finalists.wordings]
-        await self._grade(range(len(self.labelled.rubric)) if self._needs_scores else places, self.split.test)
+        await self._grade([one.place for one in finalists.wordings], self.split.test)
         comparing, found = self._comparing(), dict[str, Pairs]()
         for one in finalists.wordings:
             known = self.labelled.known(one.place, self.split.test)

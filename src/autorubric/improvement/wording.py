@@ -116,6 +116,10 @@ class Outcome:
     outage: bool = False
 
 
+Outcomes: TypeAlias = Mapping[int, Outcome]
+"""What a judge said about each item."""
+
+
 def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome:
     """One outcome of the judgments on a wording's criteria.
 

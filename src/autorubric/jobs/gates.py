@@ -100,8 +100,7 @@ async def gates_async(run: Path | None, settings: GatesSettings) -> GatesResult:
         >>> replayed.queries, len(replayed.labelled)
         (1, 0)
     """
-    from autorubric.synthesis.recorded_gates import record_replies
-    from autorubric.synthesis.replayed_gates import read_recorded, replay
+    from autorubric.synthesis.replayed_gates import read_recorded, record_replies, replay
     from autorubric.synthesis.thresholds import GateSettings
 
     if settings.replay is not None:

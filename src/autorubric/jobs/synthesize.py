@@ -17,9 +17,8 @@ from autorubric.jobs.job import ShardedSettings, blocking, job
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.attempts import attempt_log
 from autorubric.settings import setting
-from autorubric.synthesis.protocol import resolve_protocol
 from autorubric.synthesis.run_summary import SynthesisResult
-from autorubric.synthesis.synthesis_settings import QUERY_FILE, Queries, SynthesisSettings
+from autorubric.synthesis.synthesis_settings import QUERY_FILE, Queries, SynthesisSettings, resolve_protocol
 
 
 class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):

@@ -1,8 +1,8 @@
 from autorubric.linting.finding import SEVERITIES as SEVERITIES
 from autorubric.linting.finding import Finding as Finding
+from autorubric.linting.finding import Place as Place
 from autorubric.linting.finding import Rule as Rule
 from autorubric.linting.finding import Severity as Severity
-from autorubric.linting.raw_rubric import Place as Place
 from autorubric.linting.rule_table import RULES as RULES
 from autorubric.linting.rule_table import chosen_rules as chosen_rules
 from autorubric.linting.sources import lint_file as lint_file

@@ -17,7 +17,7 @@ from autorubric.core.rubric_shapes import read_criteria, unfold
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import as_number, is_finite, parse_json
-from autorubric.linting.raw_rubric import Place, RawCriterion, RawOption, RawRubric
+from autorubric.linting.finding import Place, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
 from autorubric.rows.columns import ROLES, folded
 from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
@@ -71,9 +71,8 @@ def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
     name = record.id if record.id is not None else str(record.fields.get("sample_id") or "")
     reference = record.value("reference") is not None
     for part, entries in _rubrics(record):
-        criteria = read_raw_criteria(entries, f"{part}: " if part else "")
-        found = refusals(entries)
-        yield RawRubric(criteria, query, reference, Place(place.file, place.row, name, part), found)
+        own = Place(place.file, place.row, name, part)
+        yield read_raw_rubric(entries, query, reference, own, f"{part}: " if part else "")
 
 
 def read_query(value: Any) -> str:
@@ -115,20 +114,18 @@ def list_entries(value: Any) -> list[Any]:
     return unfold(list(value)).entries if sections else list(value)
 
 
-def read_raw_criteria(entries: Any, where: str = "") -> list[RawCriterion]:
-    """The criteria of a list in any of the field's shapes.
+def read_raw_rubric(
+    entries: Sequence[Any], query: str = "", reference: bool = False, place: Place | None = None, where: str = ""
+) -> RawRubric:
+    """The rubric of a list of criteria in any of the field's shapes; `where` begins each problem.
 
     Raises:
         InputError: with one problem for each criterion that cannot be read.
 
     Example:
-        >>> read_raw_criteria([{"title": "Dose", "description": "Names 4 g.", "weight": 9}])[0].label
+        >>> read_raw_rubric([{"title": "Dose", "description": "Names 4 g.", "weight": 9}]).criteria[0].label
         'Dose'
     """
-    if not isinstance(entries, Sequence) or isinstance(entries, str):
-        raise InputError(f"{where}the criteria of a rubric are a list, got {type(entries).__name__}")
-    if not entries:
-        return []
     found: list[RawCriterion] = []
     problems: list[str] = []
     for number, entry in enumerate(entries, 1):
@@ -138,7 +135,7 @@ def read_raw_criteria(entries: Any, where: str = "") -> list[RawCriterion]:
             problems += (f"{where}criterion {number}: {problem}" for problem in error.problems)
     if problems:
         raise InputError(problems)
-    return found
+    return RawRubric(found, query, reference, place or Place(), refusals(entries))
 
 
 def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:

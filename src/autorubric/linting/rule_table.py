@@ -7,15 +7,25 @@ from collections.abc import Iterable, Sequence
 from autorubric.errors import InputError
 from autorubric.files.keys import advice
 from autorubric.linting.finding import Rule
-from autorubric.linting.rules import compound, duplicates, form, scales, signs, unseen, vague, verdicts
+from autorubric.linting.rules import (
+    comparative,
+    compound,
+    duplicates,
+    form,
+    scales,
+    unfinished,
+    unseen,
+    vague,
+    verdicts,
+)
 
 RULES: tuple[Rule, ...] = (
     vague.VAGUE_WORDS,
-    vague.COMPARATIVE,
+    comparative.COMPARATIVE,
     verdicts.CIRCULAR,
     verdicts.DECIDED,
     scales.SCALE,
-    verdicts.UNFINISHED,
+    unfinished.UNFINISHED,
     compound.SEVERAL_DEMANDS,
     form.LENGTH,
     form.EMPTY_CRITERION,
@@ -23,7 +33,7 @@ RULES: tuple[Rule, ...] = (
     duplicates.NEAR_DUPLICATE,
     unseen.UNSEEN_REFERENCE,
     form.LANGUAGE,
-    signs.SIGN,
+    form.SIGN,
     form.EQUAL_WEIGHTS,
     form.DOMINANT_WEIGHT,
     form.ZERO_WEIGHT,

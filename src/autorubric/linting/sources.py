@@ -15,9 +15,8 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.reading import REF
 from autorubric.errors import InputError
-from autorubric.linting.finding import Finding, Rule
-from autorubric.linting.raw_rubric import Place, RawRubric
-from autorubric.linting.records import is_row, list_entries, read_raw_criteria, read_row, refusals, row_reader
+from autorubric.linting.finding import Finding, Place, RawRubric, Rule
+from autorubric.linting.records import is_row, list_entries, read_raw_rubric, read_row, row_reader
 from autorubric.linting.rule_table import RULES
 from autorubric.rows import Record, row_file
 from autorubric.rows.columns import by_role
@@ -112,11 +111,7 @@ def _of_document(
     ):
         yield from _of_rows(enumerate(document), file, problems, columns or {})
         return
-    try:
-        entries = list_entries(document)
-        yield RawRubric(read_raw_criteria(entries), place=Place(file), refusals=refusals(entries))
-    except InputError as error:
-        problems += (f"{file}: {problem}" for problem in error.problems)
+    yield from _rubric(document, "", False, Place(file), problems)
 
 
 def _of_dataset(
@@ -150,8 +145,7 @@ def _name_in(rubric: Any) -> str | None:
 def _rubric(rubric: Any, query: str, reference: bool, place: Place, problems: list[str]) -> Iterator[RawRubric]:
     where = ":".join(filter(None, (place.file, "" if place.row is None else str(place.row), place.part)))
     try:
-        entries = list_entries(rubric)
-        yield RawRubric(read_raw_criteria(entries), query, reference, place, refusals(entries))
+        yield read_raw_rubric(list_entries(rubric), query, reference, place)
     except InputError as error:
         problems += (f"{where}: {problem}" for problem in error.problems)
 
@@ -176,8 +170,7 @@ def lint_rubric(
         [('criteria-count', None), ('vague-words', 1)]
     """
     held = rubric.rubric if isinstance(rubric, Rubric) else rubric
-    entries = list_entries(held)
-    return lint_raw_rubric(RawRubric(read_raw_criteria(entries), query, reference, refusals=refusals(entries)), rules)
+    return lint_raw_rubric(read_raw_rubric(list_entries(held), query, reference), rules)
 
 
 def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Finding]:

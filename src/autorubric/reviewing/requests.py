@@ -13,8 +13,7 @@ from autorubric.charts.html import page_template
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.display import counted
 from autorubric.core.rubric import Rubric
-from autorubric.linting.finding import SEVERITIES, Finding, Rule
-from autorubric.linting.raw_rubric import Place
+from autorubric.linting.finding import SEVERITIES, Finding, Place, Rule
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json

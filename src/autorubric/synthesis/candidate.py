@@ -112,6 +112,41 @@ class Relevance:
     unsure: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class GateContext:
+    """Everything that is known about the criteria of one query.
+
+    Attributes:
+        query: the text, or the turns as `{role, content}`.
+        candidates: the criteria, merged ones first.
+        pool: the responses and the judges' verdicts; a criterion without votes has not been graded.
+        relevance: what the relevance judges agreed on, by criterion id; None or missing where nobody could say.
+    """
+
+    query: str | Sequence[Mapping[str, Any]]
+    candidates: tuple[Candidate, ...]
+    pool: Pool
+    relevance: Mapping[str, Relevance | None] = field(default_factory=dict)
+
+    @property
+    def query_text(self) -> str:
+        r"""The words of the query, all turns together.
+
+        Example:
+            >>> turns = [{"role": "user", "content": "My leg cramps."}, {"role": "assistant", "content": "When?"}]
+            >>> GateContext(turns, (), Pool((), ())).query_text
+            'My leg cramps.\nWhen?'
+        """
+        if isinstance(self.query, str):
+            return self.query
+        return "\n".join(str(turn.get("content", "")) for turn in self.query)
+
+    def find_relevance(self, candidate: Candidate) -> Relevance | None:
+        """The relevance of a criterion; a rewritten one that was not assessed again has that of its first wording."""
+        own = self.relevance.get(candidate.id)
+        return self.relevance.get(candidate.first_id) if own is None else own
+
+
 def relevance_row(one: Relevance) -> dict[str, Any]:
     """A relevance as JSON values; `votes` and `unsure` only where votes were measured."""
     row = asdict(one) | {"unsure": list(one.unsure)}

@@ -14,8 +14,8 @@ from autorubric.files import iter_jsonl, write_atomically
 from autorubric.files.printable import markdown_text
 from autorubric.linting.wording import detect_language
 from autorubric.runs.manifest import read_manifest
-from autorubric.synthesis.gated import OUTCOMES, RubricCounts, find_weight
 from autorubric.synthesis.quality import MEASURES
+from autorubric.synthesis.run_summary import OUTCOMES, RubricCounts, find_weight
 
 CARD_FILE, PLOTS = "README.md", "plots"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

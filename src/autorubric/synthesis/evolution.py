@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from autorubric.prompts import Prompt
 from autorubric.synthesis.accounting import sameness_key
 from autorubric.synthesis.candidate import (
     Candidate,
+    Pool,
     consensus,
     criterion_row,
     example_criteria,
@@ -102,79 +103,70 @@ class Round:
 
     def build(self, fields: Fields, models: Models) -> list[Call] | Outcome:
         """The call for criteria that separate the two best responses, or why there is none."""
-        pair = self._choose_pair(fields)
-        if isinstance(pair, Outcome):
-            return pair
-        texts = read_responses(fields)
-        shown = [texts[slot] for slot in pair]
+        if not fields.get("pool") or any(not fields.get(name) for name in self.before.verdicts):
+            return missing("verdicts on the pool")
+        context = self.before.context(fields)
+        rubric = context.candidates if self.number == 1 else self.before.find_kept(context, self.settings.gates)
+        if self.number > 1 and not any(one.round == self.number - 1 for one in rubric):
+            return _skip("skipped(the round before added nothing that passed the gates)")
+        scores = consensus(rubric, context.pool).scores
+        if all(score is None for score in scores):
+            return missing("consensus: no judge has verdicts on every response")
+        slots = list(read_responses(fields))
+        used = [fields[name]["pair"] for name in self.before.criteria if "pair" in fields[name]]
+        compared = [(slots.index(one), slots.index(other)) for one, other in filter(None, used)]
+        pair = find_best_pair(scores, context.pool.responses, compared)
+        if pair is None:
+            return _skip("skipped(no two responses left to compare)")
         names = ("title", "description", "weight")
-        rubric = [{name: getattr(one, name) for name in names} for one in self._rubric(fields)]
+        shown = [{name: getattr(one, name) for name in names} for one in rubric]
+        responses = [context.pool.responses[place] for place in pair]
         # The same pair under the same rubric gets another draw in another round.
-        verdicts = self._show_verdicts(fields, [list(texts).index(slot) for slot in pair])
-        call = _build_call(self.template, fields, rubric, shown, self.number - 1, verdicts)
+        verdicts = _show_verdicts(rubric, context.pool, scores, pair)
+        call = _build_call(self.template, fields, shown, responses, self.number - 1, verdicts)
+        known = {sameness_key(one.description) for one in context.candidates}
         model = models["augment"].name if "augment" in models else ""
 
         def read(reply: Reply) -> Answer[dict[str, Any]] | Unreadable:
             answer = read_additions(reply)
             if isinstance(answer, Unreadable):
                 return answer
-            value = self._collect(fields, pair, answer.value, model)
+            value = {"pair": [slots[place] for place in pair], **self._collect(known, answer.value, model)}
             dropped = (f"an evolved criterion was dropped: {one['reason']}" for one in value["dropped"])
             return Answer(value, reply, (*answer.notes, *dropped))
 
         return [call._replace(read=read)]
 
-    def _choose_pair(self, fields: Fields) -> tuple[str, str] | Outcome:
-        """The slots of the responses that it compares, or why it compares none."""
-        if not fields.get("pool") or any(not fields.get(name) for name in self.before.verdicts):
-            return missing("verdicts on the pool")
-        if self.number > 1 and not any(one.round == self.number - 1 for one in self._rubric(fields)):
-            return _skip("skipped(the round before added nothing that passed the gates)")
-        pool = self.before.context(fields).pool
-        scores = consensus(self._rubric(fields), pool).scores
-        if all(score is None for score in scores):
-            return missing("consensus: no judge has verdicts on every response")
-        slots = list(read_responses(fields))
-        used = [fields[name]["pair"] for name in self.before.criteria if "pair" in fields[name]]
-        places = [(slots.index(one), slots.index(other)) for one, other in filter(None, used)]
-        pair = find_best_pair(scores, pool.responses, places)
-        if pair is None:
-            return _skip("skipped(no two responses left to compare)")
-        return slots[pair[0]], slots[pair[1]]
-
-    def _show_verdicts(self, fields: Fields, places: Sequence[int]) -> dict[str, Any]:
-        """What the judges' majority says of the two responses, criterion by criterion, and of the whole pool."""
-        pool, rubric = self.before.context(fields).pool, self._rubric(fields)
-        rows, scores = list[dict[str, Any]](), consensus(rubric, pool).scores
-        for one in rubric[:_MOST_SHOWN]:
-            if one.id in pool.votes:
-                said = pool.majority(one.id)
-                pair = {f"response_{number}": said[place] for number, place in enumerate(places, 1)}
-                judged = len(said) - said.count(None)
-                rows.append({"title": one.title, **pair, "met": said.count(True), "judged": judged})
-        shown = {f"response_{number}": scores[place] for number, place in enumerate(places, 1)}
-        return {"criteria": rows, "scores": {name: score and round(score, 3) for name, score in shown.items()}}
-
-    def _collect(self, fields: Fields, pair: tuple[str, str], items: Sequence[Item], model: str) -> dict[str, Any]:
-        """The value of the round: what was compared, what is new, and what was dropped of it."""
-        known = {sameness_key(one.description) for one in self.before.context(fields).candidates}
+    def _collect(self, known: Collection[str], items: Sequence[Item], model: str) -> dict[str, Any]:
+        """The criteria of a reply that are new, and what was dropped of it; `known` are the keys of the others."""
+        taken = set(known)
         criteria, dropped = list[Candidate](), list[dict[str, str]]()
         for number, item in enumerate(items, 1):
             one = Candidate(f"e{self.number}.{number}", **item, origin="evolved", round=self.number, models=(model,))
             key = sameness_key(one.description)
             fault = find_criterion_fault(one.description, one.weight, self.settings.filters)
-            fault = fault or ("the rubric has it already" if key in known else None)
+            fault = fault or ("the rubric has it already" if key in taken else None)
             if fault:
                 dropped.append({"id": one.id, "description": one.description, "reason": fault})
             else:
-                known.add(key)
+                taken.add(key)
                 criteria.append(one)
-        return {"pair": list(pair), "criteria": list(map(criterion_row, criteria)), "dropped": dropped}
+        return {"criteria": list(map(criterion_row, criteria)), "dropped": dropped}
 
-    def _rubric(self, fields: Fields) -> tuple[Candidate, ...]:
-        if self.number == 1:
-            return self.before.context(fields).candidates
-        return self.before.find_kept(fields, self.settings.gates)
+
+def _show_verdicts(
+    rubric: Sequence[Candidate], pool: Pool, scores: Sequence[float | None], pair: Sequence[int]
+) -> dict[str, Any]:
+    """What the judges' majority says of the two responses, criterion by criterion, and of the whole pool."""
+    rows = list[dict[str, Any]]()
+    for one in rubric[:_MOST_SHOWN]:
+        if one.id in pool.votes:
+            said = pool.majority(one.id)
+            both = {f"response_{number}": said[place] for number, place in enumerate(pair, 1)}
+            judged = len(said) - said.count(None)
+            rows.append({"title": one.title, **both, "met": said.count(True), "judged": judged})
+    shown = {f"response_{number}": scores[place] for number, place in enumerate(pair, 1)}
+    return {"criteria": rows, "scores": {name: score and round(score, 3) for name, score in shown.items()}}
 
 
 def round_stage(turn: Round, texts: Sequence[str]) -> Stage:

@@ -11,10 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from autorubric.errors import shortened
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.parquet import final_schema
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
-from autorubric.synthesis.steps import read_rows
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
+from autorubric.synthesis.steps import read_rows, show_question
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +66,23 @@ class Exported:
     criteria: int
     without_rubric: int
     remarks: tuple[str, ...] = ()
+
+
+def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
+    """That the input has none of the queries of the rows in a directory, in one sentence; else nothing.
+
+    More, fewer and edited queries are the same run: what has changed is requested again, and nothing else.
+    """
+    paths = (directory / name for name in (*STEP_FILES, *HIDDEN_STEP_FILES, FINAL_FILES[0]))
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
+        return []
+    held = {hash(show_question(row.get("question"))) for row in read_rows(path)}
+    if not held or any(hash(show_question(query.fields["question"])) in held for query in queries):
+        return []
+    first = shortened(show_question(next(read_rows(path)).get("question")), 80)
+    noun = "query" if len(held) == 1 else "queries"
+    return [f"the input has none of the {len(held)} {noun} in the directory, such as {first!r}"]
 
 
 def load_export() -> None:
@@ -135,11 +155,6 @@ def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] |
     if not question or not any(item["points"] > 0 for item in rubrics):
         return None
     return {"question": question, "id": "" if row.get("id") is None else str(row["id"]), "rubrics": rubrics}
-
-
-def show_question(question: Any) -> str:
-    """A query as the final files hold it: its text, or a conversation's messages as JSON."""
-    return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
 
 def _full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
@@ -259,7 +274,7 @@ def _release_record(row: Mapping[str, Any]) -> Record:
 def _find_remark(question: Any, rubric: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The names of what is conspicuous about a rubric, as the final files hold it."""
     # The linter is needed at the end of a run only.
-    from autorubric.linting.raw_rubric import RawCriterion, RawRubric
+    from autorubric.linting.finding import RawCriterion, RawRubric
     from autorubric.linting.records import read_query
     from autorubric.linting.rules.form import LANGUAGE, MOST
 

@@ -1,146 +1,35 @@
-"""The end of the full profile: the decisions of the gates, and the rubric that is left."""
+"""The end of the full profile: the rewrite of disputed criteria, the gates' decisions, the rubric that is left."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from autorubric.llm.request import Failure
+from autorubric.llm.limits import room_for
+from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
+from autorubric.llm.structured import read_json
+from autorubric.prompts.library import GatePrompts
 from autorubric.synthesis.candidate import (
     Candidate,
+    GateContext,
+    Pool,
     consensus,
     criterion_row,
+    holds_criteria,
     read_criteria,
     read_pool,
     read_relevance_rows,
     read_responses,
     replace_rewritten,
 )
-from autorubric.synthesis.gates import GateContext, GateDecision, decide, evolved_share, find_final_decisions
+from autorubric.synthesis.gates import GateDecision, decide, evolved_share, find_final_decisions
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.stages import Fields, Models, Outcome, Stage, find_missing, query_in
+from autorubric.synthesis.run_summary import RubricCounts
+from autorubric.synthesis.stages import Call, Fields, Models, Outcome, Stage, find_missing, query_in
+from autorubric.synthesis.templates import build_request
 from autorubric.synthesis.thresholds import GateSettings
-
-OUTCOMES = ("kept", "rewrite", "rejected", "undecided")
-"""What a gate can decide."""
-
-_LEFT_OUT = ("pitfalls_left_out", "left_out")
-
-
-class RubricCounts:
-    """Sums over rubrics, taken one at a time; for the manifest, the summary and the dataset card.
-
-    Attributes:
-        order: the gates in the order in which they are listed.
-        rows: rubrics.
-        criteria: criteria in them.
-        pitfalls: criteria with a negative weight among those.
-        checks: criteria that a check decides among those.
-        points: weights added up, whatever their sign.
-        evolved_points: those of evolved criteria.
-        left_out: pitfalls that passed the gates and are not in the rubrics.
-        rejected: criteria that a gate rejected.
-        draws: relevance draws on criteria on which their worth was measured, and `votes`: what those are worth.
-    """
-
-    def __init__(self, order: Sequence[str] = ()) -> None:
-        self.order = order
-        self.rows = self.criteria = self.pitfalls = self.checks = self.left_out = self.rejected = 0
-        self.points = self.evolved_points = self.draws = self.votes = 0.0
-        self._gates: dict[str, Counter[str]] = {}
-        self._quality: dict[str, tuple[float, int]] = {}
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Count the rubric of a row of `final_full` or `final`, or of the field `gated`."""
-        criteria = row.get("criteria") or row.get("rubrics") or []
-        left_out = [one for name in _LEFT_OUT for one in row.get(name) or ()]
-        rejected, rewritten = row.get("rejected") or (), row.get("rewritten") or ()
-        self.rows += 1
-        self.criteria += len(criteria)
-        self.left_out += len(left_out)
-        self.rejected += len(rejected)
-        for one in criteria:
-            weight = find_weight(one)
-            self.pitfalls += weight < 0
-            self.checks += bool(one.get("check"))
-            self.points += abs(weight)
-            self.evolved_points += abs(weight) * (one.get("origin") == "evolved")
-        for one in (*criteria, *left_out, *rejected, *rewritten):
-            for decision in one.get("gates") or ():
-                self._gates.setdefault(decision["gate"], Counter())[decision["outcome"]] += 1
-                self._count_votes(decision)
-        for name, value in (row.get("quality") or {}).items():
-            if value is not None:
-                total, rows = self._quality.get(name, (0.0, 0))
-                self._quality[name] = total + value, rows + 1
-
-    def _count_votes(self, decision: Mapping[str, Any]) -> None:
-        figures = decision.get("figures")
-        if decision["gate"] == "licensed" and isinstance(figures, Mapping) and figures.get("votes"):
-            self.draws += figures["draws"]
-            self.votes += figures["votes"]
-
-    @property
-    def evolved_share(self) -> float | None:
-        """The share of points that evolved criteria hold; None where there are no points."""
-        return self.evolved_points / self.points if self.points else None
-
-    @property
-    def quality(self) -> dict[str, tuple[float, int]]:
-        """The mean of each measure over the rubrics that have it, and how many those are."""
-        return {name: (total / rows, rows) for name, (total, rows) in self._quality.items()}
-
-    @property
-    def gates(self) -> dict[str, dict[str, int]]:
-        """How often each gate decided what."""
-        names = [name for name in dict.fromkeys((*self.order, *sorted(self._gates))) if name in self._gates]
-        return {name: {outcome: self._gates[name][outcome] for outcome in OUTCOMES} for name in names}
-
-    def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values, for the manifest."""
-        from autorubric.synthesis.quality import MEASURES
-
-        quality = self.quality
-        return {
-            "kept": self.criteria,
-            "pitfalls_left_out": self.left_out,
-            "rejected": self.rejected,
-            "evolved_share": self.evolved_share,
-            "by_gate": self.gates,
-            "quality": {name: quality[name][0] if name in quality else None for name in MEASURES},
-        }
-
-    def lines(self) -> Iterator[str]:
-        """The lines of the summary; none where nothing was kept."""
-        if not self.criteria:
-            return
-        left_out = f", {self.left_out} pitfalls left out of the files" if self.left_out else ""
-        yield f"gates: {self.criteria} criteria kept, {self.rejected} rejected{left_out}"
-        gates = self.gates
-        width = max(map(len, gates), default=0)
-        if gates:
-            heads = ("kept", "rewritten", "rejected", "undecided")
-            yield "  " + " " * width + "".join(f"{name:>11}" for name in heads)
-        for gate, outcomes in gates.items():
-            yield f"  {gate:<{width}}" + "".join(f"{count:>11,}" for count in outcomes.values())
-        if self.votes:
-            draws, votes = (total / sum(gates["licensed"].values()) for total in (self.draws, self.votes))
-            yield f"{draws:.1f} relevance draws are worth {votes:.1f} independent votes"
-        share = self.evolved_share
-        yield f"evolved criteria hold {share:.1%} of the points" if share is not None else "no criterion has points"
-        means = self.as_dict()["quality"]
-        known = [f"{name} {mean:.2f}" for name, mean in means.items() if mean is not None]
-        lost = [name for name, mean in means.items() if mean is None]
-        yield f"quality: {', '.join(known)}" + (f"; without evidence: {', '.join(lost)}" if lost else "")
-
-
-def find_weight(criterion: Mapping[str, Any]) -> float:
-    """The weight of a criterion of `final_full`, or its points in `final`."""
-    weight = criterion.get("weight")
-    return float(criterion.get("points", 0) if weight is None else weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +62,164 @@ class Evidence:
             read_relevance_rows(fields.get(self.relevance)),
         )
 
-    def find_kept(self, fields: Fields, settings: GateSettings) -> tuple[Candidate, ...]:
-        """The criteria of a row that no gate rejects."""
-        context = self.context(fields)
+    @staticmethod
+    def find_kept(context: GateContext, settings: GateSettings) -> tuple[Candidate, ...]:
+        """The criteria that no gate rejects."""
         final = find_final_decisions(decide(context, settings))
         return tuple(one for one in context.candidates if one.id not in final or final[one.id].outcome != "rejected")
+
+
+DISPUTED = "judges split on a criterion"
+"""The condition of a rewrite."""
+
+MOST_ANSWERS = 3
+"""Maximum number of responses that the rewriter is shown for one criterion."""
+
+Reasons = Mapping[str, Sequence[Sequence[str | None]]]
+"""Why judges gave their verdicts: by criterion id, shaped like `Pool.votes`."""
+
+
+class Dispute(NamedTuple):
+    """A criterion that judges disagree on: indices of responses, each with the judges' verdicts and reasons."""
+
+    candidate: Candidate
+    splits: tuple[tuple[int, tuple[tuple[bool, str], ...]], ...]
+
+
+def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings, texts: Sequence[str]) -> Stage:
+    """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
+
+    def build(fields: Fields, models: Models) -> list[Call] | Outcome:
+        if lost := find_missing(fields, before.reads):
+            return lost
+        context = before.context(fields)
+        final = find_final_decisions(decide(context, settings))
+        criteria = [one for one in context.candidates if one.id in final and final[one.id].outcome == "rewrite"]
+        if not criteria:
+            return Outcome({"criteria": []}, "skipped(nothing is disputed)")
+        held = (fields[name].get("reasons", {}) for name in before.verdicts)
+        reasons = {one: said for some in held for one, said in some.items()}
+        disputes = find_disputes(criteria, context.pool, reasons)
+        request = rewrite_request(prompts, context.query, disputes, context.pool.responses)
+
+        def read(reply: Reply) -> Answer[dict[str, Any]] | Unreadable:
+            answer = read_rewrites(criteria, reply)
+            if isinstance(answer, Unreadable):
+                return answer
+            return Answer({"criteria": [criterion_row(one) for one in answer.value.values()]}, reply, answer.notes)
+
+        return [Call("rewrite", request, read)]
+
+    def example(fields: Fields, tokens: float) -> dict[str, Any]:
+        first = read_criteria(fields, before.criteria)[0]
+        return {"criteria": [criterion_row(reword(first, "", first.description))]}
+
+    return Stage(
+        "rewriting",
+        5,
+        ("question", "pool", *texts, *before.reads),
+        build,
+        slots=("rewrite",),
+        role="rewrite",
+        reply_tokens=250,
+        example=example,
+        finished=lambda value: isinstance(value, dict) and holds_criteria(value.get("criteria")),
+        only_if=DISPUTED,
+    )
+
+
+def find_disputes(candidates: Sequence[Candidate], pool: Pool, reasons: Reasons | None = None) -> list[Dispute]:
+    """Where the judges disagree on each of these criteria; at most three responses each."""
+    reasons = reasons or {}
+    return [Dispute(one, _find_splits(one.id, pool, reasons.get(one.id))[:MOST_ANSWERS]) for one in candidates]
+
+
+def rewrite_request(
+    prompts: GatePrompts,
+    query: str | Sequence[Mapping[str, Any]],
+    disputes: Sequence[Dispute],
+    responses: Sequence[str],
+) -> Request:
+    """The request for unambiguous wordings; one call for all disputed criteria of a query."""
+    shown = sorted({number for dispute in disputes for number, _ in dispute.splits})
+    place = {number: index for index, number in enumerate(shown, 1)}
+    inputs = {
+        "query": query,
+        "answers": [responses[number] for number in shown],
+        "disputes": [_show_dispute(dispute, place) for dispute in disputes],
+    }
+    return build_request(prompts.rewrite, "rewrite", inputs, "rewrite", room=room_for(entries=len(disputes)))
+
+
+def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:
+    """The rewritten criteria by the ids of those they replace; one left out could not be rewritten."""
+    found = read_json(reply, "array", ("rewrites",), named="criterion_id")
+    if isinstance(found, Unreadable):
+        return found
+    said: dict[str, list[tuple[str, str]]] = {one.id: [] for one in candidates}
+    for entry in found.value:
+        one = str(entry.get("criterion_id", "")).strip() if isinstance(entry, Mapping) else ""
+        if one in said:
+            said[one].append((_read_text(entry, "title"), _read_text(entry, "description")))
+    if candidates and not any(said.values()):
+        return Unreadable("unreadable", f"the reply has no entry for criterion {candidates[0].id}")
+    rewrites, notes = dict[str, Candidate](), list[str]()
+    for old in candidates:
+        wordings = dict.fromkeys(said[old.id])
+        title, description = next(iter(wordings), ("", ""))
+        if len(wordings) > 1:
+            notes.append(f"{old.id}: not rewritten: has two entries that differ")
+        elif description and description != old.description:
+            rewrites[old.id] = reword(old, title, description)
+        else:
+            notes.append(f"{old.id}: not rewritten")
+    return Answer(rewrites, reply, (*found.notes, *notes))
+
+
+def reword(old: Candidate, title: str, description: str) -> Candidate:
+    """A criterion in another wording: weight, origin and round stay, the old id gets `.r` and is the parent."""
+    return replace(
+        old,
+        id=f"{old.id}.r",
+        title=title or old.title,
+        description=description,
+        parents=(old.id,),
+        check=None,
+        rewritten=True,
+    )
+
+
+def _read_text(entry: Mapping[str, Any], name: str) -> str:
+    value = entry.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _find_splits(
+    candidate: str, pool: Pool, reasons: Sequence[Sequence[str | None]] | None
+) -> tuple[tuple[int, tuple[tuple[bool, str], ...]], ...]:
+    votes = pool.votes.get(candidate, ())
+    splits = []
+    for number, column in enumerate(zip(*votes, strict=True)):
+        if True in column and False in column:
+            why = [row[number] or "" for row in reasons] if reasons is not None else [""] * len(column)
+            said = tuple((vote, reason) for vote, reason in zip(column, why, strict=True) if vote is not None)
+            splits.append((number, said))
+    return tuple(splits)
+
+
+def _show_dispute(dispute: Dispute, place: Mapping[int, int]) -> dict[str, Any]:
+    return {
+        "id": dispute.candidate.id,
+        "requirement": dispute.candidate.description,
+        "pitfall": dispute.candidate.pitfall,
+        "splits": [
+            {
+                "answer": place[number],
+                "said": [{"verdict": "MET" if vote else "UNMET", "reason": reason} for vote, reason in said],
+            }
+            for number, said in dispute.splits
+        ],
+    }
 
 
 def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Stage:

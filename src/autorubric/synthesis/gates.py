@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, cast
 
 from autorubric.linting.rules.unseen import unseen_texts
 from autorubric.linting.rules.verdicts import forced_verdict
 from autorubric.linting.wording import Wording
-from autorubric.synthesis.candidate import Candidate, Relevance
-from autorubric.synthesis.gate_context import Figures, GateContext, GateDecision, find_noise, show_noise
+from autorubric.synthesis.candidate import Candidate, GateContext, Relevance
 from autorubric.synthesis.likelihood import (
     Noise,
     agreement_rate,
+    judge_noise,
     opposite,
     reversed_chance,
     same_factor,
@@ -25,6 +26,29 @@ from autorubric.synthesis.surface_forms import alikeness, find_forms, holds
 from autorubric.synthesis.thresholds import GateName, GateSettings, RedundantSettings
 
 __all__ = ["GATES", "GateContext", "GateDecision", "GateName", "GateSettings", "decide", "find_final_decisions"]
+
+Figures: TypeAlias = Mapping[str, float | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class GateDecision:
+    """What one gate decided about one criterion.
+
+    Attributes:
+        candidate: the id of the criterion.
+        gate: which gate.
+        outcome: `kept`; `rewrite` where another wording may save it; `rejected`; `undecided` where the gate had
+            no evidence, which is never a rejection.
+        figures: the evidence: numbers and names.
+        reason: one sentence for a person.
+    """
+
+    candidate: str
+    gate: GateName
+    outcome: Literal["kept", "rewrite", "rejected", "undecided"]
+    figures: Figures = field(default_factory=dict)
+    reason: str = ""
+
 
 _RANK = {"kept": 0, "undecided": 0, "rewrite": 1, "rejected": 2}
 
@@ -163,12 +187,24 @@ def asks_substance(one: Candidate, context: GateContext, settings: GateSettings)
     return GateDecision(one.id, "surface", "kept", figures)
 
 
+def _find_noise(context: GateContext, settings: GateSettings) -> Noise:
+    """How often the pool's verdicts are wrong, and how far its judges share errors."""
+    return judge_noise(context.pool, settings.judge_error, settings.least_error)
+
+
+def _show_noise(noise: Noise, context: GateContext) -> dict[str, float | str | None]:
+    """The error rate of a verdict, and where judges share errors, how many independent ones they are worth."""
+    count = len(context.pool.judges)
+    worth = {"judges": count / (1 + (count - 1) * noise.correlation)} if noise.correlation else {}
+    return {"judge_error": noise.error, **worth}
+
+
 def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """A rejection for criteria that all responses meet or none does, and for those that better responses miss.
 
     Merged criteria are tested only where the settings say so; they count in the score in any case.
     """
-    noise = find_noise(context, settings)
+    noise = _find_noise(context, settings)
     tested = [one for one in candidates if one.origin == "evolved" or settings.separates.merged]
     return [_decide_separates(one, candidates, context, settings, noise) for one in tested]
 
@@ -183,7 +219,7 @@ def _decide_separates(
         return GateDecision(one.id, "separates", "undecided", {"responses": len(judged)}, reason)
     met = sum(tally.met for tally in judged) / sum(map(sum, judged))
     chance = separating_chance(votes, *noise)
-    figures = {"met": met, "separating": chance, **show_noise(noise, context)}
+    figures = {"met": met, "separating": chance, **_show_noise(noise, context)}
     if chance < limits.least_separating:
         nearly = "nearly all responses meet it" if met > 0.5 else "hardly any response meets it"
         return GateDecision(one.id, "separates", "rejected", figures, f"{nearly}, so it separates none")
@@ -222,7 +258,7 @@ def _find_reversed_chance(
 
 def judges_agree(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already."""
-    noise = find_noise(context, settings)
+    noise = _find_noise(context, settings)
     return [_decide_agreement(one, context, settings.agreement.least_split, noise) for one in candidates]
 
 
@@ -233,7 +269,7 @@ def _decide_agreement(one: Candidate, context: GateContext, least_split: float, 
         return GateDecision(one.id, "agreement", "undecided", {}, "no response was judged by two judges")
     both = [tally for tally in tallies(votes) if sum(tally) > 1]
     split = sum(min(tally) > 0 for tally in both)
-    figures = {"split": chance, "disputed": split, "compared": len(both), **show_noise(noise, context)}
+    figures = {"split": chance, "disputed": split, "compared": len(both), **_show_noise(noise, context)}
     if chance < least_split:
         return GateDecision(one.id, "agreement", "kept", figures)
     reason = f"judges disagree on {split} of {len(both)} responses"
@@ -252,7 +288,7 @@ def redundant(candidates: Sequence[Candidate], context: GateContext, settings: G
     """
     votes = context.pool.votes
     graded = [votes[one.id] for one in candidates if one.id in votes]
-    noise = find_noise(context, settings), agreement_rate(graded)
+    noise = _find_noise(context, settings), agreement_rate(graded)
     ranked = sorted(candidates, key=lambda one: (-abs(one.weight), one.origin != "merged"))
     staying, found = list[Candidate](), dict[str, GateDecision]()
     for one in ranked:
@@ -304,7 +340,7 @@ def within_share(candidates: Sequence[Candidate], context: GateContext, settings
     if most is None or not any(one.weight for one in merged):
         return []
     evolved = [one for one in candidates if one.origin == "evolved"]
-    noise, share = find_noise(context, settings), evolved_share(candidates)
+    noise, share = _find_noise(context, settings), evolved_share(candidates)
     doubts = {one.id: _find_reversed_chance(one, candidates, context, noise) for one in evolved}
     unknown = {one: 0.5 if doubt is None else doubt for one, doubt in doubts.items()}
     staying = sorted(evolved, key=lambda one: (unknown[one.id], -abs(one.weight)))

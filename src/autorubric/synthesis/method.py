@@ -211,8 +211,7 @@ class _FullStages:
 
     def gate(self) -> None:
         """Add the gates, with a rewrite before them where judges have to agree."""
-        from autorubric.synthesis.gated import gated_stage
-        from autorubric.synthesis.rewriting import DISPUTED, rewrite_stage
+        from autorubric.synthesis.gated import DISPUTED, gated_stage, rewrite_stage
 
         before = self.evidence
         if "agreement" in self.settings.gates.order:

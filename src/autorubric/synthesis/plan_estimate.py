@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from autorubric.llm.executor import Executor
 from autorubric.llm.limits import ModelEstimate
+from autorubric.llm.records.ledger import Ledger
+from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import Query
-from autorubric.synthesis.stage_runner import Row, StageRunner, run_plan
+from autorubric.synthesis.slots import find_shape, refreshed_slots
+from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
 from autorubric.synthesis.stages import Models, Outcome, Plan, Stage
+
+if TYPE_CHECKING:
+    from autorubric.synthesis.synthesis_run import Prepared
 
 SAMPLED_ROWS = 200
 
@@ -84,32 +91,36 @@ class Estimate:
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
-async def estimate_run(
-    plans: Mapping[str, Plan],
-    queries: Callable[[], Iterator[Query]],
-    runner: StageRunner,
-    measured: Mapping[str, float],
-    rows: int,
-) -> Estimate:
-    """What the queries still need.
-
-    Args:
-        plans: the stages, by what one judge call grades: the chosen plan first.
-        queries: reads the input.
-        runner: asks through a stopped executor, which finds replies and sends nothing.
-        measured: mean completion tokens of each role in the ledger.
-        rows: usable input rows.
-    """
-    plan, models = next(iter(plans.values())), runner.models
-    needed = await _count_needed(plan, queries(), runner)
-    per_query, example = NeededCalls(), _make_example(next(queries()), plan, models, {})
+async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Estimate:
+    """What the queries of a run still need; sends no request and records nothing."""
+    executor = Executor(ledger)
+    executor.stop("dry run")
+    refreshes = count_refreshes(ledger, models, refreshed_slots(prepared.settings), keep=False)
+    runner = StageRunner(executor, models, ledger, refreshes)
+    measured = {total.role: total.usage.completion_tokens / total.calls for total in ledger.totals() if total.calls}
+    plan, queries, rows = prepared.plan, prepared.source, prepared.report.rows
+    needed = await _count_needed(plan, queries, runner)
+    per_query, example = NeededCalls(), _make_example(next(iter(queries)), plan, models, {})
     for stage in plan.stages:
         per_query.add_example(stage, example, models)
-    slots = _estimate_slots(plan, queries(), models, needed, measured)
+    slots = _estimate_slots(plan, queries, models, needed, measured)
+    plans = _build_plans(prepared)
     judges = {
-        judging: price for judging, other in plans.items() if (price := _price_judges(other, queries(), models, rows))
+        judging: price for judging, other in plans.items() if (price := _price_judges(other, queries, models, rows))
     }
     return Estimate(rows, slots, per_query, needed, judges)
+
+
+def _build_plans(prepared: Prepared) -> dict[str, Plan]:
+    """The plan of a run, and for the full profile that with the other way of judging, by what a judge call grades."""
+    settings = prepared.settings
+    if settings.profile != "full":
+        return {"": prepared.plan}
+    other = "rubric" if settings.full_profile.judging == "criterion" else "criterion"
+    full = settings.full_profile.model_copy(update={"judging": other})
+    plan = build_plan(prepared.prompts, find_shape(settings, prepared.report.responses), full)
+    plan = plan.until(settings.until) if settings.until else plan
+    return {settings.full_profile.judging: prepared.plan, other: plan}
 
 
 async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunner) -> NeededCalls:

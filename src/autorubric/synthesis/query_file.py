@@ -121,9 +121,6 @@ class QueryFile:
         return replace(self, shown_id=shown, reader=reader if is_guessed else None)
 
     def __iter__(self) -> Iterator[Query]:
-        return self.queries()
-
-    def queries(self) -> Iterator[Query]:
         """The usable rows in file order, read one at a time."""
         for record in islice(read_rows(self.path, [], what=_WHAT), self.limit):
             query = self._query(record.number - 1, record.fields)

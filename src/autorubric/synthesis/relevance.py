@@ -31,7 +31,7 @@ from autorubric.synthesis.candidate import (
     relevance_row,
     replace_rewritten,
 )
-from autorubric.synthesis.effective_votes import Worth, measure_worth, refusal_chance
+from autorubric.synthesis.likelihood import Worth, measure_worth, refusal_chance
 from autorubric.synthesis.stages import (
     PASSTHROUGH,
     Answers,

@@ -1,4 +1,4 @@
-"""The gates on recorded replies of any model, held against people's labels."""
+"""The gates on recorded replies, those of a run or of any model, held against people's labels."""
 
 from __future__ import annotations
 
@@ -8,23 +8,35 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from random import Random
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field, ValidationError
 
 from autorubric.errors import InputError
+from autorubric.llm.recorded_exchanges import Exchange
 from autorubric.llm.request import Answer, Reply
 from autorubric.rows import read_rows
+from autorubric.runs.manifest import read_manifest
 from autorubric.settings import Settings
-from autorubric.synthesis.candidate import Candidate, Pool, Relevance
+from autorubric.synthesis.candidate import Candidate, Pool, Relevance, read_criteria
 from autorubric.synthesis.gates import GateContext, GateDecision, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance
+from autorubric.synthesis.shown_query import show_query
+from autorubric.synthesis.slots import find_shape
+from autorubric.synthesis.stages import STEP_FILES, query_in
+from autorubric.synthesis.steps import find_record_id
+from autorubric.synthesis.steps import read_rows as read_step_rows
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.synthesis.thresholds import GateName, GateSettings
 
 Label: TypeAlias = Literal[
     "good", "not asked", "form", "not answerable", "repeats", "ambiguous", "other", "unsure", ""
 ]
 """What a person says of a criterion: good, its fault, unsure, or nothing yet."""
+
+_PEOPLE = 2
+"""Whose labels are needed on a criterion."""
 
 ORDER: tuple[GateName, ...] = ("answerable", "licensed", "surface", "agreement", "redundant")
 """The gates that people can be asked about. Whether a criterion separates the pool is not a matter of judgment."""
@@ -87,6 +99,61 @@ class RecordedQuery(Settings):
             yield f"the rows of votes have {' and '.join(map(str, sorted(sizes)))} responses; expected equal lengths"
 
 
+async def record_replies(run: Path, sample: int | None, seed: int) -> list[dict[str, Any]]:
+    """The rows of a file for the replay: a sample of the queries of a finished run, with empty labels.
+
+    Raises:
+        InputError: the run is not of the full profile, has no row with criteria, or no replies are in its ledger.
+    """
+    manifest = read_manifest(run) or {}
+    path = run / STEP_FILES[-1]
+    if manifest.get("kind") != "synthesis" or not path.exists():
+        raise InputError(f"{run} is not a run of `synthesize --profile full` that reached the gates")
+    rows = [row for row in read_step_rows(path) if (row.get("merge") or {}).get("criteria")]
+    if not rows:
+        raise InputError(f"{path}: no row has criteria")
+    settings = SynthesisSettings.of_manifest(manifest["settings"])
+    judges = list(find_shape(settings, 0).judges.values())
+    models = manifest.get("models", {})
+    chosen = rows if sample is None or sample >= len(rows) else Random(seed).sample(rows, sample)
+    recorded = []
+    for row in chosen:
+        shown = await show_query(run, manifest, find_record_id(row))
+        recorded.append(
+            _record(row, [str(models.get(one, one)) for one in judges], list(_last_draws(shown.exchanges)))
+        )
+    if not any(one["relevance"] for one in recorded):
+        raise InputError(f"{run}: its ledger has no relevance replies")
+    return recorded
+
+
+def _record(row: Mapping[str, Any], judges: list[str], draws: list[Exchange]) -> dict[str, Any]:
+    number, fields = 1, ["merge"]
+    while f"round_{number}" in row:
+        fields.append(f"round_{number}")
+        number += 1
+    criteria, kept = read_criteria(row, fields), ("id", "title", "description", "weight", "origin")
+    verdicts = ["merged_verdicts", *(f"verdicts_{one}" for one in range(1, number))]
+    votes = {name: rows for field in verdicts for name, rows in ((row.get(field) or {}).get("votes") or {}).items()}
+    return {
+        "query": query_in(row),
+        "criteria": [{name: getattr(one, name) for name in kept} for one in criteria],
+        "judges": judges,
+        "votes": votes,
+        "relevance": [{"model": one.model, "reply": one.reply} for one in draws],
+        "labels": {person: {one.id: "" for one in criteria} for person in ("first", "second")},
+    }
+
+
+def _last_draws(exchanges: tuple[Exchange, ...]) -> Iterator[Exchange]:
+    """The usable relevance replies of the last assessment before the rewrite, which has all criteria."""
+    draws = [
+        one for one in exchanges if one.about.startswith("licences_") and one.reply is not None and not one.problem
+    ]
+    last = max((one.about for one in draws), default="")
+    yield from (one for one in draws if one.about == last)
+
+
 def read_recorded(path: Path) -> list[RecordedQuery]:
     """The queries of a file of recorded replies.
 
@@ -126,19 +193,23 @@ class Share(NamedTuple):
         return self.hits / self.of if self.of else None
 
 
-def clustered_share(counts: Iterable[tuple[int, int]]) -> Share:
-    """The share of hits, from the hits and the number of cases of each cluster.
+def clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
+    """The share of hits, from the cluster of each case and whether it is one.
 
     Wilson's interval at the effective sample size that follows from the variance between clusters.
 
     Example:
-        >>> even, uneven = clustered_share([(4, 5)] * 20), clustered_share([(5, 5)] * 16 + [(0, 5)] * 4)
+        >>> even = clustered_share((query, place < 4) for query in range(20) for place in range(5))
+        >>> uneven = clustered_share((query, query < 16) for query in range(20) for _ in range(5))
         >>> [f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" for share in (even, uneven)]
         ['0.80 [0.71, 0.87]', '0.80 [0.58, 0.92]']
     """
     from autorubric.metrics.intervals import wilson_interval
 
-    rows = [(hits, of) for hits, of in counts if of]
+    found: dict[int, list[bool]] = {}
+    for cluster, is_hit in cases:
+        found.setdefault(cluster, []).append(is_hit)
+    rows = [(sum(hits), len(hits)) for hits in found.values()]
     hits, of, clusters = sum(hit for hit, _ in rows), sum(size for _, size in rows), len(rows)
     if not of:
         return Share(0, 0)
@@ -148,8 +219,8 @@ def clustered_share(counts: Iterable[tuple[int, int]]) -> Share:
         between = sum((hit - share * count) ** 2 for hit, count in rows) * clusters / (clusters - 1)
         # No more than the criteria themselves, however alike the clusters are.
         size = min(float(of), share * (1 - share) * of**2 / between) if between else float(of)
-    found = wilson_interval(share * size, size)
-    return Share(hits, of) if found is None else Share(hits, of, found[0], found[1])
+    interval = wilson_interval(share * size, size)
+    return Share(hits, of) if interval is None else Share(hits, of, interval[0], interval[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +247,6 @@ class _Judged:
             return "rejected"
         rewrite = self.decision is not None and self.decision.outcome == "rewrite"
         return "undecided" if self.unsure or rewrite else "kept"
-
-
-_PEOPLE = 2
 
 
 def _count(labels: Iterable[Label]) -> int:
@@ -212,13 +280,9 @@ class GatesReplay:
 
     def kappa(self) -> float | None:
         """Cohen's kappa of the two people; None where it is undefined."""
-        pairs = self.both
-        if not pairs:
-            return None
-        agree = sum(mine == other for mine, other in pairs) / len(pairs)
-        first, second = (sum(pair[place] for pair in pairs) / len(pairs) for place in (0, 1))
-        chance = first * second + (1 - first) * (1 - second)
-        return (agree - chance) / (1 - chance) if chance < 1 else None
+        from autorubric.metrics.confusion import cohen_kappa
+
+        return cohen_kappa([mine for mine, _ in self.both], [other for _, other in self.both], [0, 1])
 
     def shares(self) -> dict[str, Share]:
         """The shares of the table by what they are of."""
@@ -234,27 +298,20 @@ class GatesReplay:
         }
 
     def _share(self, some: Sequence[_Judged], *outcomes: str) -> Share:
-        counts: dict[int, list[int]] = {}
-        for one in some:
-            held = counts.setdefault(one.query, [0, 0])
-            held[0] += one.outcome in outcomes
-            held[1] += 1
-        return clustered_share((hits, of) for hits, of in counts.values())
+        return clustered_share((one.query, one.outcome in outcomes) for one in some)
 
     def draw_error(self) -> tuple[Share, float | None]:
         """How often one relevance draw is wrong on what is asked for, and how the errors of two draws correlate."""
-        counts: dict[int, list[int]] = {}
-        pairs, both = 0, 0
+        cases, pairs, both = list[tuple[int, bool]](), 0, 0
         for one in self.labelled:
             asked = one.good is True
             if not asked and "not asked" not in one.labels:
                 continue
             wrong = [refused == asked for refused in one.needs]
-            held = counts.setdefault(one.query, [0, 0])
-            held[0], held[1] = held[0] + sum(wrong), held[1] + len(wrong)
+            cases += ((one.query, is_wrong) for is_wrong in wrong)
             for mine, other in combinations(wrong, 2):
                 pairs, both = pairs + 1, both + (mine and other)
-        share = clustered_share((hits, of) for hits, of in counts.values())
+        share = clustered_share(cases)
         error = share.value
         if not pairs or not error or error == 1:
             return share, None

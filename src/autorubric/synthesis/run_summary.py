@@ -1,10 +1,11 @@
-"""The result of a synthesis run: rows, criteria, calls, cost, and what is not finished."""
+"""The result of a synthesis run: rows, calls, cost, what is not finished, and the counts of criteria and gates."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,8 @@ from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
-from autorubric.synthesis.stages import Plan, Tally
+from autorubric.synthesis.stage_runner import Row
+from autorubric.synthesis.stages import NO_CALL_MADE, Plan, Tally
 from autorubric.synthesis.steps import Replaced, RowStore
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from autorubric.synthesis.plan_estimate import Estimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(slots=True)
@@ -76,6 +79,20 @@ class Summary:
         """True when every input row is finished."""
         return self.finished == self.rows and not self.skipped
 
+    def add(self, row: Row, plan: Plan, *, failed: bool) -> None:
+        """Count a row that ended; `failed` where a stage of it did."""
+        failures = row.failures()
+        for name, failure in failures.items():
+            if failure.kind not in NO_CALL_MADE | {"missing_input"}:
+                self.failures.add(failure.kind, failure.message, row.query.record_id, name)
+        for outcome in row.outcomes.values():
+            self.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
+        for stage in plan.stages:
+            if stage.tally and row.fields.get(stage.name):
+                self.tallies[stage.tally[0]].add(row.fields[stage.name])
+        self.finished += not failures
+        self.failed += failed
+
     def as_dict(self) -> dict[str, Any]:
         """The counts as JSON values, for the manifest."""
         return {
@@ -119,7 +136,7 @@ def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], stor
         for query in queries:
             if query.index not in store.failed:
                 continue
-            fields = json.loads(b"{" + b",".join(filter(None, store.pieces(query.index) or ())) + b"}")
+            fields = store.read(query.index)
             failures = {s.name: fields[f"{s.name}_error"] for s in plan.stages if f"{s.name}_error" in fields}
             row = {"record_id": query.record_id, "line": query.index + 1, "failures": failures}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -207,3 +224,122 @@ class SynthesisResult:
         if self.summary is None or not path.exists():
             return []
         return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+OUTCOMES = ("kept", "rewrite", "rejected", "undecided")
+"""What a gate can decide."""
+
+_LEFT_OUT = ("pitfalls_left_out", "left_out")
+
+
+class RubricCounts:
+    """Sums over rubrics, taken one at a time; for the manifest, the summary and the dataset card.
+
+    Attributes:
+        order: the gates in the order in which they are listed.
+        rows: rubrics.
+        criteria: criteria in them.
+        pitfalls: criteria with a negative weight among those.
+        checks: criteria that a check decides among those.
+        points: weights added up, whatever their sign.
+        evolved_points: those of evolved criteria.
+        left_out: pitfalls that passed the gates and are not in the rubrics.
+        rejected: criteria that a gate rejected.
+        draws: relevance draws on criteria on which their worth was measured, and `votes`: what those are worth.
+    """
+
+    def __init__(self, order: Sequence[str] = ()) -> None:
+        self.order = order
+        self.rows = self.criteria = self.pitfalls = self.checks = self.left_out = self.rejected = 0
+        self.points = self.evolved_points = self.draws = self.votes = 0.0
+        self._gates: dict[str, Counter[str]] = {}
+        self._quality: dict[str, tuple[float, int]] = {}
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count the rubric of a row of `final_full` or `final`, or of the field `gated`."""
+        criteria = row.get("criteria") or row.get("rubrics") or []
+        left_out = [one for name in _LEFT_OUT for one in row.get(name) or ()]
+        rejected, rewritten = row.get("rejected") or (), row.get("rewritten") or ()
+        self.rows += 1
+        self.criteria += len(criteria)
+        self.left_out += len(left_out)
+        self.rejected += len(rejected)
+        for one in criteria:
+            weight = find_weight(one)
+            self.pitfalls += weight < 0
+            self.checks += bool(one.get("check"))
+            self.points += abs(weight)
+            self.evolved_points += abs(weight) * (one.get("origin") == "evolved")
+        for one in (*criteria, *left_out, *rejected, *rewritten):
+            for decision in one.get("gates") or ():
+                self._gates.setdefault(decision["gate"], Counter())[decision["outcome"]] += 1
+                self._count_votes(decision)
+        for name, value in (row.get("quality") or {}).items():
+            if value is not None:
+                total, rows = self._quality.get(name, (0.0, 0))
+                self._quality[name] = total + value, rows + 1
+
+    def _count_votes(self, decision: Mapping[str, Any]) -> None:
+        figures = decision.get("figures")
+        if decision["gate"] == "licensed" and isinstance(figures, Mapping) and figures.get("votes"):
+            self.draws += figures["draws"]
+            self.votes += figures["votes"]
+
+    @property
+    def evolved_share(self) -> float | None:
+        """The share of points that evolved criteria hold; None where there are no points."""
+        return self.evolved_points / self.points if self.points else None
+
+    @property
+    def quality(self) -> dict[str, tuple[float, int]]:
+        """The mean of each measure over the rubrics that have it, and how many those are."""
+        return {name: (total / rows, rows) for name, (total, rows) in self._quality.items()}
+
+    @property
+    def gates(self) -> dict[str, dict[str, int]]:
+        """How often each gate decided what."""
+        names = [name for name in dict.fromkeys((*self.order, *sorted(self._gates))) if name in self._gates]
+        return {name: {outcome: self._gates[name][outcome] for outcome in OUTCOMES} for name in names}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values, for the manifest."""
+        from autorubric.synthesis.quality import MEASURES
+
+        quality = self.quality
+        return {
+            "kept": self.criteria,
+            "pitfalls_left_out": self.left_out,
+            "rejected": self.rejected,
+            "evolved_share": self.evolved_share,
+            "by_gate": self.gates,
+            "quality": {name: quality[name][0] if name in quality else None for name in MEASURES},
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The lines of the summary; none where nothing was kept."""
+        if not self.criteria:
+            return
+        left_out = f", {self.left_out} pitfalls left out of the files" if self.left_out else ""
+        yield f"gates: {self.criteria} criteria kept, {self.rejected} rejected{left_out}"
+        gates = self.gates
+        width = max(map(len, gates), default=0)
+        if gates:
+            heads = ("kept", "rewritten", "rejected", "undecided")
+            yield "  " + " " * width + "".join(f"{name:>11}" for name in heads)
+        for gate, outcomes in gates.items():
+            yield f"  {gate:<{width}}" + "".join(f"{count:>11,}" for count in outcomes.values())
+        if self.votes:
+            draws, votes = (total / sum(gates["licensed"].values()) for total in (self.draws, self.votes))
+            yield f"{draws:.1f} relevance draws are worth {votes:.1f} independent votes"
+        share = self.evolved_share
+        yield f"evolved criteria hold {share:.1%} of the points" if share is not None else "no criterion has points"
+        means = self.as_dict()["quality"]
+        known = [f"{name} {mean:.2f}" for name, mean in means.items() if mean is not None]
+        lost = [name for name, mean in means.items() if mean is None]
+        yield f"quality: {', '.join(known)}" + (f"; without evidence: {', '.join(lost)}" if lost else "")
+
+
+def find_weight(criterion: Mapping[str, Any]) -> float:
+    """The weight of a criterion of `final_full`, or its points in `final`."""
+    weight = criterion.get("weight")
+    return float(criterion.get("points", 0) if weight is None else weight)

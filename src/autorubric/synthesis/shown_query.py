@@ -14,16 +14,15 @@ from autorubric.llm.recorded_exchanges import Replay
 from autorubric.llm.records.view import LedgerView, ledger_view
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.runs.shown_item import ShownItem
-from autorubric.synthesis.final_files import FULL_FILES, show_question
+from autorubric.synthesis.final_files import FULL_FILES
 from autorubric.synthesis.method import build_plan
-from autorubric.synthesis.protocol import resolve_protocol
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.run_summary import UNFINISHED_FILE
 from autorubric.synthesis.slots import configs, find_shape
 from autorubric.synthesis.stage_runner import Row, StageRunner, run_plan
 from autorubric.synthesis.stages import STEP_FILES, Plan, letters
-from autorubric.synthesis.steps import find_record_id, read_rows
-from autorubric.synthesis.synthesis_settings import SynthesisSettings
+from autorubric.synthesis.steps import find_record_id, read_rows, show_question
+from autorubric.synthesis.synthesis_settings import SynthesisSettings, resolve_protocol
 from autorubric.synthesis.templates import load_synthesis_prompts
 
 _HIDDEN = ("__source_index__", "__record_id__")

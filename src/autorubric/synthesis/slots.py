@@ -63,15 +63,13 @@ def _draw_relevance(settings: SynthesisSettings, roles: Roles) -> list[Slot]:
 
     The models are those of `licence`, else all that judge. Version 1 has one slot.
     """
-    named = roles.licence or []
-    sources = ["licence"] if len(named) == 1 else [f"licence_{letter}" for letter in letters(len(named))]
-    if not named:
-        judges = {(role.model, role.base_url): role for role in reversed(roles.judges)}
-        places = [f"judge_{letter}" for letter in letters(len(roles.judges))]
-        pairs = list(zip(places, roles.judges, strict=True))
-        found = [(source, role) for source, role in pairs if judges[role.model, role.base_url] is role]
-    else:
+    if named := roles.licence:
+        sources = ["licence"] if len(named) == 1 else [f"licence_{letter}" for letter in letters(len(named))]
         found = list(zip(sources, named, strict=True))
+    else:
+        first = {(role.model, role.base_url): role for role in reversed(roles.judges)}
+        judges = zip((f"judge_{letter}" for letter in letters(len(roles.judges))), roles.judges, strict=True)
+        found = [(source, role) for source, role in judges if first[role.model, role.base_url] is role]
     if settings.protocol == 1:
         return [Slot("licence", found[0][1], found[0][0])]
     slots = []

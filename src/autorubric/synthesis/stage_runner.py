@@ -10,11 +10,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Answer, Failure, Model, Request
+from autorubric.llm.request import Answer, Failure, Request
 from autorubric.runs.blocks import fed, note_ended
 from autorubric.synthesis.query_file import FROM_INPUT, Query
 from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Outcome, Plan, Stage
@@ -106,17 +107,13 @@ async def run_plan(
         finally:
             room.release()
 
-    own = fed(queries, _place, partial(_Unequal, queries))
+    own = fed(queries, attrgetter("index"), partial(_Unequal, queries))
     async with aclosing(own) as found, asyncio.TaskGroup() as rows:
         async for query in found:
             await room.acquire()
             if stopping():
                 break
             rows.create_task(run_row(query))
-
-
-def _place(query: Query) -> int:
-    return query.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,24 +242,20 @@ class RecordAccess:
     item: str
     ended: Failure | None = None
 
-    async def ask(self, call: Call) -> Answer[Any] | Failure:
-        """Send one call; after an unreadable reply it is sent again."""
-        return await self._send(
-            call.slot, self.runner.models[call.slot], call.request, call.read, self.runner.follow_up
+    async def ask(self, call: Call, follow_up: FollowUp | None = None) -> Answer[Any] | Failure:
+        """Send one call; after an unreadable reply it is sent again, with the run's follow-up or another."""
+        runner, model = self.runner, self.runner.models[call.slot]
+        request = replace(runner.shift_draw(call.slot, call.request), item=self.item)
+        answer: Answer[Any] | Failure = await runner.executor.ask_for(
+            model, request, call.read, follow_up or runner.follow_up
         )
-
-    def ask_as(self, slot: str) -> Ask:
-        """`Executor.ask_for` for this record and slot."""
-        return partial(self._send, slot)
-
-    async def _send(
-        self, slot: str, model: Model, request: Request, read: Any, follow_up: FollowUp
-    ) -> Answer[Any] | Failure:
-        request = replace(self.runner.shift_draw(slot, request), item=self.item)
-        answer: Answer[Any] | Failure = await self.runner.executor.ask_for(model, request, read, follow_up)
         if isinstance(answer, Failure) and answer.ends_run and self.ended is None:
             self.ended = answer
         return answer
+
+    def ask_as(self, slot: str) -> Ask:
+        """`Executor.ask_for` for this record and the model of a slot."""
+        return lambda _, request, read, follow_up: self.ask(Call(slot, request, read), follow_up)
 
 
 def count_refreshes(

@@ -20,7 +20,7 @@ from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row, digest_inputs
-from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, Plan, Stage, query_in
+from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, Plan, Stage
 
 
 class RowStore:
@@ -68,22 +68,14 @@ class RowStore:
         self._file.write(data + b"\n\n")
         self._end += len(data) + 2
 
-    def pieces(self, index: int) -> list[bytes] | None:
-        """The row of input place `index` as JSON members, a piece a finished step; None if it is not here."""
-        stored = self._stored(index)
-        return None if stored is None else stored[: self._plan.last_step + 1]
+    def pieces(self, index: int) -> list[bytes]:
+        """The row of input place `index` as JSON members, a piece a finished step, then what is exported of it.
 
-    def exported(self) -> Iterator[Mapping[str, Any]]:
-        """What the final files make of each row that has all steps, in input order."""
-        for index in range(len(self._slots)):
-            stored = self._stored(index) or []
-            if len(stored) > self._plan.last_step + 1:
-                yield json_value(stored[-1], share_texts=False)
-
-    def _stored(self, index: int) -> list[bytes] | None:
+        Empty if the row is not here.
+        """
         slot = self._slots[index] if index < len(self._slots) else -1
         if slot < 0:
-            return None
+            return []
         start = self._starts[slot]
         end = self._starts[slot + 1] if slot + 1 < len(self._starts) else self._end
         self._file.seek(start)
@@ -91,8 +83,16 @@ class RowStore:
         self._file.seek(self._end)
         return data.split(b"\n") if data else []
 
-    def __len__(self) -> int:
-        return len(self._starts)
+    def exported(self) -> Iterator[Mapping[str, Any]]:
+        """What the final files make of each row that has all steps, in input order."""
+        for index in range(len(self._slots)):
+            pieces = self.pieces(index)
+            if len(pieces) > self._plan.last_step + 1:
+                yield json_value(pieces[-1], share_texts=False)
+
+    def read(self, index: int) -> dict[str, Any]:
+        """The fields of the row of input place `index`."""
+        return _read_row(_line(self.pieces(index)[: self._plan.last_step + 1])) or {}
 
     def close(self) -> None:
         """Let go of the scratch file."""
@@ -155,7 +155,7 @@ def step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -> dic
     return {step: directory / STEP_FILES[step] for step in range(first, last_step + 1)}
 
 
-def write_steps(paths: Mapping[int, Path], queries: Iterator[Query], store: RowStore) -> Replaced:
+def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowStore) -> Replaced:
     """Bring step files up to date; a file that would not change is not written.
 
     Rows of this run come in input order. Rows that the files held before and that this run did not bring to
@@ -172,7 +172,7 @@ def write_steps(paths: Mapping[int, Path], queries: Iterator[Query], store: RowS
             for step, path in paths.items()
         ]
         for query in queries:
-            pieces = store.pieces(query.index) or []
+            pieces = store.pieces(query.index)
             for step, kept, write in files:
                 if step < len(pieces):
                     if kept:
@@ -269,7 +269,12 @@ def _read_id(fields: Mapping[str, Any]) -> str:
 
 def _hash_question(fields: Mapping[str, Any]) -> int:
     """A number that rows with the same question share."""
-    return hash(json.dumps(query_in({"question": "", **fields}), sort_keys=True))
+    return hash(show_question(fields.get("question")))
+
+
+def show_question(question: Any) -> str:
+    """A query as the final files hold it: its text, or a conversation's messages as JSON."""
+    return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
 
 def _read_row(line: bytes) -> dict[str, Any] | None:

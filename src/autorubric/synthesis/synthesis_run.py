@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, closing
@@ -16,7 +15,7 @@ from typing import Any
 from autorubric import __version__
 from autorubric.background import rare_collections
 from autorubric.errors import InputError
-from autorubric.llm.batches.setting import widened
+from autorubric.llm.batches.setting import batching, widened
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import negotiated, open_models, stand_ins
@@ -27,15 +26,23 @@ from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifes
 from autorubric.runs.progress import Progress, RunState, StageState, reported
 from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.runs.shard import PART, Division, seconds_of
+from autorubric.runs.shard import PART, Division, Part, seconds_of
 from autorubric.runs.stopping import Stop, StoppableRun
-from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, export_final, export_row, load_export, publish
-from autorubric.synthesis.prepared_run import Prepared, build_plans, find_other_queries, prepare
-from autorubric.synthesis.protocol import resolve_protocol
+from autorubric.synthesis.final_files import (
+    FINAL_FILES,
+    FULL_FILES,
+    export_final,
+    export_row,
+    find_other_queries,
+    load_export,
+    publish,
+)
+from autorubric.synthesis.method import build_plan
+from autorubric.synthesis.query_file import InputReport, QueryFile
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult, write_unfinished
-from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
+from autorubric.synthesis.slots import configs, find_shape, find_slots, refreshed_slots
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
-from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, STEPS
+from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, STEPS, Plan
 from autorubric.synthesis.steps import (
     Replaced,
     RowStore,
@@ -45,13 +52,75 @@ from autorubric.synthesis.steps import (
     step_paths,
     write_steps,
 )
-from autorubric.synthesis.synthesis_settings import SynthesisSettings
+from autorubric.synthesis.synthesis_settings import SynthesisSettings, resolve_protocol
+from autorubric.synthesis.templates import SynthesisPrompts, load_synthesis_prompts
 
-_FRESH = Opening()
-_DIGITS = re.compile(r"\d+")
 _WHOLE = Division("synthesize")
 _WITHOUT_EFFECT = {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
 """Settings that do not change the files of a finished run, or of which another part of its digest says more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that can start: its input was read completely, and its plan and templates were checked."""
+
+    settings: SynthesisSettings
+    source: QueryFile
+    report: InputReport
+    prompts: SynthesisPrompts
+    plan: Plan
+    notes: tuple[str, ...] = ()
+    part: Part | None = None
+
+    def find_changes(self, models: Mapping[str, Model]) -> list[str]:
+        """What differs from the last run in the directory so that calls are repeated, one sentence each."""
+        manifest = read_manifest(self.settings.folder) or {}
+        before, templates = manifest.get("models", {}), manifest.get("templates", {})
+        return [
+            f"the model of {slot} changed from {before[slot]} to {model.name}"
+            for slot, model in models.items()
+            if slot in before and before[slot] != model.name
+        ] + [
+            f"template {name} has changed"
+            for name, mark in self.prompts.fingerprints().items()
+            if name in templates and templates[name] != mark
+        ]
+
+
+def prepare(settings: SynthesisSettings, division: Division = _WHOLE) -> Prepared:
+    """Check everything that can be checked without a model.
+
+    Raises:
+        InputError: the input file, its columns or rows, the templates or the plan are wrong.
+    """
+    notes: list[str] = []
+    source = QueryFile(
+        settings.source,
+        settings.question_column,
+        settings.id_column,
+        settings.limit,
+        settings.skip_bad_rows,
+        settings.responses_column,
+        settings.domain_column,
+        shard=division.shard,
+    ).with_guesses(notes, named="question_column" in settings.model_fields_set)
+    full = settings.profile == "full"
+    prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
+    if settings.prompts:
+        shape = find_shape(settings, 0)
+        prompts.drafts.check(sets=1 if full else len(shape.rubrics), responses=2 if full else len(shape.responses))
+    report = source.check()
+    if report.answered:
+        what = "conversation ends" if report.answered == 1 else "conversations end"
+        notes.append(f"{settings.source}: {report.answered:,} {what} with an answer; it is left out of the query")
+    plan = build_plan(prompts, find_shape(settings, report.responses), settings.full_profile if full else None)
+    plan = plan.until(settings.until) if settings.until else plan
+    if (how := batching()) is not None:
+        how.stages = plan.waves
+    part = None
+    if division.shard is not None or division.parts is not None:
+        part = division.part(lambda: report.whole, report.all_rows)
+    return Prepared(settings, source, report, prompts, plan, tuple(notes), part)
 
 
 @dataclass(kw_only=True)
@@ -59,7 +128,6 @@ class SynthesisRun(StoppableRun):
     """A run in its directory; the caller opens and closes the ledger.
 
     Attributes:
-        on_row: called with every row that ended.
         again: the command line that resumes the run, for the manifest.
         summary: the counts so far.
         ended_early: why the shards that it unites ended early.
@@ -70,7 +138,6 @@ class SynthesisRun(StoppableRun):
     models: Mapping[str, Model]
     ledger: Ledger
     executor: Executor
-    on_row: Callable[[Row], None] = lambda row: None
     again: str = ""
     ended_early: str = ""
     seconds_before: float = 0.0
@@ -96,11 +163,7 @@ class SynthesisRun(StoppableRun):
             self.executor,
             self.models,
             ledger if imported else None,
-            count_refreshes(
-                ledger,
-                [slot.name for slot in find_slots(settings)],
-                refreshed_slots(settings) if settings.refresh else (),
-            ),
+            count_refreshes(ledger, self.models, refreshed_slots(settings) if settings.refresh else ()),
             follow_up=prepared.prompts.follow_up,
             on_end=self.end_with,
         )
@@ -154,7 +217,7 @@ class SynthesisRun(StoppableRun):
         with closing(RowStore(settings.folder, prepared.plan, export)) as store:
             await run_plan(
                 prepared.plan,
-                prepared.source.queries(),
+                prepared.source,
                 self.runner,
                 window=widened(2 * settings.concurrency),
                 finished=lambda row: self._keep(store, row),
@@ -162,7 +225,7 @@ class SynthesisRun(StoppableRun):
             )
             await loading
             self._write_steps(store)
-            write_unfinished(settings.folder, prepared.plan, prepared.source.queries(), store)
+            write_unfinished(settings.folder, prepared.plan, prepared.source, store)
             if export is not None:
                 file = self._steps[last]  # with rows that this run does not have, it is read again
                 made = store.exported() if file in store.owned else map(export, read_rows(file))
@@ -187,18 +250,8 @@ class SynthesisRun(StoppableRun):
     def _keep(self, store: RowStore, row: Row) -> None:
         """Count a row that ended and store it; from time to time bring the files up to date."""
         store.add(row)
-        summary, failures = self.summary, row.failures()
-        for name, failure in failures.items():
-            if failure.kind not in NO_CALL_MADE | {"missing_input"}:
-                summary.failures.add(failure.kind, failure.message, row.query.record_id, name)
-        for outcome in row.outcomes.values():
-            summary.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
-        for stage in self.prepared.plan.stages:
-            if stage.tally and row.fields.get(stage.name):
-                summary.tallies[stage.tally[0]].add(row.fields[stage.name])
-        summary.finished += not failures
-        summary.failed += row.query.index in store.failed
-        self.on_row(row)
+        summary = self.summary
+        summary.add(row, self.prepared.plan, failed=row.query.index in store.failed)
         if (summary.finished + summary.failed) % self.prepared.settings.save_every == 0:
             self._save("running")
             started = time.monotonic()
@@ -209,7 +262,7 @@ class SynthesisRun(StoppableRun):
 
     def _write_steps(self, store: RowStore) -> None:
         prepared, before = self.prepared, self.summary.replaced
-        now = write_steps(self._steps, prepared.source.queries(), store)
+        now = write_steps(self._steps, prepared.source, store)
         self.summary.replaced = Replaced(before.changed + now.changed, before.moved + now.moved)
 
     def _save(self, status: str) -> None:
@@ -248,18 +301,18 @@ class Session:
     """
 
     settings: SynthesisSettings
-    progress: Progress | None = None
-    stop: Stop | None = None
-    notice: Callable[[str], object] | None = None
-    division: Division = _WHOLE
+    progress: Progress | None
+    stop: Stop | None
+    notice: Callable[[str], object] | None
+    division: Division
 
     async def run(
         self,
         *,
-        opening: Opening = _FRESH,
-        export_only: bool = False,
-        again: str = "",
-        sources: Iterable[Path] = (),
+        opening: Opening,
+        export_only: bool,
+        again: str,
+        sources: Iterable[Path],
     ) -> SynthesisResult:
         """Run the plan and write the files.
 
@@ -280,7 +333,12 @@ class Session:
             files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
             stack.enter_context(run_folder(settings.folder, files, sources, start_over=opening.start_over))
             ledger = await stack.enter_async_context(
-                locked_ledger(settings.folder, "synthesis", lambda _: find_other_queries(prepared), opening)
+                locked_ledger(
+                    settings.folder,
+                    "synthesis",
+                    lambda _: find_other_queries(settings.folder, prepared.source),
+                    opening,
+                )
             )
             parts = opening.parts
             workers = None if parts is None else parts.workers
@@ -319,19 +377,14 @@ class Session:
                 labels = stand_ins(model.name for model in models.values())
                 self.progress(RunState(prepared.report.rows, 0, [], 0, 0, 0, 0.0, stand_ins=labels))
             self._announce(prepared, models)
-            note_another_run(settings.folder, "synthesis", lambda _: find_other_queries(prepared))
+            note_another_run(
+                settings.folder, "synthesis", lambda _: find_other_queries(settings.folder, prepared.source)
+            )
             found = folder.exists()
             ledger = stack.enter_context(Ledger.open(folder) if found else Ledger.in_memory())
             if not found:
                 import_steps(settings.folder, prepared.plan, ledger)
-            slots = [slot.name for slot in find_slots(settings)]
-            refreshes = count_refreshes(ledger, slots, refreshed_slots(settings), keep=False)
-            executor = Executor(ledger)
-            executor.stop("dry run")
-            runner = StageRunner(executor, models, ledger, refreshes)
-            measured = {t.role: t.usage.completion_tokens / t.calls for t in ledger.totals() if t.calls}
-            source, rows = prepared.source, prepared.report.rows
-            estimate = await estimate_run(build_plans(prepared), source.queries, runner, measured, rows)
+            estimate = await estimate_run(prepared, models, ledger)
         return SynthesisResult(settings.folder, estimate=estimate)
 
     def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:

@@ -10,10 +10,8 @@ from typing import Any
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Request
-from autorubric.synthesis.prepared_run import prepare
 from autorubric.synthesis.slots import find_slots
-from autorubric.synthesis.stage_runner import Row
-from autorubric.synthesis.synthesis_run import SynthesisRun
+from autorubric.synthesis.synthesis_run import SynthesisRun, prepare
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.testing import ScriptedModel
 from tests.synthesis.full.conftest import Play
@@ -25,11 +23,13 @@ async def test_a_judge_that_is_silent_on_one_query_holds_that_query_alone(tmp_pa
     lists = {name: ["a/m", "a/n"] for name in ("responses", "rubrics", "judges")}
     files = {"input": tmp_path / "q.jsonl", "out": tmp_path}
     settings = SynthesisSettings.checked({**files, "profile": "full", "roles": {**roles, **lists}, "concurrency": 4})
-    play, others_done = Play(), asyncio.Event()
+    play, ended = Play(), set[int]()
 
     async def script(slot: str, request: Request) -> str:
         if slot == "judge_a" and "Query 0?" in request.messages[-1].content:
-            await others_done.wait()
+            while run.summary.finished < 5:
+                await asyncio.sleep(0.01)
+            ended.add(run.summary.finished)
         body: dict[str, Any] = {
             "model": f"m-{slot.replace('_', '-')}",
             "messages": [m._asdict() for m in request.messages],
@@ -41,19 +41,10 @@ async def test_a_judge_that_is_silent_on_one_query_holds_that_query_alone(tmp_pa
     def model_of(slot: str) -> ScriptedModel:
         return ScriptedModel(lambda request: script(slot, request), name=f"m-{slot}")
 
-    done: list[str] = []
-
-    def told(row: Row) -> None:
-        done.append(row.query.record_id)
-        if len(done) == 5:
-            others_done.set()
-
     models = {slot.name: model_of(slot.name) for slot in find_slots(settings)}
     with Ledger.open(tmp_path / "ledger") as ledger:
-        run = SynthesisRun(
-            prepared=prepare(settings), models=models, ledger=ledger, executor=Executor(ledger), on_row=told
-        )
+        run = SynthesisRun(prepared=prepare(settings), models=models, ledger=ledger, executor=Executor(ledger))
         async with asyncio.timeout(60):
             await run.execute()
     assert run.summary.finished == 6
-    assert done[-1] == "idx:0"
+    assert ended == {5}

@@ -6,7 +6,7 @@ import re
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.synthesis.candidate import Candidate, Pool
-from autorubric.synthesis.rewriting import find_disputes, read_rewrites, rewrite_request
+from autorubric.synthesis.gated import find_disputes, read_rewrites, rewrite_request
 from autorubric.testing.scripted import PromptSections
 
 TONE = Candidate("e1.1", "Tone", "Has a good tone.", 4, "evolved", 1, models=("evolver",))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from functools import lru_cache
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.finding import Hit, Rule
-from autorubric.linting.raw_rubric import RawCriterion, RawRubric
+from autorubric.linting.finding import Rule, each_judged
 from autorubric.linting.wording import Hints, Wording
 
 # What answers do, as stems: `identif` stands for identifies and identify.
@@ -182,20 +181,20 @@ _WITH_ADVERB = late_pattern(r" (?:and|but) \w+ly ")
 _STOP = late_pattern(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?])(?<!\bdr[.!?])")
 
 
-def _several(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged:
-        second = second_demand(criterion)
-        if second:
-            yield Hit(
-                position,
-                f"it has several requirements but one verdict (the second at {second!r})",
-                "Split it into separate criteria, or say 'any of' if one suffices",
-            )
+@lru_cache(maxsize=65_536)
+def find_second_demand(requirement: str) -> str:
+    """The words with which a second demand begins, as the rule finds them; empty where there is one demand.
+
+    Example:
+        >>> find_second_demand("States the dose and warns about liver damage.")
+        'and warns'
+        >>> find_second_demand("Names two causes, such as coal and wages.")
+        ''
+    """
+    return _second_demand(Wording(requirement))
 
 
-def second_demand(criterion: RawCriterion) -> str:
-    """The words where a second demand starts; empty where there is one demand."""
-    words = criterion.wording
+def _second_demand(words: Wording) -> str:
     listed = _second_in_list(words.own)
     if listed or words.chinese:
         return listed or _second_chinese(words.bare)
@@ -299,5 +298,12 @@ def _any_verb_zh(text: str) -> re.Match[str] | None:
 
 
 SEVERAL_DEMANDS = Rule(
-    "several-demands", "warning", "a criterion has several requirements, but gets one verdict", _several
+    "several-demands",
+    "warning",
+    "a criterion has several requirements, but gets one verdict",
+    each_judged(
+        lambda criterion: _second_demand(criterion.wording),
+        "it has several requirements but one verdict (the second at {!r})",
+        "Split it into separate criteria, or say 'any of' if one suffices",
+    ),
 )

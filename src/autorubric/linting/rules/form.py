@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from autorubric.core.sign_wording import contradiction_of
 from autorubric.errors import InputError
-from autorubric.linting.finding import Hit, Rule
-from autorubric.linting.raw_rubric import RawCriterion, RawRubric
+from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 from autorubric.linting.wording import detect_language
 
 FEWEST, MOST = 3, 25
@@ -41,24 +41,13 @@ def _length(rubric: RawRubric) -> Iterator[Hit]:
         words = criterion.wording
         least, most = CHARACTERS if words.chinese else WORDS
         unit = "characters" if words.chinese else "words"
-        if words.size < least:
-            yield Hit(
-                position,
-                f"{words.size} {unit}; expected {least} to {most}",
-                "Say what the submission must contain, so that the criterion can be judged alone",
-            )
-        elif words.size > most:
-            yield Hit(
-                position,
-                f"{words.size} {unit}; expected {least} to {most}",
-                "Keep one requirement without its reasons, or split the criterion",
-            )
+        shorten = "Keep one requirement without its reasons, or split the criterion"
+        if not least <= words.size <= most:
+            lengthen = "Say what the submission must contain, so that the criterion can be judged alone"
+            advice = lengthen if words.size < least else shorten
+            yield Hit(position, f"{words.size} {unit}; expected {least} to {most}", advice)
         elif len(words.sentences) > SENTENCES:
-            yield Hit(
-                position,
-                f"{len(words.sentences)} sentences; expected 1 to {SENTENCES}",
-                "Keep one requirement without its reasons, or split the criterion",
-            )
+            yield Hit(position, f"{len(words.sentences)} sentences; expected 1 to {SENTENCES}", shorten)
 
 
 LENGTH = Rule("length", "note", "a criterion has fewer than 5 or more than 40 words, or over 4 sentences", _length)
@@ -136,6 +125,26 @@ ZERO_WEIGHT = Rule(
     "zero-weight", "warning", "a criterion of weight 0 costs a call and does not affect the score", _zero
 )
 NO_REWARD = Rule("no-positive-weight", "error", "nothing in the rubric can earn points", _no_reward)
+
+
+def _contradicts(rubric: RawRubric) -> Iterator[Hit]:
+    for position, criterion in rubric.judged:
+        words = contradiction_of(criterion.wording.bare, criterion.weight)
+        if words and criterion.weight < 0:
+            yield Hit(
+                position,
+                f"weight {criterion.weight:g} takes points away although {words!r} describes a strength",
+                "Describe the fault itself, or make the weight positive",
+            )
+        elif words:
+            yield Hit(
+                position,
+                f"weight {criterion.weight:g} gives points although {words!r} describes a fault",
+                "Make the weight negative, or ask for the right thing",
+            )
+
+
+SIGN = Rule("sign-contradiction", "error", "the sign of the weight contradicts the wording", _contradicts)
 
 
 def _unreachable(rubric: RawRubric) -> Iterator[Hit]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.finding import Hit, Rule
-from autorubric.linting.raw_rubric import RawRubric
+from autorubric.linting.finding import Hit, RawRubric, Rule
 from autorubric.linting.rules.outside_frames import pointed_at
 from autorubric.linting.wording import Hints, Wording
 

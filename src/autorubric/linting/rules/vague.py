@@ -1,17 +1,13 @@
-"""Subjective words, and comparisons without a reference point."""
+"""Subjective words, and demands that leave their measure open: how many, what is relevant, what a reader feels."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.finding import Hit, Rule
-from autorubric.linting.raw_rubric import RawRubric
-from autorubric.linting.rules.comparison_frames import compared
+from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.rules.emptiness import emptiness
-from autorubric.linting.rules.unmeasured import unmeasured
-from autorubric.linting.wording import Hints, Wording
+from autorubric.linting.wording import Wording
 
 # "Adequate sleep" is what an answer is about, "adequate detail" how it is: the adjectives count before these.
 _OF_ANSWERS = any_of(
@@ -86,7 +82,7 @@ _STATED = late_pattern(
     rf"|(?P<phrase>{_PHRASES})|(?P<hedge>{_HEDGES}) {_HEDGED})\b"
 )
 # Behind these stands what the answer says, not how it says it.
-_SAYING = late_pattern(
+SAYING = late_pattern(
     r"^\W*(?:the \w+ )?(?:\w+ly )?(?:not )?(?:stat|mention|not|suggest|recommend|advis|emphasi[sz]|highlight|point|"
     r"warn|instruct|encourag|indicat|inform|tell|stress|specif|conclud|claim|argu|ask|"
     r"explains? (?:that|how|why|when|what))"
@@ -121,30 +117,250 @@ _EXPLAINED = late_pattern(
 )
 
 
+_ANSWERER = any_of(
+    """response, answer, reply, submission, essay, text, model, assistant, output, report, code, author, writer
+    student, summary, explanation, letter, email, story, poem, plan, it"""
+)
+_HEAD = rf"^\W*(?:(?:the |this )?{_ANSWERER} )?(?:should |must |needs to )?(?:also )?"
+# What an answer does with its parts; behind verbs of saying stands what it says.
+_GIVES = (
+    "(?:"
+    + any_of(
+        """give, provide, list, name, offer, present, include, contain, use, cite, mention, discuss, cover, address
+        describe, explore, identify, identifie, add, bring up, touch on, touches on, draw on, refer to, make
+        show, ha
+        raise, consider, analy[sz]e, compare, outline, supplie, supply, quote, touch upon, support, back, propose
+        suggest, recommend, look at, weigh, examine, highlight, incorporate, reference, demonstrate, illustrate
+        explain, feature, pose, ask, respect, follow, meet, leave out"""
+    )
+    + r"e?s?(?: up| on| to| upon)?|has|have)"
+)
+_AMOUNT = any_of(
+    r"""quite (?:a few(?: of)?|some|a lot of|a number of), plenty of
+    a (?:\w+ )?(?:number|handful|couple|variety|range|lot) of
+    lots of, several, various, numerous, many, a few, some, enough, a (?:wide|broad|good|fair|decent) \w+ of
+    a wealth of, a sufficient number of, ample, a little, a bit of
+    a good deal of"""
+)
+# Each judge draws its own line; who counts on numbers says them.
+_QUANTITY = rf"{_HEAD}(?:\w+ly )?{_GIVES} (?P<amount>{_AMOUNT}) (?!(?:of the following|other|people|times)\b)[a-z]"
+_BY_MEANS = r"\b(?:with|using|through) (?P<means>plenty of|lots of|many|several|numerous|some|a few|enough) [a-z]"
+_WEIGHTY = any_of(
+    """relevant, key, main, important, necessary, essential, major, significant, appropriate, applicable, required
+    critical, crucial, pertinent, salient, central, notable, needed"""
+)
+_PARTS = any_of(
+    """details?, points?, aspects?, information, considerations?, factors?, elements?, issues?, facts?, features?
+    topics?, ideas?, parts?, areas?, concepts?, components?, evidence, context, terms?, themes?, arguments?
+    examples?
+    sources?, background, limitations?, caveats?, questions?, content, material, steps?"""
+)
+_RELEVANT = (
+    rf"{_HEAD}(?:\w+ly )?{_GIVES} (?:up |on |to )?(?P<which>(?:all |any |the |every |most |some |other "
+    rf"|of )*(?:\w+ly )?"
+    rf"{_WEIGHTY}(?: and {_WEIGHTY})? {_PARTS})(?=\W*$| (?:of|in|from|about|on|for|to|related)\b)"
+)
+_MATTERS = (
+    rf"{_HEAD}(?:\w+ ){{1,3}}?(?P<matters>(?:nothing|everything|anything|all|whatever|what) (?:that )?"
+    r"(?:matters|counts|is (?:important|relevant|needed|necessary|essential)))\W*$"
+)
+_IF_NEEDED = (
+    rf"{_HEAD}(?:\w+ly )?(?!advis|recommend|suggest|tell|instruct|encourag|stat|warn|urg)[^.;]{{3,80}}? "
+    r"(?P<when>(?:where|when|whenever|if|as|wherever) (?:it is |they are )?"
+    r"(?:needed|necessary|appropriate|applicable|relevant|required|suitable|useful|helpful|warranted))\W*$"
+)
+_MIND = any_of(
+    """understanding, grasp, awareness, knowledge, command, mastery, appreciation, insight, critical thinking
+    expertise
+    familiarity, sensitivity, comprehension, creativity, originality, empathy, maturity, confidence, professionalism
+    effort, care, depth, common sense, reasoning skills?, thinking, curiosity, passion, intuition"""
+)
+_UNDERSTOOD = (
+    rf"{_HEAD}(?:\w+ly )?(?:shows?|demonstrates?|displays?|exhibits?|reflects?|reveals?|conveys?|evidences?|has"
+    rf"|have"
+    rf"|possess(?:es)?) "
+    rf"(?:signs? of |evidence of |an? |the |some |real |clear |genuine |\w+ )*?(?P<mind>{_MIND})"
+    rf"(?: (?:of|about|for|in|on|into|towards?|with|when)\b|\W*$)"
+    rf"|{_HEAD}(?P<grasps>(?:\w+ly )?(?:gets the (?:idea|point|gist)|understands|grasps|appreciates|comprehends))\b"
+)
+_PEOPLE = any_of(
+    "readers?, audiences?, listeners?, viewers?, users?, patients?, students?, learners?, reader's, people"
+)
+_EFFECT = (
+    rf"{_HEAD}(?P<effect>(?:makes?|leaves?|keeps?|holds?|gets?) (?:the |a |an |any )?(?:\w+ )?{_PEOPLE}"
+    rf"(?:'s)? (?!(?:to|with the|with an?) )\w+"
+    rf"|(?:captivat|engag|grip|hook|delight|mov|inspir|entertain|impress|intrigu|enthral|charm|draw|excit|motivat)"
+    rf"(?:e?s|ls) (?:in )?(?:the |a |an |its |their )?(?:\w+ )?{_PEOPLE})"
+    rf"|{_HEAD}(?:would|will|could) (?P<usefulness>be (?:\w+ )?(?:helpful|useful|interesting|convincing|engaging"
+    rf"|clear|easy|understandable|appealing|enjoyable|of (?:use|help|interest)|accessible))\b"
+)
+_ATTENTION = (
+    r"\b(?:grab|catch|hold|keep|captur|command|sustain|attract)(?:e?s|) (?:the |an? |its )?(?:\w+'s )?"
+    r"(?P<attention>attention|interest)\b"
+)
+_FOLLOWED = (
+    r"\b(?:readers?|layperson|laypeople|beginners?|newcomers?|child|novices?|non-experts?|outsiders?)"
+    r" (?:could|can|would|might|should) (?:\w+ )?(?P<followed>follow|understand|grasp|enjoy|appreciate)\b"
+)
+_ROUGHLY = any_of(
+    """mostly, largely, generally, broadly, fairly, partly, partially, reasonably, adequately, sufficiently
+    somewhat
+    basically, loosely, more or less, by and large, for the most part, essentially, acceptably, satisfactorily
+    appropriately, suitably, properly, sensibly, tastefully, nicely, decently"""
+)
+_DEGREE = (
+    rf"{_HEAD}(?P<roughly>{_ROUGHLY}) (?!(?:as|its|this|is)\b|(?:stat|advis|suggest|recommend|emphasi|indicat)\w)"
+    r"[a-z]+(?:s|es)\b"
+    rf"|{_HEAD}(?P<close>(?:comes|is|stays) (?:\w+ )?close to) "
+    rf"|{_HEAD}is (?P<caring>(?:\w+ly )?(?:sensitive|mindful|considerate|empathetic|thoughtful|attentive|tactful"
+    r"|humane))\W*$"
+)
+_EXTENT = (
+    rf"{_HEAD}[^.;]{{3,120}}?\b(?P<extent>to (?:some|a certain|a reasonable|a good|a fair|a large|a great)"
+    r" (?:extent|degree))\b"
+)
+_RIGHT = (
+    rf"{_HEAD}(?!stat|explain|say|tell|mention|not)[^.;]{{3,80}}?\b(?P<right>(?:the )?right "
+    r"(?:amount|level|degree|balance|mix|blend|length|pace|dose) (?:of|between))\b"
+)
+_LENGTH = (
+    r"\b(?P<length>(?:at|of|in|with|to) an? (?:reasonable|appropriate|suitable|good|acceptable"
+    r"|adequate|decent|sensible|fair|proper|right|moderate) \w+)"
+)
+_ENDING = late_pattern(
+    r"\b(?P<sounds>(?:sounds|feels|seems|looks|reads like|comes across as) "
+    r"(?:\w+ )?(?!like\b|as\b|to\b|in\b|at\b|up\b|into\b)[a-z]+)\W*$"
+    r"|\b(?P<manner>in an? (?:\w+ (?:and )?){1,3}(?:manner|fashion))\W*$"
+    r"|\b(?P<simply>(?:in|with) [a-z]+ enough [a-z]+)\W*$"
+    r"|\b(?P<enough>(?:suitably|appropriately|reasonably|adequately|sufficiently|acceptably|pleasantly|fittingly"
+    r"|satisfyingly) [a-z]+)\W*$"
+)
+"""What may end a criterion; its last words are enough to look at."""
+_TAIL = 60
+_CHOSEN = any_of(
+    """sensible, reasonable, suitable, appropriate, adequate, sufficient, acceptable, decent, proper, good, nice
+    interesting, compelling, useful, helpful, meaningful, fitting, satisfactory, plausible, worthwhile, fair, sound
+    realistic, healthy, high-quality, valuable, clever, creative, memorable, catchy, convincing, persuasive
+    elegant"""
+)
+_CHOICE = (
+    rf"{_HEAD}(?:gives?|provides?|offers?|chooses?|selects?|picks?|uses?|proposes?|suggests?|recommends?|finds?"
+    rf"|reaches|draws|makes?|has|includes?|contains?|presents?|opens with|ends with|begins with|closes with)"
+    rf" (?:an? )(?P<choice>{_CHOSEN})(?:,? (?:and |but )?[a-z\-]+){{0,2}} [a-z]+(?=\W*$| (?:of|for|to|in|on"
+    rf"|from|with"
+    rf"|at)\b)"
+)
+# Quick to look for: without one of its hints a pattern has no match. Those without hints match at the start only.
+_OPEN = tuple(
+    (hints, late_pattern(pattern))
+    for hints, pattern in (
+        ((), _QUANTITY),
+        (("with ", "using ", "through "), _BY_MEANS),
+        ((), _RELEVANT),
+        ((), _MATTERS),
+        (("where", "when", " if ", " as "), _IF_NEEDED),
+        ((), _UNDERSTOOD),
+        ((), _EFFECT),
+        (("attention", "interest"), _ATTENTION),
+        (("follow", "understand", "grasp", "enjoy", "appreciate"), _FOLLOWED),
+        ((), _DEGREE),
+        (("extent", "degree"), _EXTENT),
+        (("right ",), _RIGHT),
+        ((" a ", " an "), _LENGTH),
+        ((), _CHOICE),
+    )
+)
+_ACTS_ZH = any_of(
+    """给出, 提供, 列出, 列举, 举, 提到, 提及, 使用, 运用, 引用, 包含, 包括, 涉及, 涵盖, 覆盖, 介绍, 讨论
+    分析, 推荐, 建议
+    选择, 采用, 补充, 描述, 展示, 结合, 举出, 论述, 阐述, 解释, 回应, 体现, 展现, 表现, 显示, 具备, 具有, 反映
+    表达"""
+)
+_HEAD_ZH = (
+    r"^\W*(?:该|此)?(?:回答|回复|答案|文章|作者|内容|学生|作文|模型)?(?:应当?|应该|需要?|必须|要|能够?)?(?:中|里)?"
+)
+_MIND_ZH = any_of(
+    """理解, 掌握, 认识, 思维, 能力, 素养, 意识, 洞察力?, 把握, 功底, 思考, 共情, 同理心, 创造力, 想象力, 责任感
+    专业性, 感悟, 了解, 同情, 关怀, 尊重, 关心"""
+)
+_OPEN_ZH = late_pattern(
+    rf"{_HEAD_ZH}[^，。；]{{0,6}}{_ACTS_ZH}了?(?P<amount>若干|不少|一些(?!人|患者|国家|地区|医生|学者|研究)"
+    rf"|许多|很多|大量|多种|多个|各种|一系列|足够的?|适量|一定数量)"
+    rf"|{_HEAD_ZH}[^，。；]{{0,6}}{_ACTS_ZH}了?(?P<which>(?:与[^，。；]{{1,10}}(?:相关|有关)的|所有|全部|各个"
+    rf"|题目|问题|的)*"
+    r"(?:主要|关键|重要|相关|核心|必要|基本|有关)(?:的|性)?(?:内容|要点|信息|方面|因素|细节|问题|观点|概念"
+    r"|知识点?|事项"
+    r"|补充说明|背景|环节|论据|证据))(?=\W*$)"
+    rf"|{_HEAD_ZH}[^，。；]{{0,6}}{_ACTS_ZH}了?(?:一个|一种|一些|一份|的)?(?P<choice>(?:合理|合适|适当|适宜"
+    rf"|适度|恰当|良好|优质"
+    r"|有趣|实用|有用|有价值|可行|有效)的[^，。；]{1,10})(?=\W*$)"
+    r"|(?P<when>^\W*(?:必要时|如有(?:需要|必要)|视情况|酌情|适时|在(?:适当|合适|必要|恰当)(?:的时候|时|的地方"
+    r"|之处))(?![^。]{0,12}就医))"
+    rf"|{_HEAD_ZH}(?:体现|展现|表现|显示|具备|具有|反映|展示|有)(?:出"
+    rf"|了)?[^，。；]{{0,16}}(?P<mind>{_MIND_ZH})(?=\W*$)"
+    rf"|{_HEAD_ZH}[^，。；]{{0,8}}(?P<effect>(?:打动|吸引|感染|感动|触动|启发|抓住)了?(?:人|读者|观众|听众|用户"
+    rf"|学生)"
+    r"|(?:让|令|使)(?:人|读者|观众|听众|用户)[^，。；]{0,6}?(?:感到|觉得|产生|愿意|眼前|印象|信服|舒服|愉悦"
+    r"|满意)|读来令人|令人(?:捧腹|感动|动容|信服|难忘|愉悦|满意|耳目一新|回味))"
+    r"|^\W*(?:回答|文章|内容)?(?P<roughly>(?:基本|大致|大体|较好|很好|适当|合理|部分|相对|恰当|妥善|比较好"
+    r"|一定程度)"
+    r"(?:上|地)?(?:解释|说明|回答|遵循|遵守|符合|完成|介绍|描述|分析|处理|覆盖|涵盖|体现|概括|总结|运用|使用"
+    r"|满足|还原|表达))"
+    r"|(?P<right>详略得当|繁简得当|长短适中|篇幅适中|长度适中|难度适中|语速适中|轻重得当|恰到好处|分寸得当"
+    r"|深浅适度|松紧得当|适度"
+    r"|因人而异|符合(?:场合|语境|身份|情境|常理|实际))(?=\W*$)"
+    r"|^\W*对?(?P<stressed>(?:重点|关键|主要|核心)(?:内容|部分|信息|要点))(?:进行了?|作了?|做了?|有所?"
+    r"|得到)?(?:强调|说明|突出|介绍|概括)(?=\W*$)"
+)
+_EXPLAINS = late_pattern(
+    r"[^.]{0,200}?(?:[(:：（]|\bi\.e\b|\be\.g\b|\bsuch as\b|\bincluding\b|\blike\b|\bfor example\b"
+    r"|\bby \w+ing\b|\d|例如|比如|即|包括|如)"
+)
+_LONGEST_OPEN = 60
+
+
+def unmeasured(words: Wording, weight: float = 1) -> str:
+    """The words of a demand that leave its measure open; empty where there are none.
+
+    Example:
+        >>> [unmeasured(Wording(text)) for text in ("Gives several examples.", "Gives several examples, e.g. a dog.")]
+        ['several', '']
+    """
+    if words.size > _LONGEST_OPEN:
+        return ""
+    text = words.bare.strip()
+    found = _OPEN_ZH.search(text) if words.chinese else _open_english(text)
+    # "Contains several typos" is a fault as it stands.
+    if found is None or (weight < 0 and found.groupdict().get("amount")):
+        return ""
+    named = next((one for one in found.groupdict().values() if one), found.group())
+    return "" if _EXPLAINS.match(words.own, words.own.find(named) + len(named)) else named.strip()
+
+
+def _open_english(text: str) -> re.Match[str] | None:
+    for hints, pattern in _OPEN:
+        found = pattern.search(text) if not hints or any(map(text.__contains__, hints)) else None
+        if found:
+            return found
+    return _ENDING.search(text, max(len(text) - _TAIL, 0))
+
+
 # A text this long defines its terms.
 _LONGEST = 100
-_SUBJECTIVE = "{!r} means something different to each judge"
-_CONCRETE = "Name what the submission must contain instead"
 
 
 # "Explains that ...": what follows is what the answer says.
 _PURPOSE = late_pattern(r"\bto \w+ (?:an? |the )?$")
-_TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that ")
+TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that ")
 
 
-def _vague(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged:
-        words = criterion.wording
-        empty = emptiness(words)
-        if empty is not None:
-            if empty.lack == "praise":
-                yield Hit(position, _SUBJECTIVE.format(empty.word), _CONCRETE)
-            continue
-        if words.size > _LONGEST:
-            continue
-        named = _subjective(words) or unmeasured(words, criterion.weight)
-        if named:
-            yield Hit(position, _SUBJECTIVE.format(named.strip("，。")), _CONCRETE)
+def _vague(criterion: RawCriterion) -> str:
+    words = criterion.wording
+    if empty := emptiness(words):
+        return empty.word if empty.lack == "praise" else ""
+    if words.size > _LONGEST:
+        return ""
+    return (_subjective(words) or unmeasured(words, criterion.weight)).strip("，。")
 
 
 def _subjective(words: Wording) -> str:
@@ -156,130 +372,20 @@ def _subjective(words: Wording) -> str:
 
 
 def _english(text: str) -> re.Match[str] | None:
-    told = _TOLD.match(text)
+    told = TOLD.match(text)
     manner = _MANNER.search(text, 0, told.end()) if told else _MANNER.search(text)
     if manner and _PURPOSE.search(text, 0, manner.start()):
         manner = None
-    return manner or (None if _SAYING.match(text) else _STATED.search(text))
+    return manner or (None if SAYING.match(text) else _STATED.search(text))
 
 
 VAGUE_WORDS = Rule(
     "vague-words",
     "warning",
     "a word such as 'appropriate' or 'good' is subjective",
-    _vague,
-)
-
-
-_QUALITIES = any_of(
-    """detailed, comprehensive, thorough, creative, original, engaging, helpful, useful, complete, concise
-    informative, nuanced, insightful, in-depth, precise, readable, natural, persuasive, convincing, logical
-    polished, coherent, elegant, vivid, well-written, sophisticated, structured, organi[sz]ed, interesting
-    compelling"""
-)
-_ANSWERS = any_of(
-    """explanations?, answers?, responses?, structure, organi[sz]ation, quality, arguments?, account, flow
-    reasoning, analys[ei]s, descriptions?, wording, writing, style, clarity, coverage, depth, grammar, detail
-    vocabulary, formatting, overview, summar(?:y|ies), discussion, introduction, conclusion"""
-)
-_BETTER = any_of("better, superior, stronger, richer, clearer, deeper, smoother, higher[- ]quality")
-_MEASURES = any_of(
-    """others?\\b, (?:the )?baseline, (?:the )?original, average, usual, typical, expected, most\\b, what an average
-    the (?:typical|usual|average|other), an? (?:typical|basic|generic|average|ordinary|standard)"""
-)
-_SPEAKER = any_of("response, answer, submission, essay, text, model, assistant, output, report, it")
-_PERFORMERS = any_of(
-    """answers?, responses?, submissions?, essays?, entry, entries, models?, students?, writers?, humans?, experts?
-    teachers?, solutions?, explanations?, textbooks?, articles?, summar(?:y|ies), translations?, programmers?
-    authors?, assistants?, candidates?, attempts?, versions?, reviews?, drafts?"""
-)
-# What the answer itself is or gives; "asks for more detailed information" is about something else.
-_OWN = (
-    rf"^\W*(?:(?:the |this )?{_SPEAKER} )?(?:should |must )?(?:(?:is|be)|(?:gives?|provides?|offers?|has|have"
-    rf"|shows?|"
-    r"presents?|contains?|includes?|uses?|writes?|organi[sz]es? [\w ]{1,30} into)) (?:a |an |the )?"
-)
-_COMPARED = late_pattern(
-    rf"{_OWN}(?:(?:more|less)(?: and more)? (?:\w+ly )?{_QUALITIES}(?: {_ANSWERS}\b|(?= than\b|\W*$))"
-    rf"|(?:most|least) {_QUALITIES}(?: of\b|(?=\W*$))|{_BETTER} {_ANSWERS}\b)"
-    rf"|\bthe (?:best|most \w+) possible (?:answer|response|explanation|solution)\b"
-    rf"|(?<!rather )(?<!other )\bthan (?:what )?(?:an?|most|the (?:average|typical|usual|ordinary)|any|other"
-    rf"|many) (?:\w+ ){{0,2}}{_PERFORMERS}\b"
-    rf"|\bthan (?:usual|expected|average|normal|typical|ordinary|most)(?=\W*$)"
-    rf"|\b(?:better|worse|more|less|longer|shorter|clearer|deeper|further"
-    rf"|detail) (?:\w+ )?than (?:the )?(?:{_MEASURES}|gpt|claude|gemini|llama|chatgpt|a human\b|other )"
-    r"|\b(?:exceeds?|surpass(?:es)?) (?:the )?(?:expectations?|average|others?)\b"
-    r"|\bgoes? beyond (?:what (?:is|was) |the )?(?:expected\b|asked\b|expectations?|basics?|average|obvious)\b"
-    r"|\branks? (?:\w+ )?(?:among|amongst|in|first|highest|above)\b|\bas (?:good|strong|detailed|clear"
-    r"|accurate) as (?:the |an? )?(?:baseline|other|average|typical|human|expert|previous|original|best)\b"
-    r"|\bis (?:one of the best|among the best|the best)\b"
-    r"|\b(?:beats|is ahead of|wins (?:over|against)) (?:the |an? |all |any )?(?:\w+ )?(?:models?|baselines?"
-    r"|responses?|answers?|others?|candidates?|humans?)\b"
-    r"|\boutperforms? (?:the )?(?:baseline|others?|average|usual|typical)\b"
-    rf"|\b(?:improves? (?:up)?on|is (?:superior to|better than)) (?:the )?(?:other |usual |previous |earlier "
-    rf"|original |first )(?:{_ANSWERS}|drafts?|versions?|attempts?)\b"
-)
-_QUALITIES_ZH = any_of(
-    """详细, 全面, 深入, 清晰, 生动, 完整, 有说服力, 丰富, 优秀, 优美, 流畅, 有创意, 有趣, 有深度, 出色, 详尽, 细致
-    专业, 好"""
-)
-# "更" also means "moreover", and a purpose ("以更全面地") is not a comparison: the comparison has to end the clause.
-_COMPARED_ZH = late_pattern(
-    rf"(?<![以便为使让能了于而])更(?:加|为)?{_QUALITIES_ZH}(?:的(?:分析|解释|说明|回答|描述|结构|论述|论证"
-    rf"|内容))?(?=\W|$)"
-    rf"|(?:优于|胜过|好于|超越|超出|超过)(?:其他|其它|一般|普通|预期|平均|大多数|多数|大部分|绝大多数|所有)(?:模型"
-    rf"|回答|答案|水平|人|作品|$|的|预)?|(?:所有|各|全部)(?:个|份|篇)?(?:回答|答案|回复)(?:中|里|之中)最|名列前茅"
-    rf"|首屈一指"
-    rf"|比(?:模型|回答|答案|版本) ?[a-z甲乙丙]?(?:的回答|的答案|的输出)?[^，。；]{{0,6}}?更|^\W*(?:回答|质量|整体"
-    rf"|的|水平)*(?:高于|优于|超过)(?:平均|一般)(?:水平)?\W*$|比(?:上一|前一|之前|以前|原来?|旧)(?:版|次|个|份"
-    rf"|轮)?[^，。；]{{0,8}}?更|(?:优于|胜过|好于|超越|超过)(?:人类|专家|普通人|真人)|比(?:其他|一般|另一|普通"
-    rf"|常规|常见|典型|通常|大多数|多数|平均(?![数值率]))[^，。；]{{0,8}}?(?:更|要|好|强|高|详细)"
-    rf"|(?:优于|胜过|好于|高于|超越|超出|超过|强于)(?:了)?(?:其他|其它|一般|普通|常规|平均|大多数|多数"
-    rf"|同类)[^，。；]{{0,4}}"
-    rf"(?:回答|答案|水平|水准|作品|模型|文章|方案|实现|译文)"
-)
-_NOT_ONLY_ZH = late_pattern("不仅|不但|不只|帮助|有助|以便|从而|为了|使得|能否")
-# A bound makes a comparison decidable: "more detailed than 3 sentences".
-_BOUND = late_pattern(r".{0,24}?\d")
-
-
-_SAYING_ZH = late_pattern(
-    r"^\W*(?:回答|文章|答案)?(?:应|需|要)?(?:指出|说明|解释|提到|提及|强调|介绍|分析|认为|描述|比较|讨论|阐述|说出"
-    r"|列出)"
-)
-_COMPARED_HINTS = Hints(
-    "beats, ahead, wins, rank, as good, as strong, as detailed, as clear, as accurate, best, more, less, most , "
-    "least, than , beyond, exceed, surpass, outperform, improve, superior, better, stronger, richer, clearer, "
-    "deeper, smoother, higher",
-    "高于, 更, 比, 最, 优于, 名列, 首屈, 胜过, 好于, 超",
-)
-
-
-def _comparative(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in rubric.judged:
-        words = criterion.wording
-        found = _compared(words)
-        if found is not None and not _BOUND.match(words.bare, found.end()):
-            yield Hit(
-                position,
-                f"{found.group()!r} is a comparison with something the judge does not see",
-                "Say how much is enough: a number, or the required points",
-            )
-
-
-def _compared(words: Wording) -> re.Match[str] | None:
-    text = words.bare
-    if words.chinese:
-        found = None if _SAYING_ZH.match(text) else compared(words)
-        if not found and not ("比" in text and _SAYING_ZH.match(text)):
-            found = _COMPARED_ZH.search(text)
-        return None if found is None or _NOT_ONLY_ZH.search(text, 0, found.start()) else found
-    found = compared(words)
-    if found and not _SAYING.match(text) and not _TOLD.match(text):
-        return found
-    return _COMPARED.search(text) if _COMPARED_HINTS.occur_in(text, words) else None
-
-
-COMPARATIVE = Rule(
-    "comparative", "warning", "a comparison such as 'more detailed' has no reference point", _comparative
+    each_judged(
+        _vague,
+        "{!r} means something different to each judge",
+        "Name what the submission must contain instead",
+    ),
 )

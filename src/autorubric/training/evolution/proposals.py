@@ -14,7 +14,7 @@ from autorubric.errors import ConfigError
 from autorubric.graders.demands import is_compound
 from autorubric.graders.judge import Query
 from autorubric.improvement.wording import IMPROVED, Wording
-from autorubric.linting.demands import find_second_demand
+from autorubric.linting.rules.compound import find_second_demand
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Reply, Request, Unreadable
 from autorubric.llm.structured import read_json

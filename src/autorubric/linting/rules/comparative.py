@@ -1,11 +1,13 @@
-"""Frames of comparison with other submissions: comparatives with "than", superlatives of a group, winning verbs."""
+"""Comparisons without a reference point, such as those with other submissions."""
 
 from __future__ import annotations
 
 import re
 
 from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.wording import Wording
+from autorubric.linting.finding import RawCriterion, Rule, each_judged
+from autorubric.linting.rules.vague import SAYING, TOLD
+from autorubric.linting.wording import Hints, Wording
 
 _WORK = any_of(
     """answers?, responses?, submissions?, essays?, entry, entries, models?, students?, writers?, solutions?
@@ -50,7 +52,7 @@ _WORKS = (
     r"(?:the )?(?:\w+ ){0,2}?(?:answers|responses|submissions|essays|entries|candidates|solutions|models|students"
     r"|papers|drafts|scripts)"
 )
-_COMPARED = late_pattern(
+_FRAMES = late_pattern(
     rf"\b{_MORE}\b[^.;]{{0,70}}? than (?:(?:what|that|those|all|any|of|the|an?|its|in|by|from|every"
     rf"|either) ){{0,3}}(?:(?:{_RIVAL}(?: \w+){{0,2}}|\w+ )?? ?(?:{_WORK}|{_RIVAL}))(?<!than answer)(?<!than "
     rf"response)(?<!than model)\b"
@@ -88,7 +90,7 @@ _OTHER_ZH = (
     r"|基线|范文|样卷|候选|他人|别人|旁人|上一|前一|之前的|上次|以前|过去|往常|对手|竞争|全班|全校|班级|平均水平"
     r"|人类|专家写|GPT|gpt|回答[ab12甲乙一二AB]|答案[ab12甲乙AB]|模型)"
 )
-_COMPARED_ZH = late_pattern(
+_FRAMES_ZH = late_pattern(
     rf"(?:与|和|同|跟){_OTHER_ZH}[^，。；]{{0,8}}?(?:相比|比起来|比较而言)|(?:比(?!较|如)起?|(?<!比)较之?|相比于?"
     rf"|相较于?|胜过|优于|超过|超越|高于|强于|好于|多于|少于|劣于|不如|不及|逊于|领先于?|落后于?|赶超|压倒|高出|远超"
     rf"|媲美|堪比|不亚于|不逊于|比得上)"
@@ -130,15 +132,15 @@ _OFTEN = frozenset(
 )
 
 
-def compared(words: Wording) -> re.Match[str] | None:
+def framed_comparison(words: Wording) -> re.Match[str] | None:
     """The words of a criterion that compare the submission with others; None where there are none.
 
     Example:
-        >>> compared(Wording("More persuasive than what the remaining candidates handed in."))[0]
+        >>> framed_comparison(Wording("More persuasive than what the remaining candidates handed in."))[0]
         'more persuasive than what the remaining'
     """
     if words.chinese:
-        return _COMPARED_ZH.search(words.bare)
+        return _FRAMES_ZH.search(words.bare)
     vocabulary = words.vocabulary
     grouped, comparing = not vocabulary.isdisjoint(_GROUPS), not vocabulary.isdisjoint(_COMPARING)
     if comparing and not grouped:
@@ -147,4 +149,119 @@ def compared(words: Wording) -> re.Match[str] | None:
         comparing = "est " in words.bare or not vocabulary.isdisjoint(_OFTEN)
     elif not grouped:
         comparing = grouped = "which" in words.tokens[:1] or {"second", "response"} <= vocabulary
-    return _COMPARED.search(words.bare) if grouped and comparing else None
+    return _FRAMES.search(words.bare) if grouped and comparing else None
+
+
+_QUALITIES = any_of(
+    """detailed, comprehensive, thorough, creative, original, engaging, helpful, useful, complete, concise
+    informative, nuanced, insightful, in-depth, precise, readable, natural, persuasive, convincing, logical
+    polished, coherent, elegant, vivid, well-written, sophisticated, structured, organi[sz]ed, interesting
+    compelling"""
+)
+_ANSWERS = any_of(
+    """explanations?, answers?, responses?, structure, organi[sz]ation, quality, arguments?, account, flow
+    reasoning, analys[ei]s, descriptions?, wording, writing, style, clarity, coverage, depth, grammar, detail
+    vocabulary, formatting, overview, summar(?:y|ies), discussion, introduction, conclusion"""
+)
+_BETTER = any_of("better, superior, stronger, richer, clearer, deeper, smoother, higher[- ]quality")
+_MEASURES = any_of(
+    """others?\\b, (?:the )?baseline, (?:the )?original, average, usual, typical, expected, most\\b, what an average
+    the (?:typical|usual|average|other), an? (?:typical|basic|generic|average|ordinary|standard)"""
+)
+_SPEAKER = any_of("response, answer, submission, essay, text, model, assistant, output, report, it")
+_PERFORMERS = any_of(
+    """answers?, responses?, submissions?, essays?, entry, entries, models?, students?, writers?, humans?, experts?
+    teachers?, solutions?, explanations?, textbooks?, articles?, summar(?:y|ies), translations?, programmers?
+    authors?, assistants?, candidates?, attempts?, versions?, reviews?, drafts?"""
+)
+# What the answer itself is or gives; "asks for more detailed information" is about something else.
+_OWN = (
+    rf"^\W*(?:(?:the |this )?{_SPEAKER} )?(?:should |must )?(?:(?:is|be)|(?:gives?|provides?|offers?|has|have"
+    rf"|shows?|"
+    r"presents?|contains?|includes?|uses?|writes?|organi[sz]es? [\w ]{1,30} into)) (?:a |an |the )?"
+)
+_COMPARED = late_pattern(
+    rf"{_OWN}(?:(?:more|less)(?: and more)? (?:\w+ly )?{_QUALITIES}(?: {_ANSWERS}\b|(?= than\b|\W*$))"
+    rf"|(?:most|least) {_QUALITIES}(?: of\b|(?=\W*$))|{_BETTER} {_ANSWERS}\b)"
+    rf"|\bthe (?:best|most \w+) possible (?:answer|response|explanation|solution)\b"
+    rf"|(?<!rather )(?<!other )\bthan (?:what )?(?:an?|most|the (?:average|typical|usual|ordinary)|any|other"
+    rf"|many) (?:\w+ ){{0,2}}{_PERFORMERS}\b"
+    rf"|\bthan (?:usual|expected|average|normal|typical|ordinary|most)(?=\W*$)"
+    rf"|\b(?:better|worse|more|less|longer|shorter|clearer|deeper|further"
+    rf"|detail) (?:\w+ )?than (?:the )?(?:{_MEASURES}|gpt|claude|gemini|llama|chatgpt|a human\b|other )"
+    r"|\b(?:exceeds?|surpass(?:es)?) (?:the )?(?:expectations?|average|others?)\b"
+    r"|\bgoes? beyond (?:what (?:is|was) |the )?(?:expected\b|asked\b|expectations?|basics?|average|obvious)\b"
+    r"|\branks? (?:\w+ )?(?:among|amongst|in|first|highest|above)\b|\bas (?:good|strong|detailed|clear"
+    r"|accurate) as (?:the |an? )?(?:baseline|other|average|typical|human|expert|previous|original|best)\b"
+    r"|\bis (?:one of the best|among the best|the best)\b"
+    r"|\b(?:beats|is ahead of|wins (?:over|against)) (?:the |an? |all |any )?(?:\w+ )?(?:models?|baselines?"
+    r"|responses?|answers?|others?|candidates?|humans?)\b"
+    r"|\boutperforms? (?:the )?(?:baseline|others?|average|usual|typical)\b"
+    rf"|\b(?:improves? (?:up)?on|is (?:superior to|better than)) (?:the )?(?:other |usual |previous |earlier "
+    rf"|original |first )(?:{_ANSWERS}|drafts?|versions?|attempts?)\b"
+)
+_QUALITIES_ZH = any_of(
+    """详细, 全面, 深入, 清晰, 生动, 完整, 有说服力, 丰富, 优秀, 优美, 流畅, 有创意, 有趣, 有深度, 出色, 详尽, 细致
+    专业, 好"""
+)
+# "更" also means "moreover", and a purpose ("以更全面地") is not a comparison: the comparison has to end the clause.
+_COMPARED_ZH = late_pattern(
+    rf"(?<![以便为使让能了于而])更(?:加|为)?{_QUALITIES_ZH}(?:的(?:分析|解释|说明|回答|描述|结构|论述|论证"
+    rf"|内容))?(?=\W|$)"
+    rf"|(?:优于|胜过|好于|超越|超出|超过)(?:其他|其它|一般|普通|预期|平均|大多数|多数|大部分|绝大多数|所有)(?:模型"
+    rf"|回答|答案|水平|人|作品|$|的|预)?|(?:所有|各|全部)(?:个|份|篇)?(?:回答|答案|回复)(?:中|里|之中)最|名列前茅"
+    rf"|首屈一指"
+    rf"|比(?:模型|回答|答案|版本) ?[a-z甲乙丙]?(?:的回答|的答案|的输出)?[^，。；]{{0,6}}?更|^\W*(?:回答|质量|整体"
+    rf"|的|水平)*(?:高于|优于|超过)(?:平均|一般)(?:水平)?\W*$|比(?:上一|前一|之前|以前|原来?|旧)(?:版|次|个|份"
+    rf"|轮)?[^，。；]{{0,8}}?更|(?:优于|胜过|好于|超越|超过)(?:人类|专家|普通人|真人)|比(?:其他|一般|另一|普通"
+    rf"|常规|常见|典型|通常|大多数|多数|平均(?![数值率]))[^，。；]{{0,8}}?(?:更|要|好|强|高|详细)"
+    rf"|(?:优于|胜过|好于|高于|超越|超出|超过|强于)(?:了)?(?:其他|其它|一般|普通|常规|平均|大多数|多数"
+    rf"|同类)[^，。；]{{0,4}}"
+    rf"(?:回答|答案|水平|水准|作品|模型|文章|方案|实现|译文)"
+)
+_NOT_ONLY_ZH = late_pattern("不仅|不但|不只|帮助|有助|以便|从而|为了|使得|能否")
+# A bound makes a comparison decidable: "more detailed than 3 sentences".
+_BOUND = late_pattern(r".{0,24}?\d")
+
+
+_SAYING_ZH = late_pattern(
+    r"^\W*(?:回答|文章|答案)?(?:应|需|要)?(?:指出|说明|解释|提到|提及|强调|介绍|分析|认为|描述|比较|讨论|阐述|说出"
+    r"|列出)"
+)
+_COMPARED_HINTS = Hints(
+    "beats, ahead, wins, rank, as good, as strong, as detailed, as clear, as accurate, best, more, less, most , "
+    "least, than , beyond, exceed, surpass, outperform, improve, superior, better, stronger, richer, clearer, "
+    "deeper, smoother, higher",
+    "高于, 更, 比, 最, 优于, 名列, 首屈, 胜过, 好于, 超",
+)
+
+
+def _unbounded(criterion: RawCriterion) -> str:
+    words = criterion.wording
+    found = _compared(words)
+    return "" if found is None or _BOUND.match(words.bare, found.end()) else found.group()
+
+
+def _compared(words: Wording) -> re.Match[str] | None:
+    text = words.bare
+    if words.chinese:
+        found = None if _SAYING_ZH.match(text) else framed_comparison(words)
+        if not found and not ("比" in text and _SAYING_ZH.match(text)):
+            found = _COMPARED_ZH.search(text)
+        return None if found is None or _NOT_ONLY_ZH.search(text, 0, found.start()) else found
+    found = framed_comparison(words)
+    if found and not SAYING.match(text) and not TOLD.match(text):
+        return found
+    return _COMPARED.search(text) if _COMPARED_HINTS.occur_in(text, words) else None
+
+
+COMPARATIVE = Rule(
+    "comparative",
+    "warning",
+    "a comparison such as 'more detailed' has no reference point",
+    each_judged(
+        _unbounded,
+        "{!r} is a comparison with something the judge does not see",
+        "Say how much is enough: a number, or the required points",
+    ),
+)

@@ -1,8 +1,11 @@
-"""What is left of drafting: a criterion of placeholder words alone, an empty slot, a generator's own remarks."""
+"""Criteria that are unfinished: placeholders, and what is left of drafting, such as a generator's own remarks."""
 
 from __future__ import annotations
 
-from autorubric.core.wording import late_pattern
+import re
+
+from autorubric.core.wording import late_pattern, unquoted
+from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.wording import Hints, Wording
 
 _MARKERS = frozenset(
@@ -102,3 +105,78 @@ def leftover(words: Wording) -> str:
     if found is None and len(tokens) <= _MOST:
         found = _PENDING.search(text)
     return found.group().strip() if found else ""
+
+
+# Capitals tell "TODO" from a to-do list.
+_MARKS = late_pattern(
+    r"(?<!no )(?<!any )(?<!an )(?<!a )\b(?:TODO|TBD|TBC|FIXME)\b(?! (?:list|item|comment|app|marker))|\bX{3,}\b"
+    r"|\bXX(?= (?:hours?|days?|weeks?|months?|years?|minutes?|mg|kg|km|percent|times|people|points?|words?"
+    r"|degrees)\b| ?%)"
+    r"|\[[A-Z][A-Z_ ]{2,}\]|(?<=\w )<[A-Z][A-Z_ ]{3,}>(?= \w|\W*$)(?! tags?)"
+)
+_PLACEHOLDER = late_pattern(
+    r"\blorem ipsum\b"
+    r"|\b(?:(?:text|criterion|description|requirement) goes|(?:criterion|requirement)(?: text)?) here\b"
+    r"|[\[<](?:insert|add|fill in|your|enter|placeholder)\b[^\]>\n]{0,60}[\]>]"
+    r"|\{\{\s*\w+\s*\}\}"
+    r"|(?<![\\^_$\w}])\{[a-z]+(?:_[a-z]+)+\}"
+    r"|(?<= )\{(?:topic|name|title|date|year|subject|word|text|value|number|item|query|answer|question|drug)\}"
+    r"|[<\[](?:name|title|number|date|year|amount|dose) of [^\]>\n]{1,40}[>\]]"
+    r"|[<\[](?:[a-z]+ ){1,2}(?:name|topic|title|number|date|year|value|amount|dose|city|country|author|term)[>\]]"
+    r"|\b_{3,}(?!\w)"
+    r"|(?<![\w_])_{3,}"
+    r"|(?<![A-Za-z])[XＸ×]{2,}(?=[\u4e00-\u9fff])"
+    r"|[(\[](?:complete|fill in|finish|add|write|expand|define|decide|check|revise) (?:this |it |me )?(?:later|here"
+    r"|soon|in)[)\]]"
+    r"|\bto be (?:filled in|written|defined|decided|determined|specified|completed|added|confirmed)(?: (?:by|later"
+    r"|soon|here|with|once|when)\b[^.]{0,40})?(?=\W*$)"
+    r"|\b(?:description|criterion|requirement|text|details) to follow\b"
+    r"|<(?:criterion|requirement|rubric|description|text)(?: \w+){0,2}>",
+    re.IGNORECASE,
+    chinese=(
+        r"某某"
+        r"|[(（]待[定补填完][^)）]{0,6}[)）]"
+        r"|待(?:补充|定|填写?|完善|添加)(?=\W*$)"
+        r"|^\W*待(?:补充|填写|完善)\s*[:：]"
+        r"|^\W*(?:此处|在此|这里)(?:填写|输入|插入|补充)"
+        r"|[\[【<（(]\s*(?:请)?(?:填写|插入|输入|此处|补充|添加)[^\]】>）)]{0,30}[\]】>）)]"
+        r"|<[\u4e00-\u9fff]{1,12}>"
+        r"|占位符?(?=\W*$)"
+        r"|^\W*待办"
+        r"|[:：]\s*[（(]略[)）]\W*$"
+    ),
+)
+_NOTHING = late_pattern(
+    r"\W*(?:n/?a|x{2,}|insert (?:\w+ )?(?:requirement|criterion|text|description)(?: here)?|none|null"
+    r"|to be (?:determined|written|defined|added|confirmed|completed|decided|announced|filled in)"
+    r"|asdf\w*|qwerty|blah(?: blah)*|暂无|无|略|空|placeholder|untitled|test|(?:new )?(?:criteri(?:on|a)"
+    r"|requirement|item|rubric(?: item)?|标准|准则|条目) ?#?\d*)\W*",
+    re.IGNORECASE,
+)
+# Quick to look for: without one of these there is no match.
+_HINTS = Hints(
+    "xx,  here, ___, to follow, to be filled, to be written, to be de, to be specified, to be completed, "
+    "to be added, to be confirmed, later), soon), here), later], soon], here], todo, tbd, tbc, fixme, lorem, [, "
+    "<, {",
+    "ｘｘ, 某某, ×, 待, 此处, 在此, 这里, 略, 占位, 填写, 插入, 输入",
+)
+_ABOUT_PLACEHOLDERS = late_pattern(r"placeholder|template|such as|e\.g\.|for example|模板|例如|如\W")
+
+
+def _placeholder(criterion: RawCriterion) -> str:
+    text = unquoted(criterion.text)
+    low = text.lower()
+    found = _NOTHING.fullmatch(criterion.text)
+    if not found and _HINTS.occur_in(low, criterion.wording):
+        found = _MARKS.search(text) or _PLACEHOLDER.search(text)
+    if found is None:
+        return leftover(criterion.wording)
+    return "" if _ABOUT_PLACEHOLDERS.search(low[: found.start()]) else found.group().strip()
+
+
+UNFINISHED = Rule(
+    "unfinished",
+    "error",
+    "a criterion holds a placeholder such as TODO or [insert ...]",
+    each_judged(_placeholder, "{!r} is a placeholder", "Write the criterion, or remove it"),
+)
