@@ -169,14 +169,6 @@ class Labelling:
         return ACTIONS[action](queue, annotator, body) | {"progress": _progress(queue, annotator)}
 
 
-def holder_of(source: Source) -> str | None:
-    """The process that labels a run, or None."""
-    from autorubric.llm.records.lock import lock_holder
-
-    folder = source.directory / "labels"
-    return lock_holder(folder) if folder.is_dir() else None
-
-
 def _next(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
     return {"task": task_values(queue.next(annotator))}
 
@@ -296,10 +288,3 @@ def _content(source: Source) -> set[str]:
     except (Refusal, InputError, ValueError):
         pass
     return found
-
-
-def labels_there(source: Source) -> dict[str, int]:
-    """How many labels of each annotator stand."""
-    from autorubric.labels import read_history
-
-    return read_history(source.directory).annotators()

@@ -107,15 +107,9 @@ def items_page(source: Source, query: Query) -> Page:
 
 def _rows(connection: sqlite3.Connection, choice: Choice, query: Query) -> tuple[list[dict[str, Any]], str | None]:
     """The rows of a page, and where the next one goes on."""
-    after = query.text("after")
     page = Choice(list(choice.where), list(choice.values), choice.key)
-    if after:
-        key, _, item = after.rpartition(",")
-        try:
-            start = float(key), int(item)
-        except ValueError:
-            raise Refusal(400, "after= is not a place in the list; go back to the first page") from None
-        page.add(f"({choice.key}, item) > (?, ?)", *start)
+    if query.after is not None:
+        page.add(f"({choice.key}, item) > (?, ?)", *query.after)
     order = f" ORDER BY {choice.key}, item LIMIT {PAGE_ROWS + 1}"
     found = connection.execute(page.sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()
     last = found[PAGE_ROWS - 1] if len(found) > PAGE_ROWS else None
