@@ -14,9 +14,15 @@ from autorubric.core.display import Displayed, clipped, counted, flat, listed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats
-from autorubric.metrics.corrected_rate import Corrections, correct_rate, plain_rate
+from autorubric.metrics.corrected_rate import (
+    NO_LABELS,
+    Corrections,
+    correct_rate,
+    missing_estimate,
+    plain_rate,
+    ppi_plus_plus,
+)
 from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile
-from autorubric.metrics.prediction_powered import NO_LABELS, missing_estimate, ppi_plus_plus
 from autorubric.metrics.reading_runs import describe_left_out, graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, score_rows
 from autorubric.metrics.table import Column, GradedRun, Report, Table

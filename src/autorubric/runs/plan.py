@@ -24,13 +24,11 @@ from autorubric.llm.models import negotiated
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Model
-from autorubric.runs.another_run import move_run_away, refuse_another_run
+from autorubric.runs.another_run import move_run_away, refuse_another_run, take_in
 from autorubric.runs.blocks import feed
-from autorubric.runs.changes import changed_dataset, changed_grader, changed_values, keeps_places
+from autorubric.runs.changes import FinishedRun, changed_dataset, changed_grader, changed_values, keeps_places
 from autorubric.runs.items_file import ItemsFile, StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
-from autorubric.runs.merging import take_in
-from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run import EvaluationRun, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts, seconds_of

@@ -17,7 +17,7 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError
-from autorubric.metrics.means import estimate_mean
+from autorubric.metrics.intervals import estimate_mean
 from autorubric.runs.cells import entries_of
 from autorubric.runs.items_file import Report, read_items, report_from, report_json, stored_dataset
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.errors import AutorubricError
-from autorubric.metrics.means import Z95, Mean, estimate_mean
+from autorubric.metrics.intervals import Z95, Mean, estimate_mean
 from autorubric.runs.cells import ABSTENTION, FAILURE
 from autorubric.view.index.schema import FAILED, FINAL, HUMAN
 from autorubric.view.sources import Source

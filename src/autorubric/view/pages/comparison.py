@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Series, line_chart
-from autorubric.metrics.means import Mean, estimate_mean
+from autorubric.metrics.intervals import Mean, estimate_mean
 from autorubric.view import figures
 from autorubric.view.index.schema import FILE_NAME
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
