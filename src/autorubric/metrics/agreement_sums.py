@@ -7,6 +7,7 @@ statistics of all items, and those without each of them, come from one product o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from autorubric.metrics.jackknife import (
 )
 from autorubric.metrics.labelled_run import Modes
 from autorubric.metrics.scores import ScorePairs
-from autorubric.metrics.table import Column, Points, Table
+from autorubric.metrics.table import Column, Points
 
 SCORE_SUMS = 6
 """Score pairs: how many, Σ difference, Σ difference², Σ |difference|, Σ judged, Σ true."""
@@ -58,24 +59,25 @@ class Layout:
     span: float = 1.0  # the largest possible error of a score
 
     @classmethod
-    def of(cls, table: Table, modes: Modes, span: float = 1.0) -> Layout:
-        """The layout of a table."""
-        sizes = tuple(len(modes.labels(column)) for column in table.columns)
+    def of(cls, columns: Sequence[Column], modes: Modes, span: float = 1.0) -> Layout:
+        """The layout of some criteria."""
+        sizes = tuple(len(modes.labels(column)) for column in columns)
         starts = tuple(int(s) for s in np.cumsum([0, *(size * size for size in sizes)]))
-        weights = tuple(kappa_weights(c, size) for c, size in zip(table.columns, sizes, strict=True))
-        return cls(starts, sizes, weights, tuple(table.is_binary.tolist()), span)
+        weights = tuple(map(kappa_weights, columns, sizes))
+        return cls(starts, sizes, weights, tuple(column.kind == "binary" for column in columns), span)
 
-    def sum_items(self, table: Table, points: Points, scores: ScorePairs) -> Floats:
-        """What each item adds: rows × (cells of all criteria + `SCORE_SUMS`)."""
+    def sum_items(self, rows: int, points: Points, scores: ScorePairs | None = None) -> Floats:
+        """What each of so many items adds: rows × (cells of all criteria + `SCORE_SUMS`)."""
         width = self.starts[-1] + SCORE_SUMS
         sizes, starts = np.array(self.sizes, np.int64), np.array(self.starts, np.int64)
         cell = starts[points.column] + points.truth * sizes[points.column] + points.judged
-        found = np.bincount(points.row * width + cell, minlength=table.rows * width).astype(float)
-        found = found.reshape(table.rows, width)
-        difference = scores.judged - scores.true
-        found[scores.rows, self.starts[-1] :] = np.column_stack(
-            [np.ones(len(difference)), difference, difference**2, np.abs(difference), scores.judged, scores.true]
-        )
+        counts = np.bincount(points.row * width + cell, points.weights, rows * width)
+        found = counts.astype(float).reshape(rows, width)
+        if scores is not None:
+            difference = scores.judged - scores.true
+            found[scores.rows, self.starts[-1] :] = np.column_stack(
+                [np.ones(len(difference)), difference, difference**2, np.abs(difference), scores.judged, scores.true]
+            )
         return found
 
     def summarize(self, sums: Floats, criteria: Flags | None = None) -> Floats:

@@ -184,8 +184,8 @@ def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
 
 def _differences(first: LabelledRun, second: LabelledRun, draws: Draws) -> list[Difference]:
     """The difference of each of `SUMMED`, then that of each criterion's κ."""
-    layout = Layout.of(first.table, first.modes)
-    a, b = (layout.sum_items(found.table, found.points, found.scores) for found in (first, second))
+    layout = Layout.of(first.table.columns, first.modes)
+    a, b = (layout.sum_items(found.table.rows, found.points, found.scores) for found in (first, second))
     criteria = [] if first.pooled else [column.name for column in first.table.columns]
     sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
     return differences(layout, (a, b), (criteria, sizes, len(first.scores.rows)), draws)
@@ -285,10 +285,11 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     rows[scored] = scored
     made = []
     for run, own in zip((first, second), keys, strict=True):
-        table, points = run.table, run.points.where(np.isin(own, shared))
-        if a.pooled or b.pooled:
-            table, points = pool(table, points)
-        made.append(replace(run, table=table, points=points, scores=run.scores.on(rows), pooled=a.pooled or b.pooled))
+        columns, points, pooled = run.table.columns, run.points.where(np.isin(own, shared)), a.pooled or b.pooled
+        if pooled:
+            columns, points = pool(columns, points)
+        table = replace(run.table, columns=columns)
+        made.append(replace(run, table=table, points=points, scores=run.scores.on(rows), pooled=pooled))
     return made[0], made[1], left_out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -183,38 +183,36 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
     if not len(points):
         return Measured(values | {"mean_kappa": None}, {})
-    table = run.table
     if run.pooled:
-        table, points = pool(table, points)
-    elif not columns.all():
-        chosen = tuple(column for column, wanted in zip(table.columns, columns, strict=True) if wanted)
-        table = replace(table, columns=chosen)
+        chosen, points = pool(run.table.columns, points)
+    else:
+        chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
         points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
-    layout = Layout.of(table, run.modes, run.scores.span)
-    sums = layout.sum_items(table, points, run.scores)
+    layout = Layout.of(chosen, run.modes, run.scores.span)
+    sums = layout.sum_items(run.table.rows, points, run.scores)
     mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
     # Columns that stand for many criteria at once have no κ of their own.
     values["mean_kappa"] = None if run.pooled else defined(mean)
     if draws is None:
         return Measured(values, {})
-    names = [*SUMMED, *(column.name if run.pooled else str(column.index) for column in table.columns)]
+    names = [*SUMMED, *(column.name if run.pooled else str(column.index) for column in chosen)]
     found = zip(names, layout.intervals(sums, draws), strict=True)
     intervals = {name: ConfidenceInterval.of(*each) for name, each in found}
     return Measured(values, intervals | ({"mean_kappa": None} if run.pooled else {}))
 
 
-def pool(table: Table, points: Points) -> tuple[Table, Points]:
+def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...], Points]:
     """The same points with one column for all binary criteria and one, right or wrong, for all others."""
-    binary = table.is_binary[points.column]
-    criterion = table.columns[0].criterion.model_copy(update={"options": None})
-    columns = (Column.of(criterion, 0, "binary"), Column.of(criterion, 1, "multi-choice"))
+    binary = np.array([column.kind == "binary" for column in columns])[points.column]
+    criterion = columns[0].criterion.model_copy(update={"options": None})
+    pooled = Column.of(criterion, 0, "binary"), Column.of(criterion, 1, "multi-choice")
     made = replace(
         points,
         column=np.where(binary, 0, 1),
         truth=np.where(binary, points.truth, 0),
         judged=np.where(binary, points.judged, (points.truth != points.judged).astype(np.int64)),
     )
-    return replace(table, columns=columns), made
+    return pooled, made
 
 
 def _measure_scales(run: LabelledRun, draws: Draws | None) -> list[Any]:

@@ -175,5 +175,5 @@ def majority_baseline(columns: Sequence[Column], points: Points, *, pooled: bool
     keys = ((column.kind == "binary", column.labels) if pooled else column.index for column in columns)
     groups = np.array([places.setdefault(key, len(places)) for key in keys])
     width = int(points.truth.max()) + 1
-    counts = np.bincount(groups[points.column] * width + points.truth, minlength=len(places) * width)
-    return float(counts.reshape(-1, width).max(axis=1).sum() / len(points))
+    counts = np.bincount(groups[points.column] * width + points.truth, points.weights, len(places) * width)
+    return float(counts.reshape(-1, width).max(axis=1).sum() / counts.sum())

@@ -59,11 +59,13 @@ def simulate_coverage(
         (4, 20, 'accuracy')
     """
     labelled = read_labelled_run(run, dataset, modes)
-    table, points = pool(labelled.table, labelled.points) if labelled.pooled else (labelled.table, labelled.points)
-    layout = Layout.of(table, modes, labelled.scores.span)
-    sums = layout.sum_items(table, points, labelled.scores)
+    columns, points = labelled.table.columns, labelled.points
+    if labelled.pooled:
+        columns, points = pool(columns, points)
+    layout = Layout.of(columns, modes, labelled.scores.span)
+    sums = layout.sum_items(labelled.table.rows, points, labelled.scores)
     sums = sums[sums.any(axis=1)]
-    names = [] if labelled.pooled else [column.name for column in table.columns]
+    names = [] if labelled.pooled else [column.name for column in columns]
     rng = np.random.default_rng(draws.seed)
     found: dict[str, list[tuple[float, Interval | None]]] = {}
     truth = layout.summarize(sums.sum(axis=0))

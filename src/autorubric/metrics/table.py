@@ -144,6 +144,7 @@ class Points:
     truth: Ints  # the code of the label; ABSENT without one
     judged: Ints  # the code of the final verdict
     votes: Ints  # judges × points; ABSENT where a judge was not asked
+    weights: Floats | None = None  # how many points each stands for; None where it is one
 
     def __len__(self) -> int:
         return len(self.row)
@@ -151,7 +152,8 @@ class Points:
     def where(self, chosen: Flags | Ints | slice) -> Points:
         """The chosen points, by flag, place or range."""
         row, column, truth, judged = (codes[chosen] for codes in (self.row, self.column, self.truth, self.judged))
-        return Points(row, column, truth, judged, self.votes[:, chosen])
+        weights = None if self.weights is None else self.weights[chosen]
+        return Points(row, column, truth, judged, self.votes[:, chosen], weights)
 
 
 _PER_ROW = ("items", "scores", "labelled", "failed", "reported")
