@@ -13,7 +13,6 @@ from autorubric.core.display import counted
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.labels.annotators import Annotators, annotators_of
-from autorubric.labels.drawing import positions
 from autorubric.labels.event import PairFinder
 from autorubric.labels.store import History
 from autorubric.labels.weights import Weighted, weighted_labels
@@ -237,7 +236,7 @@ class Measure:
 
     def at(self, labels: Weighted) -> Ints:
         """The place of each labelled pair among the pairs of the run; -1 where it is not judged."""
-        return positions(self.pairs, [(pair.index, pair.place) for pair in labels.labels])
+        return self.pairs.find((pair.index, pair.place) for pair in labels.labels)
 
     def codes(self, labels: Weighted, judge: int | None = None) -> Points:
         """The weighted pairs of label and verdict, abstentions settled; rows are places in the dataset.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from autorubric.metrics.arrays import Flags, Floats, ratio
+from autorubric.metrics.arrays import Floats, ratio
 from autorubric.metrics.confusion import agreement_weights, kappas
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
@@ -80,32 +80,33 @@ class Layout:
             )
         return found
 
-    def summarize(self, sums: Floats, criteria: Flags | None = None) -> Floats:
+    def summarize(self, sums: Floats) -> Floats:
         """Accuracy, mean κ, binary κ, score RMSE, bias and MAE, then the κ of every criterion, of sums (…, m).
 
-        The mean κ is over the chosen criteria, NaN where one of these is undefined; by default over those whose κ is
-        defined in these sums.
+        The mean κ is over the criteria whose κ is defined in these sums.
         """
         cells, tables = self.starts[-1], self.tables(sums)
         each = [kappas(t, w) for t, w in zip(tables, self.weights, strict=True)]
         stacked = np.stack(each, axis=-1)
-        known = ~np.isnan(stacked) if criteria is None else np.broadcast_to(criteria, stacked.shape)
+        known = ~np.isnan(stacked)
         mean = ratio(np.where(known, stacked, 0.0).sum(axis=-1), known.sum(axis=-1))
-        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
-        micro = kappas(sum(binary[1:], binary[0])) if binary else np.full(sums.shape[:-1], np.nan)
+        pooled = self._pooled(tables)
+        micro = np.full(sums.shape[:-1], np.nan) if pooled is None else kappas(pooled)
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         n, shift, squares, sizes = (sums[..., cells + place] for place in range(4))
         errors = np.sqrt(ratio(squares, n)), ratio(shift, n), ratio(sizes, n)
         accuracy = ratio(hits, sums[..., :cells].sum(axis=-1))
         return np.stack([accuracy, mean, micro, *errors, *each], axis=-1)
 
-    def pairs(self, total: Floats) -> Floats:
-        """How many pairs each criterion has, of the sums over items."""
-        return np.array([table.sum() for table in self.tables(total)])
+    def hits(self, total: Floats) -> tuple[Floats, Floats]:
+        """How many pairs of each criterion agree, and how many it has, of the sums over items."""
+        tables = self.tables(total)
+        return np.array([np.trace(table) for table in tables]), np.array([table.sum() for table in tables])
 
-    def shares(self, total: Floats) -> Floats:
-        """The accuracy of each criterion, of the sums over items; NaN without pairs."""
-        return ratio([np.trace(table) for table in self.tables(total)], self.pairs(total))
+    def _pooled(self, tables: Sequence[Floats]) -> Floats | None:
+        """The sum of the tables of binary criteria; None where there is none."""
+        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
+        return sum(binary[1:], binary[0]) if binary else None
 
     def tables(self, sums: Floats) -> list[Floats]:
         """The confusion matrix of each criterion, of sums (…, m)."""
@@ -122,7 +123,6 @@ class Layout:
         cells = self.starts[-1]
         paired, scored = sums[sums[:, :cells].any(axis=1)], sums[sums[:, cells] > 0]
         tables = self.tables(paired)
-        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         pairs = np.column_stack([hits, paired[:, :cells].sum(axis=-1)])
         [accuracy] = jackknife_intervals(pairs, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], draws.confidence)
@@ -134,11 +134,11 @@ class Layout:
         elif known:
             found = mean_kappa_interval([tables[at] for at in known], [self.weights[at] for at in known], draws)
             mean_kappa = Found(found, "bayesian-bootstrap")
-        pooled = Found(None, "jeffreys")
-        if binary:
-            pooled = _kappa_interval(sum(binary[1:], binary[0]), np.eye(binary[0].shape[-1]), draws)
+        pooled, micro = self._pooled(tables), Found(None, "jeffreys")
+        if pooled is not None:
+            micro = _kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
         errors = _score_intervals(scored[:, cells:], self.span, draws)
-        return [Found(accuracy, "wilson"), mean_kappa, pooled, *errors, *each]
+        return [Found(accuracy, "wilson"), mean_kappa, micro, *errors, *each]
 
 
 def _score_intervals(scored: Floats, span: float, draws: Draws) -> list[Found]:
