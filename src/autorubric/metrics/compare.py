@@ -19,6 +19,7 @@ from autorubric.metrics.compute import pool
 from autorubric.metrics.intervals import holm
 from autorubric.metrics.jackknife import Draws, Scale, Summary, jackknife_intervals
 from autorubric.metrics.labelled_run import CannotAssessMode, LabelledRun, Modes, NAMode, read_labelled_run, settle
+from autorubric.metrics.metrics_text import show
 from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
 from autorubric.metrics.table import Column, GradedRun, Points, signature
@@ -319,8 +320,6 @@ def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints)
 
 
 def _lines(found: JudgeComparison) -> Iterator[str]:
-    from autorubric.metrics.metrics_text import show
-
     yield f"{found.n_items} items that both judged; {found.n_replicates} replicates"
     whole = (found.accuracy, found.mean_kappa, found.micro_kappa, found.score_error, found.score_bias)
     titles = ("accuracy", "mean kappa", "kappa, binary", "score error", "score bias")

@@ -185,7 +185,8 @@ class CorrectedScores(Displayed):
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for name, one in (("score", self.score), *self.criteria.items()):
-            yield {"name": name, **flat(_estimates(one)), "labelled": one.labelled, "unlabelled": one.unlabelled}
+            found = {"raw": one.raw.row(), "labels_only": one.labels_only.row(), "ppi": one.ppi.row()}
+            yield {"name": name, **flat(found), "labelled": one.labelled, "unlabelled": one.unlabelled}
 
 
 def corrected_scores(
@@ -320,15 +321,3 @@ def _shown(estimate: Estimate) -> str:
         return f"unknown ({clipped(estimate.reason or '', 60)})"
     ends = estimate.interval
     return f"{estimate.value:.3f}" + ("" if ends is None else f" ({ends.low:.3f} to {ends.high:.3f})")
-
-
-def _estimates(one: Corrections) -> dict[str, dict[str, float | None]]:
-    found = {"raw": one.raw, "labels_only": one.labels_only, "ppi": one.ppi}
-    return {
-        name: {
-            "value": figure.value,
-            "low": figure.interval and figure.interval.low,
-            "high": figure.interval and figure.interval.high,
-        }
-        for name, figure in found.items()
-    }

@@ -77,6 +77,11 @@ class Estimate:
     n: int = 0
     reason: str | None = None
 
+    def row(self) -> dict[str, float | None]:
+        """Its value and the ends of its interval, by name."""
+        low, high = (None, None) if self.interval is None else self.interval[:2]
+        return {"value": self.value, "low": low, "high": high}
+
 
 def check_confidence(confidence: float) -> float:
     """The confidence level, if it is one."""
