@@ -68,7 +68,6 @@ class Queue:
         self._finder = PairFinder(items)
         self._held: dict[PairKey, str] = {}
         self._again: dict[str, list[Pair]] = {}
-        self._shared: dict[PairKey, bool] = {}
         self._worker = ThreadPoolExecutor(1, "autorubric-draw")
         self._coming: _Coming | None = None
         self._pending: list[Pair] = [
@@ -273,11 +272,8 @@ class Queue:
 
     def _is_shared(self, pair: Pair) -> bool:
         """Whether a second annotator labels the pair too; the same answer in every process."""
-        found = self._shared.get(pair.key)
-        if found is None:
-            digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
-            found = self._shared[pair.key] = int.from_bytes(digest[:8]) < self._share * 2**64
-        return found
+        digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
+        return int.from_bytes(digest[:8]) < self._share * 2**64
 
     def _known(self) -> list[Known]:
         """The pairs that no draw may choose: labelled or drawn."""
