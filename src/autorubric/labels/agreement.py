@@ -16,17 +16,15 @@ from autorubric.labels.annotators import Annotators, annotators_of
 from autorubric.labels.event import PairFinder
 from autorubric.labels.store import History
 from autorubric.labels.weights import Weighted, weighted_labels
-from autorubric.metrics.agreement_sums import SUMMED, Layout
+from autorubric.metrics.agreement_sums import SUMMED, Layout, majority_baseline, pool
 from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.compare import JudgeComparison, comparison, differences
-from autorubric.metrics.compute import pool
 from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate, Interval, normal_quantile, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, read_pairs
 from autorubric.metrics.labelled_run import Modes
-from autorubric.metrics.per_criterion import majority_baseline
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.table import ABSTAINED, Column, GradedRun, Points, Table
 

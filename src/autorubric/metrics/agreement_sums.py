@@ -1,4 +1,4 @@
-"""The sums over items that agreement is a function of, and the intervals of the statistics.
+"""The sums over items that agreement is a function of, and the statistics and intervals of some criteria.
 
 An item adds, for every criterion, the cells of its confusion matrix, then the sums of the score differences. So the
 statistics of all items, and those without each of them, come from one product of arrays.
@@ -7,13 +7,14 @@ statistics of all items, and those without each of them, come from one product o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from autorubric.metrics.arrays import Floats, ratio
+from autorubric.metrics.agreement_statistics import Part, measure
+from autorubric.metrics.arrays import Flags, Floats, defined, ratio
 from autorubric.metrics.confusion import agreement_weights, kappas
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
@@ -24,8 +25,9 @@ from autorubric.metrics.jackknife import (
     kappa_posterior,
     mean_kappa_interval,
 )
-from autorubric.metrics.labelled_run import Modes
+from autorubric.metrics.labelled_run import LabelledRun, Modes
 from autorubric.metrics.scores import ScorePairs
+from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import Column, Points
 
 SCORE_SUMS = 6
@@ -67,7 +69,7 @@ class Layout:
         return cls(starts, sizes, weights, tuple(column.kind == "binary" for column in columns), span)
 
     def sum_items(self, rows: int, points: Points, scores: ScorePairs | None = None) -> Floats:
-        """What each of so many items adds: rows × (cells of all criteria + `SCORE_SUMS`)."""
+        """What each of the first `rows` items adds: rows × (cells of all criteria + `SCORE_SUMS`)."""
         width = self.starts[-1] + SCORE_SUMS
         sizes, starts = np.array(self.sizes, np.int64), np.array(self.starts, np.int64)
         cell = starts[points.column] + points.truth * sizes[points.column] + points.judged
@@ -167,3 +169,87 @@ def _kappa_interval(tables: Floats, weights: Floats, draws: Draws) -> Found:
         return kappas(total.reshape(*total.shape[:-1], *tables.shape[1:]), weights)[..., None]
 
     return Found(jackknife_intervals(flat, kappa, ["correlation"], draws.confidence)[0], "jackknife")
+
+
+_NAMED = {"kappa": "micro_kappa", "bias": "the mean bias", "rmse": "score_rmse", "mae": "score_mae"}
+
+
+def name_missing(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> Iterator[str]:
+    """Sentences on the statistics that have no interval although one was computed and they are defined.
+
+    Example:
+        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}))
+        ['no interval for micro_kappa: the items do not vary, or without one of them it is undefined']
+    """
+    missing = [name for name in SUMMED[1:] if intervals.get(name, 0) is None and values.get(name) is not None]
+    if missing:
+        named = ", ".join(_NAMED.get(name, name) for name in missing)
+        yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
+
+
+class Measured(NamedTuple):
+    """The agreement over some of the criteria: statistics by name, and the intervals of some."""
+
+    values: dict[str, float | None]
+    intervals: dict[str, ConfidenceInterval | None]
+
+
+def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Measured:
+    """The agreement over the chosen columns; intervals by resampling items.
+
+    Accuracy and the majority-class baseline are over all pairs, all other statistics over the binary ones.
+    """
+    points = run.points.where(columns[run.points.column])
+    binary = points.where(run.table.is_binary[points.column])
+    extra = ("CANNOT_ASSESS",) if run.modes.cannot_assess == "as_category" else ()
+    values = measure(Part("binary", binary.truth, binary.judged, ("MET", "UNMET", *extra)))
+    values["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
+    values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
+    if not len(points):
+        return Measured(values | {"mean_kappa": None}, {})
+    if run.pooled:
+        chosen, points = pool(run.table.columns, points)
+    else:
+        chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
+        points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
+    layout = Layout.of(chosen, run.modes, run.scores.span)
+    sums = layout.sum_items(run.table.rows, points, run.scores)
+    mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
+    # Columns that stand for many criteria at once have no κ of their own.
+    values["mean_kappa"] = None if run.pooled else defined(mean)
+    if draws is None:
+        return Measured(values, {})
+    names = [*SUMMED, *(column.name if run.pooled else str(column.index) for column in chosen)]
+    found = zip(names, layout.intervals(sums, draws), strict=True)
+    intervals = {name: ConfidenceInterval.of(*each) for name, each in found}
+    return Measured(values, intervals | ({"mean_kappa": None} if run.pooled else {}))
+
+
+def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...], Points]:
+    """The same points with one column for all binary criteria and one, right or wrong, for all others."""
+    binary = np.array([column.kind == "binary" for column in columns])[points.column]
+    criterion = columns[0].criterion.model_copy(update={"options": None})
+    pooled = Column.of(criterion, 0, "binary"), Column.of(criterion, 1, "multi-choice")
+    made = replace(
+        points,
+        column=np.where(binary, 0, 1),
+        truth=np.where(binary, points.truth, 0),
+        judged=np.where(binary, points.judged, (points.truth != points.judged).astype(np.int64)),
+    )
+    return pooled, made
+
+
+def majority_baseline(columns: Sequence[Column], points: Points, *, pooled: bool = False) -> float | None:
+    """The accuracy of always giving the most frequent label of each criterion; None without pairs.
+
+    With `pooled`, criteria with the same categories share one, as items with rubrics of their own have too few labels
+    of one criterion.
+    """
+    if not len(points):
+        return None
+    places: dict[object, int] = {}
+    keys = ((column.kind == "binary", column.labels) if pooled else column.index for column in columns)
+    groups = np.array([places.setdefault(key, len(places)) for key in keys])
+    width = int(points.truth.max()) + 1
+    counts = np.bincount(groups[points.column] * width + points.truth, points.weights, len(places) * width)
+    return float(counts.reshape(-1, width).max(axis=1).sum() / counts.sum())

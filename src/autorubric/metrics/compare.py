@@ -13,9 +13,8 @@ from pydantic import Field
 from autorubric.core.display import Displayed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.agreement_sums import SUMMED, Layout
+from autorubric.metrics.agreement_sums import SUMMED, Layout, pool
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
-from autorubric.metrics.compute import pool
 from autorubric.metrics.intervals import holm
 from autorubric.metrics.jackknife import Draws, Scale, Summary, jackknife_intervals
 from autorubric.metrics.labelled_run import CannotAssessMode, LabelledRun, Modes, NAMode, read_labelled_run, settle
@@ -286,10 +285,10 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     rows[scored] = scored
     made = []
     for run, own in zip((first, second), keys, strict=True):
-        columns, points, pooled = run.table.columns, run.points.where(np.isin(own, shared)), a.pooled or b.pooled
+        table, points, pooled = run.table, run.points.where(np.isin(own, shared)), a.pooled or b.pooled
         if pooled:
-            columns, points = pool(columns, points)
-        table = replace(run.table, columns=columns)
+            merged, points = pool(table.columns, points)
+            table = replace(table, columns=merged)
         made.append(replace(run, table=table, points=points, scores=run.scores.on(rows), pooled=pooled))
     return made[0], made[1], left_out
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.agreement_statistics import Part, measure
-from autorubric.metrics.agreement_sums import SUMMED, Layout
-from autorubric.metrics.arrays import Flags, defined
+from autorubric.metrics.agreement_statistics import measure
+from autorubric.metrics.agreement_sums import SUMMED, Measured, measure_columns, name_missing
+from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
 from autorubric.metrics.jackknife import Draws
-from autorubric.metrics.judge_influence import leave_out_judges
 from autorubric.metrics.labelled_run import (
     CannotAssessMode,
     LabelledRun,
@@ -30,13 +28,18 @@ from autorubric.metrics.labelled_run import (
     read_labelled_run,
     settle,
 )
-from autorubric.metrics.per_criterion import majority_baseline, measure_criteria, measure_scales
-from autorubric.metrics.results import BootstrapResults, JudgeMetrics, JudgeSelfConsistency, MetricsResult, TagMetrics
+from autorubric.metrics.per_criterion import criterion_part, measure_criteria, measure_scales
+from autorubric.metrics.results import (
+    BootstrapResults,
+    JudgeInfluence,
+    JudgeMetrics,
+    JudgeSelfConsistency,
+    MetricsResult,
+    TagMetrics,
+)
 from autorubric.metrics.scores import ScorePairs, compare_scores, describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, Column, GradedRun, Points, Table
-
-_NAMED = {"kappa": "micro_kappa", "bias": "the mean bias", "rmse": "score_rmse", "mae": "score_mae"}
+from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, GradedRun, Points, Table
 
 
 def compute_metrics(  # noqa: PLR0913 (published signature)
@@ -148,71 +151,6 @@ def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     if empty:
         sentences.append(f"no pair of label and verdict: {', '.join(empty)}")
     return sentences
-
-
-def name_missing(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> Iterator[str]:
-    """Sentences on the statistics that have no interval although one was computed and they are defined.
-
-    Example:
-        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}))
-        ['no interval for micro_kappa: the items do not vary, or without one of them it is undefined']
-    """
-    missing = [name for name in SUMMED[1:] if intervals.get(name, 0) is None and values.get(name) is not None]
-    if missing:
-        named = ", ".join(_NAMED.get(name, name) for name in missing)
-        yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
-
-
-class Measured(NamedTuple):
-    """The agreement over some of the criteria: statistics by name, and the intervals of some."""
-
-    values: dict[str, float | None]
-    intervals: dict[str, ConfidenceInterval | None]
-
-
-def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Measured:
-    """The agreement over the chosen columns; intervals by resampling items.
-
-    Accuracy and the majority-class baseline are over all pairs, all other statistics over the binary ones.
-    """
-    points = run.points.where(columns[run.points.column])
-    binary = points.where(run.table.is_binary[points.column])
-    extra = ("CANNOT_ASSESS",) if run.modes.cannot_assess == "as_category" else ()
-    values = measure(Part("binary", binary.truth, binary.judged, ("MET", "UNMET", *extra)))
-    values["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
-    values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
-    if not len(points):
-        return Measured(values | {"mean_kappa": None}, {})
-    if run.pooled:
-        chosen, points = pool(run.table.columns, points)
-    else:
-        chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
-        points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
-    layout = Layout.of(chosen, run.modes, run.scores.span)
-    sums = layout.sum_items(run.table.rows, points, run.scores)
-    mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
-    # Columns that stand for many criteria at once have no κ of their own.
-    values["mean_kappa"] = None if run.pooled else defined(mean)
-    if draws is None:
-        return Measured(values, {})
-    names = [*SUMMED, *(column.name if run.pooled else str(column.index) for column in chosen)]
-    found = zip(names, layout.intervals(sums, draws), strict=True)
-    intervals = {name: ConfidenceInterval.of(*each) for name, each in found}
-    return Measured(values, intervals | ({"mean_kappa": None} if run.pooled else {}))
-
-
-def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...], Points]:
-    """The same points with one column for all binary criteria and one, right or wrong, for all others."""
-    binary = np.array([column.kind == "binary" for column in columns])[points.column]
-    criterion = columns[0].criterion.model_copy(update={"options": None})
-    pooled = Column.of(criterion, 0, "binary"), Column.of(criterion, 1, "multi-choice")
-    made = replace(
-        points,
-        column=np.where(binary, 0, 1),
-        truth=np.where(binary, points.truth, 0),
-        judged=np.where(binary, points.judged, (points.truth != points.judged).astype(np.int64)),
-    )
-    return pooled, made
 
 
 def _measure_scales(run: LabelledRun, draws: Draws | None) -> list[Any]:
@@ -346,3 +284,66 @@ def _refuse_gaps(table: Table) -> None:
             )
     if problems:
         raise InputError(problems)
+
+
+def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
+    """What the most frequent vote of the others agrees with, for each judge left out; empty for fewer than three."""
+    table, modes = run.table, run.modes
+    if len(table.judges) < 3:
+        return []
+    whole = _find_right(table, modes, np.arange(len(table.judges)))
+    found = []
+    for place, judge in enumerate(table.judges):
+        others = np.delete(np.arange(len(table.judges)), place)
+        without = _find_right(table, modes, others)
+        compared, both = without[~np.isnan(without)], (without - whole)[~np.isnan(without - whole)]
+        found.append(
+            JudgeInfluence(
+                judge_id=judge,
+                accuracy_without=float(compared.mean()) if len(compared) else None,
+                accuracy_change=float(both.mean()) if len(both) else None,
+                alpha_without=None if run.pooled else _mean_alpha(table, modes, others),
+                n_pairs=len(compared),
+                n_both=len(both),
+            )
+        )
+    return found
+
+
+def _find_right(table: Table, modes: Modes, judges: Ints) -> Floats:
+    """For each point 1 where the most frequent vote of some judges is the label, else 0; NaN where undecided."""
+    # What is settled keeps the places of its points where the votes would be.
+    places = np.arange(len(table.points))[None]
+    panel = replace(table.points, judged=_most_frequent(table, table.points.votes[judges]), votes=places)
+    pairs = settle(replace(table, points=panel), modes)
+    found = np.full(len(table.points), np.nan)
+    found[pairs.votes[0]] = pairs.truth == pairs.judged
+    return found
+
+
+def _most_frequent(table: Table, votes: Ints) -> Ints:
+    """The most frequent category of each point, of equals the one that scores least; abstentions only if alone."""
+    best = np.full(votes.shape[1], FAILED, np.int64)
+    best[(votes == ABSTAINED).any(axis=0)] = ABSTAINED
+    most = np.zeros(votes.shape[1], np.int64)
+    for column in table.columns:
+        here = np.flatnonzero(table.points.column == column.index)
+        cost = column.values if column.criterion.weight >= 0 else -column.values
+        # From the worst category up, so that another has to have more votes to replace it.
+        for code in np.argsort(cost, kind="stable"):
+            count = (votes[:, here] == code).sum(axis=0)
+            more = here[count > most[here]]
+            best[more] = code
+            most[here] = np.maximum(most[here], count)
+    return best
+
+
+def _mean_alpha(table: Table, modes: Modes, judges: Ints) -> float | None:
+    """Krippendorff's α among some judges, averaged over criteria."""
+    alphas = []
+    for column in table.columns:
+        raw = table.points.where(table.points.column == column.index)
+        part = criterion_part(column, raw.where(slice(0)), raw.votes[judges], modes)
+        alpha = measure(part).get("krippendorff_alpha")
+        alphas += [] if alpha is None else [alpha]
+    return float(np.mean(alphas)) if alphas else None

@@ -14,8 +14,8 @@ from autorubric.core.display import Displayed
 from autorubric.core.self_consistency import NO_JUDGE
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
+from autorubric.metrics.agreement_sums import measure_columns
 from autorubric.metrics.arrays import Flags, Floats, Ints
-from autorubric.metrics.compute import measure_columns
 from autorubric.metrics.confusion import krippendorff_alpha, rating_counts
 from autorubric.metrics.intervals import wilson_interval
 from autorubric.metrics.jackknife import Draws, jackknife_intervals

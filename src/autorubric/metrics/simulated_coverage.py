@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from autorubric.dataset import RubricDataset
-from autorubric.metrics.agreement_sums import SUMMED, Layout
+from autorubric.metrics.agreement_sums import SUMMED, Layout, pool
 from autorubric.metrics.arrays import Floats, ratio
-from autorubric.metrics.compute import pool
 from autorubric.metrics.corrected import Figure, figures
 from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jackknife import Draws
