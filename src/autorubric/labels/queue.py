@@ -268,7 +268,7 @@ class Queue:
     def _is_free(self, pair: Pair, name: str) -> bool:
         if self.history.own(pair.key, name) is not None or self._held.get(pair.key, name) != name:
             return False
-        return len(self.history.labels(pair.key)) < (2 if self._is_shared(pair) else 1)
+        return not self._is_done(pair)
 
     def _is_shared(self, pair: Pair) -> bool:
         """Whether a second annotator labels the pair too; the same answer in every process."""
@@ -288,12 +288,10 @@ class Queue:
         for key in [key for key, holder in self._held.items() if holder == name]:
             del self._held[key]
         self._held[pair.key] = name
-        if is_large(self._run) or self._left(name) <= self.ask.size // 2:
+        left = sum(self._is_free(one, name) for one in self._pending[: self.ask.size])
+        if is_large(self._run) or left <= self.ask.size // 2:
             self._coming = self._coming_batch()
         return self._task(pair)
-
-    def _left(self, name: str) -> int:
-        return sum(self._is_free(one, name) for one in self._pending[: self.ask.size])
 
     def _coming_batch(self) -> _Coming:
         """The batch that is being drawn, by what is asked now."""

@@ -37,9 +37,9 @@ from autorubric.metrics.results import (
     MetricsResult,
     TagMetrics,
 )
-from autorubric.metrics.scores import ScorePairs, compare_scores, describe_rule, pair_scores
+from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, GradedRun, Points, Table
+from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, GradedRun, Table
 
 
 def compute_metrics(  # noqa: PLR0913 (published signature)
@@ -97,7 +97,11 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     each = [] if run.pooled else measure_criteria(run, confidence)
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
     kinds = [column.kind for column in table.columns]
-    accuracy_ci = whole.intervals.get("accuracy") or _wilson(points, whole.values["accuracy"], confidence)
+    accuracy_ci = whole.intervals.get("accuracy")
+    if accuracy_ci is None:  # with items for n: never too narrow, however the criteria of an item agree
+        items = len(np.unique(points.row))
+        wilson = wilson_interval((whole.values["accuracy"] or 0.0) * items, items, confidence)
+        accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
     shift = {"bias": 0.0 if len(run.scores.rows) else None}  # defined where an item has both scores
     return MetricsResult(
         **MetricsResult.measured(whole.values),
@@ -191,12 +195,6 @@ def _mean(values: list[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _wilson(points: Points, accuracy: float | None, confidence: float) -> ConfidenceInterval | None:
-    """With items for n: never too narrow, however the criteria of an item agree."""
-    items = len(np.unique(points.row))
-    return ConfidenceInterval.of(wilson_interval((accuracy or 0.0) * items, items, confidence), "wilson")
-
-
 def _bootstrap_results(whole: Measured, draws: Draws, accuracy_ci: ConfidenceInterval | None) -> BootstrapResults:
     intervals = whole.intervals | {"accuracy": accuracy_ci}
     ends = {name: None if found is None else (found.lower, found.upper) for name, found in intervals.items()}
@@ -237,11 +235,12 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
         scores = pair_scores(table, table.judge_scores[place], votes)
         every = np.ones(len(table.columns), bool)
         measured = measure_columns(replace(run, table=own, points=pairs, scores=scores), every, draws)
+        fields = compare_scores(scores, confidence)
         found[judge] = JudgeMetrics(
             judge_id=judge,
             mean_kappa=measured.values["mean_kappa"],
             **JudgeMetrics.measured(measured.values),
-            **_score_fields(scores, confidence),
+            **(fields if len(scores.judged) else dict.fromkeys(fields)),  # None, not statistics of nothing
             confusion_matrix=_count_verdicts(own),
             coverage="full" if len(asked) == len(table.points) or not table.escalated else "escalated",
             n_pairs=len(pairs),
@@ -251,12 +250,6 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
             micro_kappa_ci=measured.intervals.get("kappa"),
         )
     return found
-
-
-def _score_fields(scores: ScorePairs, confidence: float) -> dict[str, Any]:
-    """The fields about a judge's scores: None, not statistics of nothing, where it has no scores."""
-    fields = compare_scores(scores, confidence)
-    return fields if len(scores.judged) else dict.fromkeys(fields)
 
 
 def _count_verdicts(table: Table) -> ConfusionMatrix | None:

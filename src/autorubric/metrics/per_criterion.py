@@ -24,7 +24,7 @@ from autorubric.metrics.criterion_results import (
 from autorubric.metrics.intervals import wilson_interval
 from autorubric.metrics.labelled_run import LabelledRun, Modes, measure_coverage
 from autorubric.metrics.results import PooledScaleMetrics
-from autorubric.metrics.statistic_results import ConfidenceInterval, kappa_word
+from autorubric.metrics.statistic_results import ConfidenceInterval, KappaResult
 from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, value_table
 
 
@@ -72,7 +72,7 @@ def _measure_one(
         "name": column.name,
         "index": column.index,
         "n_samples": len(points),
-        "kappa_interpretation": kappa_word(values.get("kappa")),
+        "kappa_interpretation": KappaResult.interpret_kappa(values.get("kappa")),
         "is_degenerate": len(points) > 0 and values.get("kappa") is None,
         "coverage_stats": measure_coverage(raw, len(points), int(run.errored[column.index])),
         "weight": column.criterion.weight,

@@ -8,19 +8,18 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.descriptors import sync_folder
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.records.union import add_ledger, rename_items
+from autorubric.runs.changes import describe_change
 from autorubric.runs.manifest import DATASET_FILE, MANIFEST_FILE, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Part, Parts
-
-if TYPE_CHECKING:
-    from autorubric.dataset import RubricDataset
 
 _SELECTION = (
     *("decisions.jsonl", "selection.json", "selected.jsonl", "selected.parquet", "chat.jsonl"),
@@ -145,8 +144,6 @@ def _find_another_run(
     held = str(manifest.get("kind") or kind)
     if held == kind:
         return find_changes(manifest)
-    from autorubric.runs.changes import describe_change
-
     return [describe_change("kind of run", held, kind)]
 
 
@@ -261,8 +258,6 @@ def _unite(directory: Path, folder: Path, name: str) -> None:
 
 def _rename(directory: Path, folder: Path, name: str, dataset: RubricDataset, places: Sequence[int]) -> None:
     """Give the calls of a shard the names that its items have in the dataset of all shards."""
-    from autorubric.dataset import RubricDataset
-
     pairs = enumerate(zip(RubricDataset.from_stored(folder / DATASET_FILE), places, strict=False))
     named = {item.id or str(number): dataset[place].id or str(place) for number, (item, place) in pairs}
     rename_items(directory / LEDGER_FOLDER, name, _RENAMED_ROLE, named)

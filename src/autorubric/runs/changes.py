@@ -205,11 +205,8 @@ def _flat(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]
 
 
 def _without_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
-    return {"repeats": 1, **judge, "model": _plain_model(judge.get("model") or {})}
-
-
-def _plain_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in model.items() if key not in _OF_TRANSPORT}
+    model = {key: value for key, value in (judge.get("model") or {}).items() if key not in _OF_TRANSPORT}
+    return {"repeats": 1, **judge, "model": model}
 
 
 def _contents(dataset: RubricDataset) -> list[int]:

@@ -143,7 +143,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             grader,
             items,
             before,
-            window=_window(plan),
+            window=plan.window or (grader.max_in_flight if isinstance(grader, CriterionGrader) else WINDOW),
             prefix_first=plan.prefix_first,
             generation=generation,
             copies={} if plan.share_equal or plan.parts else copies_in(plan.dataset),
@@ -284,12 +284,6 @@ def _placed(problem: str, indices: list[int], dataset: RubricDataset) -> str:
         return problem
     others = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
     return f"item {first}{others}: {problem}"
-
-
-def _window(plan: ExperimentPlan) -> int:
-    if plan.window is not None:
-        return plan.window
-    return plan.grader.max_in_flight if isinstance(plan.grader, CriterionGrader) else WINDOW
 
 
 def coming_generation(ledger: Ledger, *, start_over: bool) -> int:

@@ -211,16 +211,10 @@ def without_texts(value: Any) -> Any:
     return [without_texts(one) for one in value] if isinstance(value, list) else value
 
 
-def _nothing(value: Any) -> str:
-    return ""
-
-
-_EMPTY: dict[str, Any] = dict.fromkeys(
-    ("description", "requirement", "reason", "label_reason", "question", "title", "text", "told", "why"), _nothing
-)
-_BARE = {
-    **_EMPTY,
-    **{name: partial(lambda value, kind: kind(), kind=list) for name in ("texts", "quotes", "unfound")},
+_TEXTS = ("description", "requirement", "reason", "label_reason", "question", "title", "text", "told", "why")
+_BARE: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(_TEXTS, lambda value: ""),
+    **dict.fromkeys(("texts", "quotes", "unfound"), lambda value: []),
     "error": lambda value: value and "not shown",
 }
 
