@@ -18,9 +18,14 @@ from autorubric.cli.app import run as run_command
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.labels import Ask, Draw, Event, History, label_queue, pair_of, read_history
-from autorubric.labels.agreement import LabelAgreement, label_agreement, projected_half_width
+from autorubric.labels.agreement import (
+    LabelAgreement,
+    compare_by_labels,
+    correct_by_labels,
+    label_agreement,
+    projected_half_width,
+)
 from autorubric.labels.drawing import Known, batch_of
-from autorubric.labels.drawn import compare_by_labels, correct_by_labels
 from autorubric.labels.event import Pair, PairFinder
 from autorubric.labels.weights import weighted_labels
 from autorubric.metrics import CellLabel, sampled_score

@@ -7,11 +7,11 @@ from autorubric.metrics.corrected_rate import (
     correct_rate,
     labelled_cells,
     misjudged_rate_interval,
+    ppi_plus_plus,
     rogan_gladen,
     split_rate_interval,
 )
 from autorubric.metrics.intervals import LabelledCells
-from autorubric.metrics.prediction_powered import ppi_plus_plus
 from benchmarks.corrected_coverage import JUDGES, simulate_rate
 from benchmarks.exact_coverage import at_random, by_class, covered, labels_alone, ppi, rogan
 from tests.offenders import each, offenders

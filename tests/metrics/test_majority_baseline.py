@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from autorubric import Criterion, Rubric
 from autorubric.metrics import MetricsResult, compute_metrics
+from autorubric.metrics.agreement_sums import majority_baseline
 from autorubric.metrics.labelled_run import CannotAssessMode
-from autorubric.metrics.per_criterion import majority_baseline
 from autorubric.metrics.table import Column, Points
 
 Make = Callable[..., Any]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autorubric import Criterion, Rubric
-from autorubric.metrics import compute_metrics
+from autorubric.metrics import compare_judges, compute_metrics
 
 Make = Callable[..., Any]
 
@@ -66,3 +66,24 @@ def test_kinds_that_are_pooled_have_intervals(graded: Make) -> None:
     [form] = found.per_tag
     assert (form.n_criteria, form.n_samples, form.mean_kappa) == (40, 40, None)
     assert form.accuracy_ci == found.accuracy_ci
+
+
+def test_pooled_criteria_with_options_leave_the_kappa_of_binary_pairs_as_it_is(graded: Make) -> None:
+    rng = np.random.default_rng(2)
+    alone, mixed = graded([A], shared=False), graded([A], shared=False)
+    for number in range(40):
+        own = Criterion(requirement=f"own {number}")
+        options: list[Any] = [{"label": "Low", "value": 0.0}, {"label": "High", "value": 1.0}]
+        other = Criterion(requirement=f"other {number}", options=options, scale_type="nominal")
+        truth, hit = rng.random() < 0.5, rng.random() < 0.8
+        label, said = words("UM"[truth]), words("UM"[truth == hit])
+        alone.add(label, said, Rubric([own]))
+        mixed.add([*label, "Low"], [*said, "High" if rng.random() < 0.6 else "Low"], Rubric([own, other]))
+    without, found = (
+        compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=200, seed=3) for made in (alone, mixed)
+    )
+    assert without.bootstrap is not None and found.bootstrap is not None
+    assert found.bootstrap.micro_kappa_ci == without.bootstrap.micro_kappa_ci
+    compared = compare_judges(mixed.run, mixed.run, mixed.dataset, n_replicates=2, seed=3).micro_kappa
+    assert compared.a == pytest.approx(without.micro_kappa)
+    assert compared.n == 40

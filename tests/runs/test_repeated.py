@@ -11,7 +11,7 @@ from autorubric import Criterion, Rubric, grade, synthesize
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Failure, Reply
-from autorubric.runs.repeated import FinishedRun
+from autorubric.runs.changes import FinishedRun
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import offenders
 

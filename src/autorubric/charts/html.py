@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import BaseLoader, Environment, Template
 
 
 # Controls but tab and line ends, half characters, and characters that have no width or change the direction.
@@ -144,12 +144,12 @@ def printed(value: Any) -> Any:
     return spelled(value) if type(value) is str else value
 
 
-@cache
-def _cards() -> Any:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def html_templates(loader: BaseLoader) -> Environment:
+    """Templates of HTML. Whatever they print is escaped, and hidden characters are spelled out."""
+    from jinja2 import Environment, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("autorubric", "charts"),
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         finalize=printed,
@@ -158,7 +158,14 @@ def _cards() -> Any:
         auto_reload=False,
     )
     made.filters |= {"text": marked, "figure": figure}
-    return made.from_string(
+    return made
+
+
+@cache
+def _cards() -> Template:
+    from jinja2 import PackageLoader
+
+    return html_templates(PackageLoader("autorubric", "charts")).from_string(
         "{% import 'judged.html' as judged %}<style>{{ style }}</style><ol class='ar-judged'>"
         "{% for one in criteria %}<li>{{ judged.criterion(one) }}</li>{% endfor %}</ol>"
         "{% if more %}<p>The first {{ criteria | length }} criteria; to_dataframe() has all of them.</p>{% endif %}"

@@ -166,7 +166,7 @@ def _labels_shown(settings: AgreeFlags) -> Shown:
 def _corrected(settings: AgreeFlags) -> Shown:
     """The scores, corrected for the judge's errors; with --simulate also the coverage of their intervals."""
     from autorubric.cli.labels import show_corrected
-    from autorubric.labels.drawn import correct_by_labels
+    from autorubric.labels.agreement import correct_by_labels
     from autorubric.metrics.corrected import corrected_scores
     from autorubric.metrics.simulated_coverage import simulate_corrections
 

@@ -157,7 +157,7 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
     stored, other = read_run(run), read_run(settings.against)
     history = drawn_labels(stored, settings)
     if history is not None:
-        from autorubric.labels.drawn import compare_by_labels
+        from autorubric.labels.agreement import compare_by_labels
 
         who = known_annotator(history, settings.annotator)
         return compare_by_labels((stored, other), stored.dataset, history, settings.modes, settings.draws, who)

@@ -12,9 +12,9 @@ from autorubric.jobs.divided import load_job
 from autorubric.jobs.job import ShardedSettings, blocking, job
 from autorubric.jobs.selection_run import SelectionResult
 from autorubric.llm.batches.store import open_batches
+from autorubric.runs.another_run import locked
 from autorubric.runs.changes import changed_values, describe_difference
 from autorubric.runs.manifest import read_manifest
-from autorubric.runs.merging import locked
 from autorubric.runs.result import EvalResult
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.runs.shard import Part, Parts, Shard

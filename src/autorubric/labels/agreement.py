@@ -1,28 +1,32 @@
-"""Agreement of the judge with the labels of a store: weighted, per criterion, with intervals."""
+"""What the labels of a store say of the judge, of two runs and of scores, weighted as their pairs were drawn."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from autorubric.core.display import counted
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.labels.annotators import Annotators, annotators_of
-from autorubric.labels.drawing import positions
 from autorubric.labels.event import PairFinder
 from autorubric.labels.store import History
 from autorubric.labels.weights import Weighted, weighted_labels
-from autorubric.metrics.agreement_sums import SCORE_SUMS, SUMMED, Layout, kappa_weights
-from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
+from autorubric.metrics.agreement_sums import SUMMED, Layout, majority_baseline, pool
+from autorubric.metrics.arrays import Floats, Ints, defined
+from autorubric.metrics.compare import JudgeComparison, comparison, differences
+from autorubric.metrics.corrected import CorrectedScores
+from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate, Interval, normal_quantile, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, read_pairs
 from autorubric.metrics.labelled_run import Modes
 from autorubric.metrics.reading_runs import graded_table
-from autorubric.metrics.table import ABSTAINED, Column, GradedRun, Table
+from autorubric.metrics.table import ABSTAINED, Column, GradedRun, Points, Table
 
 _FEW = 5
 """Labels below which a projection starts from the worst case."""
@@ -154,29 +158,28 @@ class Measure:
         # The same rows, and so the same points in the same order, as those of the pairs.
         self._table: Table = table.only(~np.isnan(table.scores))
         self._modes, self._draws = modes, draws
+        self.columns = table.columns
         sizes = np.bincount(self._table.points.column, minlength=len(table.columns))
         self.pooled = dataset.rubric is None and bool((sizes != self._table.rows).any())
 
     def of(self, name: str, labels: Weighted) -> Agreement:
         """The agreement over all criteria."""
-        return self._measured(name, self._coded(labels), None)
+        return self._measured(name, self._decided(labels))
 
     def judges(self, labels: Weighted) -> tuple[Agreement, ...]:
         """The agreement of each judge of a panel over all criteria; none where one judge alone judged."""
         names = self._table.judges
         return tuple(
-            self._measured(name, self._coded(labels, place), None)
-            for place, name in enumerate(names)
-            if len(names) > 1
+            self._measured(name, self._decided(labels, place)) for place, name in enumerate(names) if len(names) > 1
         )
 
     def criteria(self, labels: Weighted) -> tuple[Agreement, ...]:
         """The agreement on each criterion that has a label."""
-        coded = self._coded(labels)
+        points = self._decided(labels)
+        columns, placed = self.placed(points)
         return tuple(
-            self._measured(coded.names[place], coded.only(coded.column == place), place)
-            for place in range(len(coded.names))
-            if (coded.column == place).any()
+            self._measured(columns[place].name, points.where(placed.column == place), int(place))
+            for place in np.unique(placed.column)
         )
 
     def mean_score(self, labels: Weighted) -> Estimate:
@@ -201,30 +204,20 @@ class Measure:
         has_label = np.zeros(len(values), bool)
         has_label[at[self.codes(labels).truth >= 0]] = True
         found = {}
-        names = Counter(column.name for column in self._table.columns)
-        for place, column in enumerate(self._table.columns):
+        names = Counter(column.name for column in self.columns)
+        for place, column in enumerate(self.columns):
             name, one = column.name, column.criterion
             name = name if names[name] == 1 else f"{name} (weight {one.weight:g}: {one.requirement})"
             own = (columns == place) & ~np.isnan(values) & (self._table.points.judged >= 0)
-            labelled, ends = own & has_label, (float(column.values.min()), float(column.values.max()))
-            n, step = (
-                int(labelled.sum()),
-                float(np.sqrt(np.mean(np.square(amounts[labelled])))) if labelled.any() else 0.0,
-            )
-            raw = item_mean(values[own], int(own.sum()), 0.0, ends, self._draws.confidence) if own.any() else None
-            if raw is None:
+            if not own.any():
                 continue
-            right = (
-                item_mean(
-                    (values + np.where(has_label, errors * amounts, 0.0))[own],
-                    n,
-                    step,
-                    ends,
-                    self._draws.confidence,
-                )
-                if n
-                else Estimate(None, reason="no label of it counts")
-            )
+            labelled, ends = own & has_label, (float(column.values.min()), float(column.values.max()))
+            raw = item_mean(values[own], int(own.sum()), 0.0, ends, self._draws.confidence)
+            right = Estimate(None, reason="no label of it counts")
+            if n := int(labelled.sum()):
+                step = float(np.sqrt(np.mean(np.square(amounts[labelled]))))
+                corrected = (values + np.where(has_label, errors * amounts, 0.0))[own]
+                right = item_mean(corrected, n, step, ends, self._draws.confidence)
             found[name] = raw, right, n
         return found
 
@@ -234,41 +227,51 @@ class Measure:
         amounts, truth = np.zeros(len(pairs)), np.full(len(pairs), np.nan)
         columns = self._table.points.column[at]
         for place, column, word, weight in zip(at, columns, labels.labels.values(), labels.weights, strict=True):
-            code = _code(self._table.columns[column], word)
-            truth[place] = 0.0 if code == ABSTAINED else self._table.columns[column].values[code]
+            code = _code(self.columns[column], word)
+            truth[place] = 0.0 if code == ABSTAINED else self.columns[column].values[code]
             amounts[place] = weight
         return np.nan_to_num(truth - np.nan_to_num(pairs.values)), amounts
 
     def at(self, labels: Weighted) -> Ints:
         """The place of each labelled pair among the pairs of the run; -1 where it is not judged."""
-        return positions(self.pairs, [(pair.index, pair.place) for pair in labels.labels])
+        return self.pairs.find((pair.index, pair.place) for pair in labels.labels)
 
-    def codes(self, labels: Weighted, judge: int | None = None) -> Coded:
-        """Labels and verdicts as codes, abstentions settled; the verdicts of the panel, or of one of its judges."""
-        at, points = self.at(labels), self._table.points
-        columns = self._table.columns
+    def codes(self, labels: Weighted, judge: int | None = None) -> Points:
+        """The weighted pairs of label and verdict, abstentions settled; rows are places in the dataset.
+
+        The verdicts are those of the panel, or of one of its judges.
+        """
+        at, points, columns = self.at(labels), self._table.points, self.columns
         column = points.column[at]
+        words = zip(column, labels.labels.values(), strict=True)
+        truth = np.array([_code(columns[place], word) for place, word in words], np.int64)
         judged = points.judged[at] if judge is None else points.votes[judge, at]
-        truth = np.array(
-            [_code(columns[c], word) for c, word in zip(column, labels.labels.values(), strict=True)], np.int64
-        )
         truth, judged = (self._modes.settle(codes, columns, column) for codes in (truth, judged))
-        sizes = tuple(len(self._modes.labels(one)) for one in columns)
-        binary = tuple(one.kind == "binary" for one in columns)
         items = np.array([pair.index for pair in labels.labels], np.int64)
-        return Coded(items, column, truth, judged, labels.weights, columns, sizes, binary)
+        return Points(items, column, truth, judged, points.votes[:, at], labels.weights)
 
-    def _coded(self, labels: Weighted, judge: int | None = None) -> Coded:
-        """The codes of pairs that both have a verdict on, pooled where items have rubrics of their own."""
-        coded = self.codes(labels, judge)
-        coded = coded.only((coded.truth >= 0) & (coded.judged >= 0))
-        return coded.pooled() if self.pooled else coded
+    def placed(self, points: Points) -> tuple[Sequence[Column], Points]:
+        """The criteria of some pairs; one for all of a kind where items have rubrics of their own."""
+        return pool(self.columns, points) if self.pooled else (self.columns, points)
 
-    def _measured(self, name: str, coded: Coded, place: int | None) -> Agreement:
-        if not len(coded.row):
+    def sums(self, points: Points) -> tuple[Layout, Floats]:
+        """What each item that has one of the pairs adds, and where the sums of each criterion are."""
+        columns, points = self.placed(points)
+        items, row = np.unique(points.row, return_inverse=True)
+        layout = Layout.of(columns, self._modes)
+        return layout, layout.sum_items(len(items), replace(points, row=row))
+
+    def _decided(self, labels: Weighted, judge: int | None = None) -> Points:
+        """The codes of pairs on which both sides decide."""
+        points = self.codes(labels, judge)
+        return points.where((points.truth >= 0) & (points.judged >= 0))
+
+    def _measured(self, name: str, points: Points, place: int | None = None) -> Agreement:
+        """The agreement on some pairs; those of one criterion, or of one kind, have its `place`."""
+        if not len(points):
             none = Estimate(None, reason="no pair of label and verdict")
             return Agreement(name, 0, 0, none, none, None, none)
-        layout, sums = coded.layout(), coded.sums()
+        layout, sums = self.sums(points)
         chosen = [SUMMED.index("accuracy"), SUMMED.index("kappa"), SUMMED.index("mean_kappa")]
         if place is not None:
             chosen[1] = len(SUMMED) + place
@@ -277,14 +280,14 @@ class Measure:
         drawn = [every[at].interval for at in chosen]
         if drawn[0] is None:
             drawn[0] = self._wilson(float(figures[0]), sums)
-        n, items = len(coded.row), len(sums)
         accuracy, kappa, mean = (
-            Estimate(defined(np.asarray(figure)), interval, n)
+            Estimate(defined(np.asarray(figure)), interval, len(points))
             for figure, interval in zip(figures, drawn, strict=True)
         )
         if place is not None or self.pooled:
             mean = Estimate(None)
-        return Agreement(name, n, items, accuracy, kappa, coded.baseline(), mean)
+        baseline = majority_baseline(self.columns, points, pooled=self.pooled)
+        return Agreement(name, len(points), len(sums), accuracy, kappa, baseline, mean)
 
     def _wilson(self, share: float, sums: Floats) -> Interval | None:
         """Wilson's interval with the items that the weights are worth (Kish 1965) for n."""
@@ -293,76 +296,91 @@ class Measure:
         return wilson_interval(share * worth, worth, self._draws.confidence)
 
 
-@dataclass(frozen=True)
-class Coded:
-    """Pairs of label and verdict as codes.
-
-    Attributes:
-        row: of each pair, its item.
-        column: its criterion.
-        truth: the code of its label.
-        judged: the code of its verdict.
-        weight: how many pairs it stands for.
-        columns: the criteria.
-        sizes: how many categories each criterion has.
-        binary: which criteria are binary.
-    """
-
-    row: Ints
-    column: Ints
-    truth: Ints
-    judged: Ints
-    weight: Floats
-    columns: tuple[Column, ...]
-    sizes: tuple[int, ...]
-    binary: tuple[bool, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the criteria are called."""
-        return tuple(column.name for column in self.columns) or ("binary", "multi-choice")
-
-    def only(self, chosen: Flags) -> Coded:
-        """Some of the pairs."""
-        kept = {name: getattr(self, name)[chosen] for name in ("row", "column", "truth", "judged", "weight")}
-        return replace(self, **kept)
-
-    def pooled(self) -> Coded:
-        """The pairs with one column for all binary criteria and one, right or wrong, for all others."""
-        is_binary = np.array(self.binary, bool)[self.column]
-        wrong = (self.truth != self.judged).astype(np.int64)
-        most = max((size for size, flag in zip(self.sizes, self.binary, strict=True) if flag), default=2)
-        return replace(
-            self,
-            column=np.where(is_binary, 0, 1),
-            truth=np.where(is_binary, self.truth, 0),
-            judged=np.where(is_binary, self.judged, wrong),
-            columns=(),
-            sizes=(most, 2),
-            binary=(True, False),
-        )
-
-    def layout(self) -> Layout:
-        """Where the sums of each criterion are."""
-        starts = tuple(int(start) for start in np.cumsum([0, *(size * size for size in self.sizes)]))
-        weights = tuple(map(kappa_weights, self.columns, self.sizes)) or tuple(np.eye(size) for size in self.sizes)
-        return Layout(starts, self.sizes, weights, self.binary)
-
-    def sums(self) -> Floats:
-        """What each item adds to the cells of the confusion matrices, by weight."""
-        items, row = np.unique(self.row, return_inverse=True)
-        starts = np.cumsum([0, *(size * size for size in self.sizes)])
-        width = int(starts[-1]) + SCORE_SUMS
-        cell = starts[self.column] + self.truth * np.array(self.sizes)[self.column] + self.judged
-        return np.bincount(row * width + cell, self.weight, len(items) * width).reshape(-1, width).astype(float)
-
-    def baseline(self) -> float | None:
-        """The weighted share of the most frequent label of each criterion."""
-        width = max(self.sizes)
-        table = np.bincount(self.column * width + self.truth, self.weight, len(self.sizes) * width)
-        return defined(ratio(table.reshape(-1, width).max(axis=1).sum(), self.weight.sum()))
-
-
 def _code(column: Column, word: str) -> int:
     """The code of a label of the store."""
     return column.labels.index(word) if word in column.labels else ABSTAINED
+
+
+_SINGLE = "labels of single pairs that were drawn with unequal chances give none without the judge's verdicts"
+
+
+def compare_by_labels(
+    runs: tuple[GradedRun, GradedRun],
+    dataset: RubricDataset,
+    history: History,
+    modes: Modes,
+    draws: Draws,
+    annotator: str | None = None,
+) -> JudgeComparison:
+    """How two runs differ in their agreement with the labels of a store, weighted by the probabilities of the draw.
+
+    Args:
+        runs: the run whose pairs were drawn, and another on the same items.
+        dataset: what was graded.
+        history: the events of the store.
+        modes: how abstentions count.
+        draws: how intervals and p-values are drawn.
+        annotator: whose labels count; None for all, with adjudications.
+
+    Raises:
+        InputError: the labels cannot be weighted, or no labelled pair has a verdict of both runs.
+    """
+    first, second = (Measure(run, dataset, modes, draws) for run in runs)
+    chosen = weighted_labels(history, PairFinder(dataset), first.pairs, annotator)
+    common = chosen.only(second.at(chosen) >= 0)
+    one, other = first.codes(common), second.codes(common)
+    if [(column.name, column.labels) for column in first.columns] != [(c.name, c.labels) for c in second.columns]:
+        raise InputError("the two runs have other criteria; expected runs on the same items and rubrics")
+    both = (one.truth >= 0) & (one.judged >= 0) & (other.judged >= 0)
+    if not both.any():
+        raise InputError("the two runs have no labelled pair in common that both judged")
+    notes = [*chosen.notes, "scores are not compared, as labels of single pairs give no score of an item"]
+    if left := len(chosen.labels) - int(both.sum()):
+        notes.append(f"{counted(left, 'labelled pair')} left out: one of the runs has no verdict on it")
+    if chosen.drawn:
+        notes.append("labels are weighted by the probabilities of the draw")
+    first.pooled = second.pooled = first.pooled or second.pooled
+    (layout, a), (_, b) = (run.sums(points.where(both)) for run, points in ((first, one), (second, other)))
+    columns, placed = first.placed(one.where(both))
+    names = [] if first.pooled else [column.name for column in columns]
+    sizes = np.bincount(placed.column, minlength=len(columns))
+    made = differences(layout, (a, b), (names, sizes, 0), draws)
+    return comparison(made, len(a), draws, notes)
+
+
+def correct_by_labels(
+    run: GradedRun, dataset: RubricDataset, history: History, confidence: float = 0.95, annotator: str | None = None
+) -> CorrectedScores:
+    """The mean score and the mean of each criterion, plus the judge's errors on drawn labels, weighted.
+
+    Args:
+        run: the graded run.
+        dataset: what was graded.
+        history: the events of the store.
+        confidence: of the intervals.
+        annotator: whose labels count; None for all, with adjudications.
+
+    Raises:
+        InputError: the labels cannot be weighted, or none counts.
+    """
+    measure = Measure(run, dataset, Modes(), Draws(2, confidence, 0, named="replicates"))
+    chosen = weighted_labels(history, PairFinder(dataset), measure.pairs, annotator)
+    if not chosen.labels:
+        raise InputError(["no judged pair of the run has a label that counts", *chosen.notes])
+    pairs, none = measure.pairs, Estimate(None, reason=_SINGLE)
+    items = len(pairs.items)
+    raw = item_mean(pairs.sums, items, 0.0, pairs.range, confidence)
+    part = Estimate(None, reason="the labels were drawn from a part of the pairs")
+    labelled = len(np.unique(pairs.rows[measure.at(chosen)]))
+    score = Corrections(
+        raw, none, part if chosen.partial else measure.mean_score(chosen), None, labelled, items - labelled, none
+    )
+    criteria = {
+        name: Corrections(judged, none, right, None, n, judged.n - n, none)
+        for name, (judged, right, n) in measure.means(chosen).items()
+    }
+    notes = [
+        *chosen.notes,
+        "labels are weighted by the probabilities of the draw; the mean score is that before clamping",
+    ]
+    return CorrectedScores(score, criteria, tuple(notes), weighted=True)

@@ -19,7 +19,7 @@ import numpy as np
 from autorubric.core.scoring import cell
 from autorubric.errors import InputError
 from autorubric.labels.event import Event, Pair
-from autorubric.metrics.arrays import Flags, Floats, Ints
+from autorubric.metrics.arrays import Flags, Floats
 from autorubric.metrics.label_choice import (
     JudgedPairs,
     doubt,
@@ -183,23 +183,11 @@ def _sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
     return doubt(pairs, truth) if policy == "uncertain" else np.ones(len(pairs))
 
 
-def positions(pairs: JudgedPairs, places: Sequence[tuple[int, int]]) -> Ints:
-    """Where pairs stand among the judged ones, by the places of item and criterion; -1 for those that do not."""
-    rows = {item: row for row, item in enumerate(pairs.items)}
-    starts = np.searchsorted(pairs.rows, np.arange(len(pairs.items) + 1))
-    found = []
-    for index, place in places:
-        row = rows.get(index, -1)
-        at = int(starts[row]) + place
-        found.append(at if row >= 0 and place >= 0 and at < starts[row + 1] else -1)
-    return np.array(found, np.int64)
-
-
 def _with_known(pairs: JudgedPairs, known: Iterable[Known]) -> tuple[Floats, Flags]:
     """The truth with the known labels in it, and which pairs no draw may choose."""
     known = list(known)
     truth, closed = pairs.truth.copy(), pairs.labelled.copy()
-    for one, at in zip(known, positions(pairs, [(one.item, one.place) for one in known]).tolist(), strict=True):
+    for one, at in zip(known, pairs.find((one.item, one.place) for one in known).tolist(), strict=True):
         if at < 0:
             continue
         closed[at] = True

@@ -24,7 +24,6 @@ KINDS: tuple[str, ...] = get_args(Kind)
 MOST_NAME = 100
 MOST_TEXT = 20_000
 """Characters of a note or a quote."""
-_RUBRICS = 64
 
 PairKey: TypeAlias = tuple[str, str]
 """The item and the digest of a pair: what events are found by."""
@@ -155,7 +154,7 @@ def pair_of(items: Items, index: int, place: int) -> Pair:
     if not 0 <= place < len(rubric):
         raise InputError(f"criterion {place} does not exist; the rubric of item {index} has {len(rubric)} criteria")
     digest = pair_digest(items.get_item_prompt(index), items[index].submission, _content(rubric, place))
-    return Pair(index, place, item_name(items[index], index), storable(_names(rubric)[place]), digest)
+    return Pair(index, place, item_name(items[index], index), storable(criterion_names(rubric)[place]), digest)
 
 
 def _content(rubric: Sequence[Criterion], place: int) -> list[Any]:
@@ -167,19 +166,6 @@ def _content(rubric: Sequence[Criterion], place: int) -> list[Any]:
 
 def _words(criterion: Criterion) -> list[Any]:
     return [criterion.requirement, [[option.label, option.na] for option in criterion.options or ()]]
-
-
-_names_of: dict[int, tuple[Sequence[Criterion], list[str]]] = {}
-
-
-def _names(rubric: Sequence[Criterion]) -> list[str]:
-    """The names of the criteria; those of the last rubrics are kept, as thousands of items may share one."""
-    found = _names_of.get(id(rubric))
-    if found is None or found[0] is not rubric:
-        if len(_names_of) >= _RUBRICS:
-            _names_of.clear()
-        found = _names_of[id(rubric)] = rubric, criterion_names(rubric)
-    return found[1]
 
 
 def item_name(item: DataItem, index: int) -> str:
@@ -291,9 +277,7 @@ class PairFinder:
 
     def find(self, event: Event) -> Pair | None:
         """The pair of an event; None where it has changed or is gone."""
-        if event.key not in self._found:
-            self._found[event.key] = self._search(event.item, event.digest)
-        return self._found[event.key]
+        return self.find_key(event.key)
 
     def find_key(self, key: PairKey) -> Pair | None:
         """The pair of a key that events have."""
@@ -323,8 +307,9 @@ class PairFinder:
         index = self.place_of(item)
         if index is None:
             return None
-        for place in range(len(self._items.get_item_rubric(index).rubric)):
-            pair = pair_of(self._items, index, place)
-            if pair.digest == digest:
-                return pair
+        rubric, query = self._items.get_item_rubric(index).rubric, self._items.get_item_prompt(index)
+        submission = self._items[index].submission
+        for place in range(len(rubric)):
+            if pair_digest(query, submission, _content(rubric, place)) == digest:
+                return pair_of(self._items, index, place)
         return None

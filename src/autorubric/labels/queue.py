@@ -68,7 +68,6 @@ class Queue:
         self._finder = PairFinder(items)
         self._held: dict[PairKey, str] = {}
         self._again: dict[str, list[Pair]] = {}
-        self._shared: dict[PairKey, bool] = {}
         self._worker = ThreadPoolExecutor(1, "autorubric-draw")
         self._coming: _Coming | None = None
         self._pending: list[Pair] = [
@@ -269,15 +268,12 @@ class Queue:
     def _is_free(self, pair: Pair, name: str) -> bool:
         if self.history.own(pair.key, name) is not None or self._held.get(pair.key, name) != name:
             return False
-        return len(self.history.labels(pair.key)) < (2 if self._is_shared(pair) else 1)
+        return not self._is_done(pair)
 
     def _is_shared(self, pair: Pair) -> bool:
         """Whether a second annotator labels the pair too; the same answer in every process."""
-        found = self._shared.get(pair.key)
-        if found is None:
-            digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
-            found = self._shared[pair.key] = int.from_bytes(digest[:8]) < self._share * 2**64
-        return found
+        digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
+        return int.from_bytes(digest[:8]) < self._share * 2**64
 
     def _known(self) -> list[Known]:
         """The pairs that no draw may choose: labelled or drawn."""
@@ -292,12 +288,10 @@ class Queue:
         for key in [key for key, holder in self._held.items() if holder == name]:
             del self._held[key]
         self._held[pair.key] = name
-        if is_large(self._run) or self._left(name) <= self.ask.size // 2:
+        left = sum(self._is_free(one, name) for one in self._pending[: self.ask.size])
+        if is_large(self._run) or left <= self.ask.size // 2:
             self._coming = self._coming_batch()
         return self._task(pair)
-
-    def _left(self, name: str) -> int:
-        return sum(self._is_free(one, name) for one in self._pending[: self.ask.size])
 
     def _coming_batch(self) -> _Coming:
         """The batch that is being drawn, by what is asked now."""

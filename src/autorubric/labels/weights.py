@@ -17,7 +17,7 @@ import numpy as np
 
 from autorubric.core.display import counted
 from autorubric.errors import InputError
-from autorubric.labels.drawing import in_scope, positions
+from autorubric.labels.drawing import in_scope
 from autorubric.labels.event import Event, Pair, PairFinder, PairKey
 from autorubric.labels.store import History
 from autorubric.metrics.arrays import Flags, Floats
@@ -68,7 +68,7 @@ def weighted_labels(
             state of the run.
     """
     said = _said(history, finder, annotator)
-    at = dict(zip(said, positions(pairs, [(p.index, p.place) for p in said]).tolist(), strict=True))
+    at = dict(zip(said, pairs.find((pair.index, pair.place) for pair in said).tolist(), strict=True))
     labels = {pair: verdict for pair, verdict in said.items() if at[pair] >= 0}
     notes = list(_lost(history, finder, len(said) - len(labels)))
     batches = _batches(history, labels)
@@ -206,7 +206,7 @@ def _refuse_other_state(
 ) -> None:
     """Refuse labels that were drawn while other pairs were open than are now."""
     there = [pair for key in known if (pair := finder.find_key(key)) is not None]
-    at = positions(pairs, [(pair.index, pair.place) for pair in there])
+    at = pairs.find((pair.index, pair.place) for pair in there)
     free = ~np.isnan(pairs.values) & inside & ~pairs.labelled
     free[at[at >= 0]] = False
     draw = batch.first.draw

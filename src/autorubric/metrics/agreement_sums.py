@@ -1,4 +1,4 @@
-"""The sums over items that agreement is a function of, and the intervals of the statistics.
+"""The sums over items that agreement is a function of, and the statistics and intervals of some criteria.
 
 An item adds, for every criterion, the cells of its confusion matrix, then the sums of the score differences. So the
 statistics of all items, and those without each of them, come from one product of arrays.
@@ -7,12 +7,14 @@ statistics of all items, and those without each of them, come from one product o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from autorubric.metrics.arrays import Flags, Floats, ratio
+from autorubric.metrics.agreement_statistics import Part, measure
+from autorubric.metrics.arrays import Flags, Floats, defined, ratio
 from autorubric.metrics.confusion import agreement_weights, kappas
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
@@ -23,9 +25,10 @@ from autorubric.metrics.jackknife import (
     kappa_posterior,
     mean_kappa_interval,
 )
-from autorubric.metrics.labelled_run import Modes
+from autorubric.metrics.labelled_run import LabelledRun, Modes
 from autorubric.metrics.scores import ScorePairs
-from autorubric.metrics.table import Column, Points, Table
+from autorubric.metrics.statistic_results import ConfidenceInterval
+from autorubric.metrics.table import Column, Points
 
 SCORE_SUMS = 6
 """Score pairs: how many, Σ difference, Σ difference², Σ |difference|, Σ judged, Σ true."""
@@ -58,52 +61,54 @@ class Layout:
     span: float = 1.0  # the largest possible error of a score
 
     @classmethod
-    def of(cls, table: Table, modes: Modes, span: float = 1.0) -> Layout:
-        """The layout of a table."""
-        sizes = tuple(len(modes.labels(column)) for column in table.columns)
+    def of(cls, columns: Sequence[Column], modes: Modes, span: float = 1.0) -> Layout:
+        """The layout of some criteria."""
+        sizes = tuple(len(modes.labels(column)) for column in columns)
         starts = tuple(int(s) for s in np.cumsum([0, *(size * size for size in sizes)]))
-        weights = tuple(kappa_weights(c, size) for c, size in zip(table.columns, sizes, strict=True))
-        return cls(starts, sizes, weights, tuple(table.is_binary.tolist()), span)
+        weights = tuple(map(kappa_weights, columns, sizes))
+        return cls(starts, sizes, weights, tuple(column.kind == "binary" for column in columns), span)
 
-    def sum_items(self, table: Table, points: Points, scores: ScorePairs) -> Floats:
-        """What each item adds: rows × (cells of all criteria + `SCORE_SUMS`)."""
+    def sum_items(self, rows: int, points: Points, scores: ScorePairs | None = None) -> Floats:
+        """What each of the first `rows` items adds: rows × (cells of all criteria + `SCORE_SUMS`)."""
         width = self.starts[-1] + SCORE_SUMS
         sizes, starts = np.array(self.sizes, np.int64), np.array(self.starts, np.int64)
         cell = starts[points.column] + points.truth * sizes[points.column] + points.judged
-        found = np.bincount(points.row * width + cell, minlength=table.rows * width).astype(float)
-        found = found.reshape(table.rows, width)
-        difference = scores.judged - scores.true
-        found[scores.rows, self.starts[-1] :] = np.column_stack(
-            [np.ones(len(difference)), difference, difference**2, np.abs(difference), scores.judged, scores.true]
-        )
+        counts = np.bincount(points.row * width + cell, points.weights, rows * width)
+        found = counts.astype(float).reshape(rows, width)
+        if scores is not None:
+            difference = scores.judged - scores.true
+            found[scores.rows, self.starts[-1] :] = np.column_stack(
+                [np.ones(len(difference)), difference, difference**2, np.abs(difference), scores.judged, scores.true]
+            )
         return found
 
-    def summarize(self, sums: Floats, criteria: Flags | None = None) -> Floats:
+    def summarize(self, sums: Floats) -> Floats:
         """Accuracy, mean κ, binary κ, score RMSE, bias and MAE, then the κ of every criterion, of sums (…, m).
 
-        The mean κ is over the chosen criteria, NaN where one of these is undefined; by default over those whose κ is
-        defined in these sums.
+        The mean κ is over the criteria whose κ is defined in these sums.
         """
         cells, tables = self.starts[-1], self.tables(sums)
         each = [kappas(t, w) for t, w in zip(tables, self.weights, strict=True)]
         stacked = np.stack(each, axis=-1)
-        known = ~np.isnan(stacked) if criteria is None else np.broadcast_to(criteria, stacked.shape)
+        known = ~np.isnan(stacked)
         mean = ratio(np.where(known, stacked, 0.0).sum(axis=-1), known.sum(axis=-1))
-        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
-        micro = kappas(sum(binary[1:], binary[0])) if binary else np.full(sums.shape[:-1], np.nan)
+        pooled = self._pooled(tables)
+        micro = np.full(sums.shape[:-1], np.nan) if pooled is None else kappas(pooled)
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         n, shift, squares, sizes = (sums[..., cells + place] for place in range(4))
         errors = np.sqrt(ratio(squares, n)), ratio(shift, n), ratio(sizes, n)
         accuracy = ratio(hits, sums[..., :cells].sum(axis=-1))
         return np.stack([accuracy, mean, micro, *errors, *each], axis=-1)
 
-    def pairs(self, total: Floats) -> Floats:
-        """How many pairs each criterion has, of the sums over items."""
-        return np.array([table.sum() for table in self.tables(total)])
+    def hits(self, total: Floats) -> tuple[Floats, Floats]:
+        """How many pairs of each criterion agree, and how many it has, of the sums over items."""
+        tables = self.tables(total)
+        return np.array([np.trace(table) for table in tables]), np.array([table.sum() for table in tables])
 
-    def shares(self, total: Floats) -> Floats:
-        """The accuracy of each criterion, of the sums over items; NaN without pairs."""
-        return ratio([np.trace(table) for table in self.tables(total)], self.pairs(total))
+    def _pooled(self, tables: Sequence[Floats]) -> Floats | None:
+        """The sum of the tables of binary criteria; None where there is none."""
+        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
+        return sum(binary[1:], binary[0]) if binary else None
 
     def tables(self, sums: Floats) -> list[Floats]:
         """The confusion matrix of each criterion, of sums (…, m)."""
@@ -120,7 +125,6 @@ class Layout:
         cells = self.starts[-1]
         paired, scored = sums[sums[:, :cells].any(axis=1)], sums[sums[:, cells] > 0]
         tables = self.tables(paired)
-        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         pairs = np.column_stack([hits, paired[:, :cells].sum(axis=-1)])
         [accuracy] = jackknife_intervals(pairs, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], draws.confidence)
@@ -132,11 +136,11 @@ class Layout:
         elif known:
             found = mean_kappa_interval([tables[at] for at in known], [self.weights[at] for at in known], draws)
             mean_kappa = Found(found, "bayesian-bootstrap")
-        pooled = Found(None, "jeffreys")
-        if binary:
-            pooled = _kappa_interval(sum(binary[1:], binary[0]), np.eye(binary[0].shape[-1]), draws)
+        pooled, micro = self._pooled(tables), Found(None, "jeffreys")
+        if pooled is not None:
+            micro = _kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
         errors = _score_intervals(scored[:, cells:], self.span, draws)
-        return [Found(accuracy, "wilson"), mean_kappa, pooled, *errors, *each]
+        return [Found(accuracy, "wilson"), mean_kappa, micro, *errors, *each]
 
 
 def _score_intervals(scored: Floats, span: float, draws: Draws) -> list[Found]:
@@ -165,3 +169,89 @@ def _kappa_interval(tables: Floats, weights: Floats, draws: Draws) -> Found:
         return kappas(total.reshape(*total.shape[:-1], *tables.shape[1:]), weights)[..., None]
 
     return Found(jackknife_intervals(flat, kappa, ["correlation"], draws.confidence)[0], "jackknife")
+
+
+_NAMED = {"kappa": "micro_kappa", "bias": "the mean bias", "rmse": "score_rmse", "mae": "score_mae"}
+
+
+def name_missing(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> Iterator[str]:
+    """Sentences on the statistics that have no interval although one was computed and they are defined.
+
+    Example:
+        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}))
+        ['no interval for micro_kappa: the items do not vary, or without one of them it is undefined']
+    """
+    missing = [name for name in SUMMED[1:] if intervals.get(name, 0) is None and values.get(name) is not None]
+    if missing:
+        named = ", ".join(_NAMED.get(name, name) for name in missing)
+        yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
+
+
+class Measured(NamedTuple):
+    """The agreement over some of the criteria: statistics by name, and the intervals of some."""
+
+    values: dict[str, float | None]
+    intervals: dict[str, ConfidenceInterval | None]
+
+
+def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Measured:
+    """The agreement over the chosen columns; intervals by resampling items.
+
+    Accuracy and the majority-class baseline are over all pairs, all other statistics over the binary ones.
+    """
+    points = run.points.where(columns[run.points.column])
+    binary = points.where(run.table.is_binary[points.column])
+    extra = ("CANNOT_ASSESS",) if run.modes.cannot_assess == "as_category" else ()
+    values = measure(Part("binary", binary.truth, binary.judged, ("MET", "UNMET", *extra)))
+    values["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
+    values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
+    if not len(points):
+        return Measured(values | {"mean_kappa": None}, {})
+    if run.pooled:
+        chosen, points = pool(run.table.columns, points)
+    else:
+        chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
+        points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
+    layout = Layout.of(chosen, run.modes, run.scores.span)
+    sums = layout.sum_items(run.table.rows, points, run.scores)
+    mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
+    # Columns that stand for many criteria at once have no κ of their own.
+    values["mean_kappa"] = None if run.pooled else defined(mean)
+    if draws is None:
+        return Measured(values, {})
+    names = [*SUMMED, *(column.name if run.pooled else str(column.index) for column in chosen)]
+    found = zip(names, layout.intervals(sums, draws), strict=True)
+    intervals = {name: ConfidenceInterval.of(*each) for name, each in found}
+    return Measured(values, intervals | ({"mean_kappa": None} if run.pooled else {}))
+
+
+def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...], Points]:
+    """The same points with one column for all binary criteria and one, right or wrong, for all others."""
+    binary = np.array([column.kind == "binary" for column in columns])[points.column]
+    criterion = columns[0].criterion.model_copy(update={"options": None})
+    # Right and wrong are no MET and UNMET, so that the κ of all binary pairs leaves them out.
+    wrong = replace(Column.of(criterion, 1, "multi-choice"), kind="nominal")
+    pooled = Column.of(criterion, 0, "binary"), wrong
+    made = replace(
+        points,
+        column=np.where(binary, 0, 1),
+        truth=np.where(binary, points.truth, 0),
+        judged=np.where(binary, points.judged, (points.truth != points.judged).astype(np.int64)),
+    )
+    return pooled, made
+
+
+def majority_baseline(columns: Sequence[Column], points: Points, *, pooled: bool = False) -> float | None:
+    """The accuracy of always giving the most frequent label of each criterion; None without pairs.
+
+    With `pooled`, criteria with the same categories share one, as items with rubrics of their own have too few labels
+    of one criterion.
+    """
+    if not len(points):
+        return None
+    places: dict[object, int] = {}
+    keys = ((column.kind == "binary", column.labels) if pooled else column.index for column in columns)
+    groups = np.array([places.setdefault(key, len(places)) for key in keys])
+    width = int(points.truth.max()) + 1
+    counts = np.bincount(groups[points.column] * width + points.truth, points.weights, len(places) * width)
+    return float(counts.reshape(-1, width).max(axis=1).sum() / counts.sum())

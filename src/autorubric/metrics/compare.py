@@ -13,12 +13,12 @@ from pydantic import Field
 from autorubric.core.display import Displayed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.agreement_sums import SUMMED, Layout
+from autorubric.metrics.agreement_sums import SUMMED, Layout, pool
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
-from autorubric.metrics.compute import pool
 from autorubric.metrics.intervals import holm
 from autorubric.metrics.jackknife import Draws, Scale, Summary, jackknife_intervals
 from autorubric.metrics.labelled_run import CannotAssessMode, LabelledRun, Modes, NAMode, read_labelled_run, settle
+from autorubric.metrics.metrics_text import show
 from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
 from autorubric.metrics.table import Column, GradedRun, Points, signature
@@ -184,8 +184,8 @@ def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
 
 def _differences(first: LabelledRun, second: LabelledRun, draws: Draws) -> list[Difference]:
     """The difference of each of `SUMMED`, then that of each criterion's κ."""
-    layout = Layout.of(first.table, first.modes)
-    a, b = (layout.sum_items(found.table, found.points, found.scores) for found in (first, second))
+    layout = Layout.of(first.table.columns, first.modes)
+    a, b = (layout.sum_items(found.table.rows, found.points, found.scores) for found in (first, second))
     criteria = [] if first.pooled else [column.name for column in first.table.columns]
     sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
     return differences(layout, (a, b), (criteria, sizes, len(first.scores.rows)), draws)
@@ -285,10 +285,11 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     rows[scored] = scored
     made = []
     for run, own in zip((first, second), keys, strict=True):
-        table, points = run.table, run.points.where(np.isin(own, shared))
-        if a.pooled or b.pooled:
-            table, points = pool(table, points)
-        made.append(replace(run, table=table, points=points, scores=run.scores.on(rows), pooled=a.pooled or b.pooled))
+        table, points, pooled = run.table, run.points.where(np.isin(own, shared)), a.pooled or b.pooled
+        if pooled:
+            merged, points = pool(table.columns, points)
+            table = replace(table, columns=merged)
+        made.append(replace(run, table=table, points=points, scores=run.scores.on(rows), pooled=pooled))
     return made[0], made[1], left_out
 
 
@@ -318,8 +319,6 @@ def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints)
 
 
 def _lines(found: JudgeComparison) -> Iterator[str]:
-    from autorubric.metrics.metrics_text import show
-
     yield f"{found.n_items} items that both judged; {found.n_replicates} replicates"
     whole = (found.accuracy, found.mean_kappa, found.micro_kappa, found.score_error, found.score_bias)
     titles = ("accuracy", "mean kappa", "kappa, binary", "score error", "score bias")

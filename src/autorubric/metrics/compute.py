@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.agreement_statistics import Part, measure
-from autorubric.metrics.agreement_sums import SUMMED, Layout
-from autorubric.metrics.arrays import Flags, defined
+from autorubric.metrics.agreement_statistics import measure
+from autorubric.metrics.agreement_sums import SUMMED, Measured, measure_columns, name_missing
+from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
 from autorubric.metrics.jackknife import Draws
-from autorubric.metrics.judge_influence import leave_out_judges
 from autorubric.metrics.labelled_run import (
     CannotAssessMode,
     LabelledRun,
@@ -30,13 +28,18 @@ from autorubric.metrics.labelled_run import (
     read_labelled_run,
     settle,
 )
-from autorubric.metrics.per_criterion import majority_baseline, measure_criteria, measure_scales
-from autorubric.metrics.results import BootstrapResults, JudgeMetrics, JudgeSelfConsistency, MetricsResult, TagMetrics
-from autorubric.metrics.scores import ScorePairs, compare_scores, describe_rule, pair_scores
+from autorubric.metrics.per_criterion import criterion_part, measure_criteria, measure_scales
+from autorubric.metrics.results import (
+    BootstrapResults,
+    JudgeInfluence,
+    JudgeMetrics,
+    JudgeSelfConsistency,
+    MetricsResult,
+    TagMetrics,
+)
+from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, Column, GradedRun, Points, Table
-
-_NAMED = {"kappa": "micro_kappa", "bias": "the mean bias", "rmse": "score_rmse", "mae": "score_mae"}
+from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, GradedRun, Table
 
 
 def compute_metrics(  # noqa: PLR0913 (published signature)
@@ -94,7 +97,11 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     each = [] if run.pooled else measure_criteria(run, confidence)
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
     kinds = [column.kind for column in table.columns]
-    accuracy_ci = whole.intervals.get("accuracy") or _wilson(points, whole.values["accuracy"], confidence)
+    accuracy_ci = whole.intervals.get("accuracy")
+    if accuracy_ci is None:  # with items for n: never too narrow, however the criteria of an item agree
+        items = len(np.unique(points.row))
+        wilson = wilson_interval((whole.values["accuracy"] or 0.0) * items, items, confidence)
+        accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
     shift = {"bias": 0.0 if len(run.scores.rows) else None}  # defined where an item has both scores
     return MetricsResult(
         **MetricsResult.measured(whole.values),
@@ -150,73 +157,6 @@ def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     return sentences
 
 
-def name_missing(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> Iterator[str]:
-    """Sentences on the statistics that have no interval although one was computed and they are defined.
-
-    Example:
-        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}))
-        ['no interval for micro_kappa: the items do not vary, or without one of them it is undefined']
-    """
-    missing = [name for name in SUMMED[1:] if intervals.get(name, 0) is None and values.get(name) is not None]
-    if missing:
-        named = ", ".join(_NAMED.get(name, name) for name in missing)
-        yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
-
-
-class Measured(NamedTuple):
-    """The agreement over some of the criteria: statistics by name, and the intervals of some."""
-
-    values: dict[str, float | None]
-    intervals: dict[str, ConfidenceInterval | None]
-
-
-def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Measured:
-    """The agreement over the chosen columns; intervals by resampling items.
-
-    Accuracy and the majority-class baseline are over all pairs, all other statistics over the binary ones.
-    """
-    points = run.points.where(columns[run.points.column])
-    binary = points.where(run.table.is_binary[points.column])
-    extra = ("CANNOT_ASSESS",) if run.modes.cannot_assess == "as_category" else ()
-    values = measure(Part("binary", binary.truth, binary.judged, ("MET", "UNMET", *extra)))
-    values["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
-    values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
-    if not len(points):
-        return Measured(values | {"mean_kappa": None}, {})
-    table = run.table
-    if run.pooled:
-        table, points = pool(table, points)
-    elif not columns.all():
-        chosen = tuple(column for column, wanted in zip(table.columns, columns, strict=True) if wanted)
-        table = replace(table, columns=chosen)
-        points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
-    layout = Layout.of(table, run.modes, run.scores.span)
-    sums = layout.sum_items(table, points, run.scores)
-    mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
-    # Columns that stand for many criteria at once have no κ of their own.
-    values["mean_kappa"] = None if run.pooled else defined(mean)
-    if draws is None:
-        return Measured(values, {})
-    names = [*SUMMED, *(column.name if run.pooled else str(column.index) for column in table.columns)]
-    found = zip(names, layout.intervals(sums, draws), strict=True)
-    intervals = {name: ConfidenceInterval.of(*each) for name, each in found}
-    return Measured(values, intervals | ({"mean_kappa": None} if run.pooled else {}))
-
-
-def pool(table: Table, points: Points) -> tuple[Table, Points]:
-    """The same points with one column for all binary criteria and one, right or wrong, for all others."""
-    binary = table.is_binary[points.column]
-    criterion = table.columns[0].criterion.model_copy(update={"options": None})
-    columns = (Column.of(criterion, 0, "binary"), Column.of(criterion, 1, "multi-choice"))
-    made = replace(
-        points,
-        column=np.where(binary, 0, 1),
-        truth=np.where(binary, points.truth, 0),
-        judged=np.where(binary, points.judged, (points.truth != points.judged).astype(np.int64)),
-    )
-    return replace(table, columns=columns), made
-
-
 def _measure_scales(run: LabelledRun, draws: Draws | None) -> list[Any]:
     """The agreement by kind of criterion, with intervals of accuracy and of the κ over all binary pairs."""
     kinds = np.array([column.kind for column in run.table.columns])
@@ -253,12 +193,6 @@ def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
 def _mean(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
-
-
-def _wilson(points: Points, accuracy: float | None, confidence: float) -> ConfidenceInterval | None:
-    """With items for n: never too narrow, however the criteria of an item agree."""
-    items = len(np.unique(points.row))
-    return ConfidenceInterval.of(wilson_interval((accuracy or 0.0) * items, items, confidence), "wilson")
 
 
 def _bootstrap_results(whole: Measured, draws: Draws, accuracy_ci: ConfidenceInterval | None) -> BootstrapResults:
@@ -301,11 +235,12 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
         scores = pair_scores(table, table.judge_scores[place], votes)
         every = np.ones(len(table.columns), bool)
         measured = measure_columns(replace(run, table=own, points=pairs, scores=scores), every, draws)
+        fields = compare_scores(scores, confidence)
         found[judge] = JudgeMetrics(
             judge_id=judge,
             mean_kappa=measured.values["mean_kappa"],
             **JudgeMetrics.measured(measured.values),
-            **_score_fields(scores, confidence),
+            **(fields if len(scores.judged) else dict.fromkeys(fields)),  # None, not statistics of nothing
             confusion_matrix=_count_verdicts(own),
             coverage="full" if len(asked) == len(table.points) or not table.escalated else "escalated",
             n_pairs=len(pairs),
@@ -315,12 +250,6 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
             micro_kappa_ci=measured.intervals.get("kappa"),
         )
     return found
-
-
-def _score_fields(scores: ScorePairs, confidence: float) -> dict[str, Any]:
-    """The fields about a judge's scores: None, not statistics of nothing, where it has no scores."""
-    fields = compare_scores(scores, confidence)
-    return fields if len(scores.judged) else dict.fromkeys(fields)
 
 
 def _count_verdicts(table: Table) -> ConfusionMatrix | None:
@@ -348,3 +277,66 @@ def _refuse_gaps(table: Table) -> None:
             )
     if problems:
         raise InputError(problems)
+
+
+def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
+    """What the most frequent vote of the others agrees with, for each judge left out; empty for fewer than three."""
+    table, modes = run.table, run.modes
+    if len(table.judges) < 3:
+        return []
+    whole = _find_right(table, modes, np.arange(len(table.judges)))
+    found = []
+    for place, judge in enumerate(table.judges):
+        others = np.delete(np.arange(len(table.judges)), place)
+        without = _find_right(table, modes, others)
+        compared, both = without[~np.isnan(without)], (without - whole)[~np.isnan(without - whole)]
+        found.append(
+            JudgeInfluence(
+                judge_id=judge,
+                accuracy_without=float(compared.mean()) if len(compared) else None,
+                accuracy_change=float(both.mean()) if len(both) else None,
+                alpha_without=None if run.pooled else _mean_alpha(table, modes, others),
+                n_pairs=len(compared),
+                n_both=len(both),
+            )
+        )
+    return found
+
+
+def _find_right(table: Table, modes: Modes, judges: Ints) -> Floats:
+    """For each point 1 where the most frequent vote of some judges is the label, else 0; NaN where undecided."""
+    # What is settled keeps the places of its points where the votes would be.
+    places = np.arange(len(table.points))[None]
+    panel = replace(table.points, judged=_most_frequent(table, table.points.votes[judges]), votes=places)
+    pairs = settle(replace(table, points=panel), modes)
+    found = np.full(len(table.points), np.nan)
+    found[pairs.votes[0]] = pairs.truth == pairs.judged
+    return found
+
+
+def _most_frequent(table: Table, votes: Ints) -> Ints:
+    """The most frequent category of each point, of equals the one that scores least; abstentions only if alone."""
+    best = np.full(votes.shape[1], FAILED, np.int64)
+    best[(votes == ABSTAINED).any(axis=0)] = ABSTAINED
+    most = np.zeros(votes.shape[1], np.int64)
+    for column in table.columns:
+        here = np.flatnonzero(table.points.column == column.index)
+        cost = column.values if column.criterion.weight >= 0 else -column.values
+        # From the worst category up, so that another has to have more votes to replace it.
+        for code in np.argsort(cost, kind="stable"):
+            count = (votes[:, here] == code).sum(axis=0)
+            more = here[count > most[here]]
+            best[more] = code
+            most[here] = np.maximum(most[here], count)
+    return best
+
+
+def _mean_alpha(table: Table, modes: Modes, judges: Ints) -> float | None:
+    """Krippendorff's α among some judges, averaged over criteria."""
+    alphas = []
+    for column in table.columns:
+        raw = table.points.where(table.points.column == column.index)
+        part = criterion_part(column, raw.where(slice(0)), raw.votes[judges], modes)
+        alpha = measure(part).get("krippendorff_alpha")
+        alphas += [] if alpha is None else [alpha]
+    return float(np.mean(alphas)) if alphas else None

@@ -14,9 +14,15 @@ from autorubric.core.display import Displayed, clipped, counted, flat, listed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats
-from autorubric.metrics.corrected_rate import Corrections, correct_rate, plain_rate
+from autorubric.metrics.corrected_rate import (
+    NO_LABELS,
+    Corrections,
+    correct_rate,
+    missing_estimate,
+    plain_rate,
+    ppi_plus_plus,
+)
 from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile
-from autorubric.metrics.prediction_powered import NO_LABELS, missing_estimate, ppi_plus_plus
 from autorubric.metrics.reading_runs import describe_left_out, graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, score_rows
 from autorubric.metrics.table import Column, GradedRun, Report, Table
@@ -179,7 +185,8 @@ class CorrectedScores(Displayed):
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for name, one in (("score", self.score), *self.criteria.items()):
-            yield {"name": name, **flat(_estimates(one)), "labelled": one.labelled, "unlabelled": one.unlabelled}
+            found = {"raw": one.raw.row(), "labels_only": one.labels_only.row(), "ppi": one.ppi.row()}
+            yield {"name": name, **flat(found), "labelled": one.labelled, "unlabelled": one.unlabelled}
 
 
 def corrected_scores(
@@ -314,15 +321,3 @@ def _shown(estimate: Estimate) -> str:
         return f"unknown ({clipped(estimate.reason or '', 60)})"
     ends = estimate.interval
     return f"{estimate.value:.3f}" + ("" if ends is None else f" ({ends.low:.3f} to {ends.high:.3f})")
-
-
-def _estimates(one: Corrections) -> dict[str, dict[str, float | None]]:
-    found = {"raw": one.raw, "labels_only": one.labels_only, "ppi": one.ppi}
-    return {
-        name: {
-            "value": figure.value,
-            "low": figure.interval and figure.interval.low,
-            "high": figure.interval and figure.interval.high,
-        }
-        for name, figure in found.items()
-    }

@@ -21,7 +21,7 @@ def correlations(values: npt.ArrayLike) -> Array:
     table = np.asarray(values, dtype=float)
     seen = (~np.isnan(table)).astype(float)
     # Centred first, so that large means cost no digits.
-    filled = np.nan_to_num(table - _column_means(table))
+    filled = np.nan_to_num(table - np.nan_to_num(table).sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
     n = seen.T @ seen
     with np.errstate(invalid="ignore", divide="ignore"):
         sums = filled.T @ seen
@@ -91,11 +91,6 @@ def score_shares(values: npt.ArrayLike, weights: npt.ArrayLike) -> Array | None:
     total = apart.sum(axis=1)
     variance = float(total @ total)
     return np.asarray(total @ apart / variance) if variance > 1e-12 else None
-
-
-def _column_means(table: Array) -> Array:
-    seen = ~np.isnan(table)
-    return np.asarray(np.nan_to_num(table).sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
 
 
 class GroupVariance(NamedTuple):

@@ -14,8 +14,8 @@ from autorubric.core.display import Displayed
 from autorubric.core.self_consistency import NO_JUDGE
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
+from autorubric.metrics.agreement_sums import measure_columns
 from autorubric.metrics.arrays import Flags, Floats, Ints
-from autorubric.metrics.compute import measure_columns
 from autorubric.metrics.confusion import krippendorff_alpha, rating_counts
 from autorubric.metrics.intervals import wilson_interval
 from autorubric.metrics.jackknife import Draws, jackknife_intervals
@@ -296,14 +296,8 @@ class _Votes:
         """Two judges with all that is measured of two sides of labelled pairs; both sides count alike."""
         table = self.table
         one, two = (table.points.votes[place] for place in pair)
-        points = replace(table.points, truth=one, judged=two, votes=table.points.votes[list(pair)])
-        both = (one > ABSENT) & (two > ABSENT)
-        rows = np.zeros(table.rows, bool)
-        rows[points.row[both]] = True
-        asked = replace(table, points=points.where(both)).points
-        own = replace(table, points=asked, means=table.means[both], dissent=table.dissent[both])
-        own = replace(own, confidence=table.confidence[both]).only(rows)
-        nothing = np.empty(0)
+        asked = replace(table.points, truth=one, judged=two).where((one > ABSENT) & (two > ABSENT))
+        own, nothing = replace(table, points=asked), np.empty(0)
         scores = ScorePairs(np.empty(0, np.int64), nothing, nothing, ScoreRule())
         run = LabelledRun(own, settle(own, self.modes), scores, self.modes, np.zeros(len(table.columns), np.int64))
         found = measure_columns(run, np.ones(len(table.columns), bool), self.draws)

@@ -102,6 +102,17 @@ class JudgedPairs:
         first, end = np.searchsorted(self.rows, [self.rows[pair], self.rows[pair] + 1])
         return criterion_names(self.criteria[first:end])[int(self.places[pair])]
 
+    def find(self, places: Iterable[tuple[int, int]]) -> Ints:
+        """Where pairs stand, by the places of item and criterion; -1 for those that are not judged."""
+        rows = {item: row for row, item in enumerate(self.items)}
+        starts = np.searchsorted(self.rows, np.arange(len(self.items) + 1))
+        found = []
+        for item, place in places:
+            row = rows.get(item, -1)
+            at = int(starts[row]) + place
+            found.append(at if row >= 0 and place >= 0 and at < starts[row + 1] else -1)
+        return np.array(found, np.int64)
+
     @property
     def sums(self) -> Floats:
         """Each item's score as its criteria add up, before it is clamped to [0, 1]."""
@@ -242,22 +253,18 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
     if not labels:
         raise InputError("no labels yet; collect those that `label_next` suggests")
     said, truth = np.nan_to_num(pairs.values), np.nan_to_num(with_labels(pairs, labels))
-    errors, places = truth - said, _places(pairs)
+    at = pairs.find((label.item, label.criterion) for label in labels)
+    drawn, chances = np.array([label.batch for label in labels]), np.array([label.probability for label in labels])
+    batches, batch_of, sizes = np.unique(drawn, return_inverse=True, return_counts=True)
     known = ~np.isnan(pairs.truth) & ~np.isnan(pairs.values)
-    batches = sorted({label.batch for label in labels})
     estimates = []
-    for batch in batches:
+    for batch in range(len(batches)):
         weights = known.astype(float)
-        for label in labels:
-            if label.batch == batch:
-                weights[places[label.item, label.criterion]] = 1.0 / label.probability
-        estimates.append(corrected_sums(pairs, errors, weights))
+        weights[at[batch_of == batch]] = 1.0 / chances[batch_of == batch]
+        estimates.append(corrected_sums(pairs, truth - said, weights))
         known = known | (weights > 0)
-    sizes = [sum(label.batch == batch for label in labels) for batch in batches]
     scores = np.average(np.array(estimates), axis=0, weights=sizes)
-    parts = {batch: size / len(labels) for batch, size in zip(batches, sizes, strict=True)}
-    weighed = ((pairs.shares[places[one.item, one.criterion]], one) for one in labels)
-    steps = [float(share) * parts[one.batch] / one.probability for share, one in weighed]
+    steps = pairs.shares[at] * (sizes / len(labels))[batch_of] / chances
     step = float(np.sqrt(np.mean(np.square(steps))))
     return item_mean(scores, len({label.item for label in labels}), step, pairs.range, confidence)
 
@@ -314,24 +321,17 @@ def open_pairs(pairs: JudgedPairs, truth: Floats) -> Ints:
     return np.flatnonzero(~np.isnan(pairs.values) & np.isnan(truth) & ~pairs.labelled)
 
 
-def _places(pairs: JudgedPairs) -> dict[tuple[int, int], int]:
-    """The place of each pair of item and criterion."""
-    items = (pairs.items[row] for row in pairs.rows)
-    return {(item, int(place)): pair for pair, (item, place) in enumerate(zip(items, pairs.places, strict=True))}
-
-
 def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
     """The pairs' truth with the labels written in."""
-    truth, places, problems = pairs.truth.copy(), _places(pairs), []
+    labels, truth, problems = list(labels), pairs.truth.copy(), []
     seen: set[tuple[int, int]] = set()
-    for label in labels:
+    for label, pair in zip(labels, pairs.find((one.item, one.criterion) for one in labels).tolist(), strict=True):
         place = f"label of item {label.item}, criterion {label.criterion}"
-        pair = places.get((label.item, label.criterion))
         if (label.item, label.criterion) in seen:
             problems.append(f"{place}: there is one already; expected one of each pair")
             continue
         seen.add((label.item, label.criterion))
-        if pair is None:
+        if pair < 0:
             problems.append(f"{place}: the run has no such pair")
         elif pairs.labelled[pair]:
             problems.append(f"{place}: the item has ground truth; expected labels of items without")

@@ -18,7 +18,7 @@ from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStat
 from autorubric.metrics.joining import describe_ungraded
 from autorubric.metrics.reading_runs import read_table
 from autorubric.metrics.scores import ScorePairs, pair_scores
-from autorubric.metrics.statistic_results import kappa_word
+from autorubric.metrics.statistic_results import KappaResult
 from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, Column, GradedRun, Points, Table
 
 CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
@@ -116,7 +116,7 @@ def compare_abstentions(table: Table, kind: type[S]) -> S | None:
         "count_true": int(counts[0].sum()),
         "count_pred": int(counts[:, 0].sum()),
         "kappa": kappa,
-        "kappa_interpretation": None if kappa is None else kappa_word(kappa),
+        "kappa_interpretation": None if kappa is None else KappaResult.interpret_kappa(kappa),
         "false_positive": int(counts[1, 0]),
         "false_negative": int(counts[0, 1]),
     }

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from autorubric.metrics.agreement_statistics import Part, measure
-from autorubric.metrics.agreement_sums import kappa_weights
+from autorubric.metrics.agreement_sums import kappa_weights, majority_baseline
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import precision_recall
 from autorubric.metrics.correlation import correlation, pearson, spearman
@@ -24,7 +24,7 @@ from autorubric.metrics.criterion_results import (
 from autorubric.metrics.intervals import wilson_interval
 from autorubric.metrics.labelled_run import LabelledRun, Modes, measure_coverage
 from autorubric.metrics.results import PooledScaleMetrics
-from autorubric.metrics.statistic_results import ConfidenceInterval, kappa_word
+from autorubric.metrics.statistic_results import ConfidenceInterval, KappaResult
 from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, value_table
 
 
@@ -72,7 +72,7 @@ def _measure_one(
         "name": column.name,
         "index": column.index,
         "n_samples": len(points),
-        "kappa_interpretation": kappa_word(values.get("kappa")),
+        "kappa_interpretation": KappaResult.interpret_kappa(values.get("kappa")),
         "is_degenerate": len(points) > 0 and values.get("kappa") is None,
         "coverage_stats": measure_coverage(raw, len(points), int(run.errored[column.index])),
         "weight": column.criterion.weight,
@@ -161,19 +161,3 @@ def _pair_values(columns: Sequence[Column], points: Points) -> tuple[Floats, Flo
         return np.empty(0), np.empty(0)
     values = value_table(columns)
     return values[points.column, points.truth], values[points.column, points.judged]
-
-
-def majority_baseline(columns: Sequence[Column], points: Points, *, pooled: bool = False) -> float | None:
-    """The accuracy of always giving the most frequent label of each criterion; None without pairs.
-
-    With `pooled`, criteria with the same categories share one, as items with rubrics of their own have too few labels
-    of one criterion.
-    """
-    if not len(points):
-        return None
-    places: dict[object, int] = {}
-    keys = ((column.kind == "binary", column.labels) if pooled else column.index for column in columns)
-    groups = np.array([places.setdefault(key, len(places)) for key in keys])
-    width = int(points.truth.max()) + 1
-    counts = np.bincount(groups[points.column] * width + points.truth, minlength=len(places) * width)
-    return float(counts.reshape(-1, width).max(axis=1).sum() / len(points))

@@ -91,44 +91,18 @@ def _fields(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else vars(value)
 
 
-class _Columns:
-    """The columns of all rubrics, each criterion once, in the order of first use."""
-
-    def __init__(self) -> None:
-        self.by_criterion: dict[Hashable, Column] = {}
-        # With the rubric itself: an id belongs to an object only as long as it lives.
-        self._by_rubric: dict[int, tuple[Rubric, list[Column], list[str]]] = {}
-        self._names: set[str] = set()
-
-    def find(self, rubric: Rubric) -> tuple[Rubric, list[Column], list[str]]:
-        """A rubric with its columns and requirements."""
-        if id(rubric) not in self._by_rubric:
-            columns: list[Column] = []
-            seen: Counter[Hashable] = Counter()
-            for name, criterion in zip(criterion_names(rubric.rubric), rubric.rubric, strict=True):
-                same = signature(criterion)
-                seen[same] += 1  # one criterion twice in a rubric is two columns
-                key = same, seen[same]
-                if key not in self.by_criterion:
-                    shown = name
-                    if not criterion.name and name in self._names:
-                        shown = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
-                    self._names.add(shown)
-                    self.by_criterion[key] = Column.of(criterion, len(self.by_criterion), shown)
-                columns.append(self.by_criterion[key])
-            self._by_rubric[id(rubric)] = rubric, columns, [criterion.requirement for criterion in rubric.rubric]
-        return self._by_rubric[id(rubric)]
-
-
 class _Builder:
     """A table under construction: one list per column."""
 
     def __init__(self, dataset: RubricDataset | None, settings: Mapping[str, Any] | None) -> None:
         self._dataset, self._settings = dataset, settings
         self._index = ItemIndex(dataset) if dataset is not None else None
-        self._columns = _Columns()
+        self._columns: dict[Hashable, Column] = {}
+        self._names: set[str] = set()
+        # With the rubric itself: an id belongs to an object only as long as it lives.
+        self._by_rubric: dict[int, tuple[Rubric, list[Column], list[str]]] = {}
         if dataset is not None and dataset.rubric is not None:
-            self._columns.find(dataset.rubric)
+            self._find_columns(dataset.rubric)
         self._items, self._row, self._column, self._truth, self._judged = (array("q") for _ in range(5))
         self._vote_judge, self._vote_point, self._vote_code = (array("q") for _ in range(3))
         self._labelled, self._failed, self._reported = (array("b") for _ in range(3))
@@ -181,7 +155,7 @@ class _Builder:
         else:
             # An entry of a report may carry a verdict as well.
             rubric = Rubric([Criterion(**{n: c[n] for n in Criterion.model_fields if n in c}) for c in criteria])
-        _, columns, requirements = self._columns.find(rubric)
+        _, columns, requirements = self._find_columns(rubric)
         order: Sequence[int] = range(len(entries))
         if entries and [criterion["requirement"] for criterion in criteria] != requirements:
             said = [(criterion.get("name"), criterion["requirement"]) for criterion in criteria]
@@ -206,6 +180,25 @@ class _Builder:
                 )
         self._labelled.append(labels is not None)
         return True
+
+    def _find_columns(self, rubric: Rubric) -> tuple[Rubric, list[Column], list[str]]:
+        """A rubric with its columns and requirements; of all rubrics each criterion is one column."""
+        if id(rubric) not in self._by_rubric:
+            columns: list[Column] = []
+            seen: Counter[Hashable] = Counter()
+            for name, criterion in zip(criterion_names(rubric.rubric), rubric.rubric, strict=True):
+                same = signature(criterion)
+                seen[same] += 1  # one criterion twice in a rubric is two columns
+                key = same, seen[same]
+                if key not in self._columns:
+                    shown = name
+                    if not criterion.name and name in self._names:
+                        shown = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
+                    self._names.add(shown)
+                    self._columns[key] = Column.of(criterion, len(self._columns), shown)
+                columns.append(self._columns[key])
+            self._by_rubric[id(rubric)] = rubric, columns, [criterion.requirement for criterion in rubric.rubric]
+        return self._by_rubric[id(rubric)]
 
     def _read_entry(self, point: int, entry: Mapping[str, Any], column: Column) -> str | None:
         """Write the verdict and votes on one criterion to a point; the judge that voted twice, if one did."""
@@ -268,7 +261,7 @@ class _Builder:
         scores = np.array([[found.get(judge) for found in self._judge_scores] for judge in self._judges], float)
         known = self._dataset.items if self._dataset is not None else []
         return Table(
-            columns=tuple(self._columns.by_criterion.values()),
+            columns=tuple(self._columns.values()),
             points=Points(row, column, truth, judged, votes),
             items=items,
             scores=np.array(self._scores),

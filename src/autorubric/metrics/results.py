@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -17,9 +17,8 @@ from autorubric.metrics.criterion_results import (
     CriterionMetricsUnion,
     NAStats,
 )
+from autorubric.metrics.labelled_run import CannotAssessMode, NAMode
 from autorubric.metrics.statistic_results import BiasResult, ConfidenceInterval, CorrelationResult, MetricModel
-
-Mode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 
 
 class BootstrapResults(MetricModel):
@@ -316,8 +315,8 @@ class MetricsResult(Displayed, MeasuredModel):
     n_nominal_criteria: int = 0
     na_stats: NAStats | None = None
     cannot_assess_stats: CannotAssessStats | None = None
-    cannot_assess_mode: Mode = "exclude"
-    na_mode: Mode = "exclude"
+    cannot_assess_mode: CannotAssessMode = "exclude"
+    na_mode: NAMode = "exclude"
     n_samples: int | None = None
     mean_krippendorff_alpha: float | None = None
     criterion_phi: float | None = None

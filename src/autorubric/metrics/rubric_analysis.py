@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -94,15 +94,7 @@ class CriterionAnalysis:
 
     def to_row(self) -> dict[str, Any]:
         """The metrics as JSON values, estimates with value, low, high and n."""
-        return {key: _flatten(value) for key, value in asdict(self).items()}
-
-
-def _flatten(value: Any) -> Any:
-    """An estimate with the ends of its interval as values of their own."""
-    if not isinstance(value, dict):
-        return value
-    low, high = (None, None) if value["interval"] is None else value["interval"][:2]
-    return {"value": value["value"], "low": low, "high": high, "n": value["n"]}
+        return {key: {**v.row(), "n": v.n} if isinstance(v, Estimate) else v for key, v in vars(self).items()}
 
 
 def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> tuple[Advice, str]:

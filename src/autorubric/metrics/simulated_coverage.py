@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from autorubric.dataset import RubricDataset
-from autorubric.metrics.agreement_sums import SUMMED, Layout
-from autorubric.metrics.arrays import Floats
-from autorubric.metrics.compute import pool
+from autorubric.metrics.agreement_sums import SUMMED, Layout, pool
+from autorubric.metrics.arrays import Floats, ratio
 from autorubric.metrics.corrected import Figure, figures
 from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jackknife import Draws
@@ -59,15 +58,17 @@ def simulate_coverage(
         (4, 20, 'accuracy')
     """
     labelled = read_labelled_run(run, dataset, modes)
-    table, points = pool(labelled.table, labelled.points) if labelled.pooled else (labelled.table, labelled.points)
-    layout = Layout.of(table, modes, labelled.scores.span)
-    sums = layout.sum_items(table, points, labelled.scores)
+    columns, points = labelled.table.columns, labelled.points
+    if labelled.pooled:
+        columns, points = pool(columns, points)
+    layout = Layout.of(columns, modes, labelled.scores.span)
+    sums = layout.sum_items(labelled.table.rows, points, labelled.scores)
     sums = sums[sums.any(axis=1)]
-    names = [] if labelled.pooled else [column.name for column in table.columns]
+    names = [] if labelled.pooled else [column.name for column in columns]
     rng = np.random.default_rng(draws.seed)
     found: dict[str, list[tuple[float, Interval | None]]] = {}
     truth = layout.summarize(sums.sum(axis=0))
-    shares = layout.shares(sums.sum(axis=0))
+    shares = ratio(*layout.hits(sums.sum(axis=0)))
     for _ in range(resamples):
         sample = sums[rng.integers(0, len(sums), len(sums))]
         for name, value, interval in _intervals(layout, sample, names, (truth, shares), draws):
@@ -99,11 +100,9 @@ def _intervals(
             interval = wilson_interval(float(values[place]) * len(sample), len(sample), draws.confidence)
         if not np.isnan(true[place] + values[place]):
             yield title, float(true[place]), interval
-    counts, shares = layout.pairs(total), layout.shares(total)
-    for place, name in enumerate(names):
-        if counts[place] and not np.isnan(truth[1][place]):
-            hits, n = float(shares[place] * counts[place]), float(counts[place])
-            yield f"accuracy of {name}", float(truth[1][place]), wilson_interval(hits, n, draws.confidence)
+    for name, hits, n, share in zip(names, *layout.hits(total), truth[1], strict=False):
+        if n and not np.isnan(share):
+            yield f"accuracy of {name}", float(share), wilson_interval(float(hits), float(n), draws.confidence)
 
 
 def _coverage(name: str, each: Sequence[tuple[float, Interval | None]]) -> SimulatedCoverage | None:

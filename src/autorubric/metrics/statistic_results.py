@@ -73,22 +73,19 @@ class KappaResult(MetricModel):
     n_samples: int
 
     @staticmethod
-    def interpret_kappa(kappa: float) -> str:
-        """Landis and Koch's (1977) word for a κ.
+    def interpret_kappa(kappa: float | None) -> str:
+        """Landis and Koch's (1977) word for a κ; `undefined` for None.
 
         Example:
             >>> KappaResult.interpret_kappa(0.5)
             'moderate'
         """
+        if kappa is None:
+            return UNDEFINED
         if kappa < 0:
             return "poor (worse than chance)"
         steps = ((0.21, "slight"), (0.41, "fair"), (0.61, "moderate"), (0.81, "substantial"))
         return next((word for limit, word in steps if kappa < limit), "almost perfect")
-
-
-def kappa_word(kappa: float | None) -> str:
-    """`KappaResult.interpret_kappa`, or "undefined"."""
-    return UNDEFINED if kappa is None else KappaResult.interpret_kappa(kappa)
 
 
 class CorrelationResult(MetricModel):

@@ -66,16 +66,16 @@ class Column:
     @classmethod
     def of(cls, criterion: Criterion, index: int, name: str | None = None) -> Column:
         """The column of a criterion."""
-        name, kind = name or criterion.name or f"C{index + 1}", classify_criterion(criterion)
+        name = name or criterion.name or f"C{index + 1}"
         if criterion.options is None:
-            return cls(criterion, index, name, kind, ("MET", "UNMET"), np.array([1.0, 0.0]))
+            return cls(criterion, index, name, "binary", ("MET", "UNMET"), np.array([1.0, 0.0]))
         scored = [place for place, option in enumerate(criterion.options) if not option.na]
         codes = [scored.index(n) if n in scored else ABSTAINED for n in range(len(criterion.options))]
         labels = {option.label: code for option, code in zip(criterion.options, codes, strict=True)}
         values = np.array([criterion.options[place].value for place in scored])
         worst = codes[criterion.worst_scored_option()[0]]
         shown = tuple(criterion.options[place].label for place in scored)
-        return cls(criterion, index, name, kind, shown, values, tuple(codes), worst, labels)
+        return cls(criterion, index, name, criterion.scale_type, shown, values, tuple(codes), worst, labels)
 
     def find_code(self, label: str) -> int:
         """The code of a label, whatever its case; a ValueError where the criterion has no such label."""
@@ -144,6 +144,7 @@ class Points:
     truth: Ints  # the code of the label; ABSENT without one
     judged: Ints  # the code of the final verdict
     votes: Ints  # judges × points; ABSENT where a judge was not asked
+    weights: Floats | None = None  # how many points each stands for; None where it is one
 
     def __len__(self) -> int:
         return len(self.row)
@@ -151,7 +152,8 @@ class Points:
     def where(self, chosen: Flags | Ints | slice) -> Points:
         """The chosen points, by flag, place or range."""
         row, column, truth, judged = (codes[chosen] for codes in (self.row, self.column, self.truth, self.judged))
-        return Points(row, column, truth, judged, self.votes[:, chosen])
+        weights = None if self.weights is None else self.weights[chosen]
+        return Points(row, column, truth, judged, self.votes[:, chosen], weights)
 
 
 _PER_ROW = ("items", "scores", "labelled", "failed", "reported")

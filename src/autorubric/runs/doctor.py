@@ -273,7 +273,8 @@ async def endpoint_findings(
             listing = await _listing(session, endpoint)
             found = await _endpoint_finding(session, endpoint, listing)
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
-        words = f"no answer within {timeout:g} s" if isinstance(error, TimeoutError) else _plain(error)
+        silent, other = f"no answer within {timeout:g} s", str(error) or type(error).__name__
+        words = silent if isinstance(error, TimeoutError) else other
         advice = "check the address, and that the server is running"
         return [Finding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
     if found.verdict == "problem":
@@ -368,7 +369,3 @@ def _choice(name: str, listed: Sequence[str] | None) -> str:
     near = difflib.get_close_matches(name, listed, n=_MOST_LISTED, cutoff=0.4) or listed[:_MOST_LISTED]
     more = f" and {len(listed) - len(near)} more" if len(listed) > len(near) else ""
     return f"the endpoint lists {', '.join(near)}{more}"
-
-
-def _plain(error: Exception) -> str:
-    return str(error) or type(error).__name__

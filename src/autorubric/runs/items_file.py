@@ -94,33 +94,26 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: another line is damaged, or it is not a regular file.
     """
-    if not path.exists():
-        return
-    size_of_plain(path)
-    found: dict[int, tuple[int, int]] = {}
-    damaged: list[int] = []
-    # One open file for both passes: a run in progress replaces the path, never the file.
-    with path.open("rb") as file:
-        for index, _, start, line in _rows(file, damaged):
-            found[index] = start, len(line)
-        for index in sorted(found):
-            start, size = found[index]
-            file.seek(start)
-            try:
-                record = json.loads(file.read(size))
-            except (ValueError, RecursionError):
-                record = None
-            if not isinstance(record, dict) or not record.keys() >= _KEYS:
-                raise InputError(_damage(path, f"the line of item {index}"))
-            yield record
-    if damaged:
-        raise InputError(_damage(path, f"line {damaged[0]}"))
+    lines = StoredLines(path)
+    for index in sorted(lines):
+        try:
+            record = json.loads(lines[index][1])
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict) or not record.keys() >= _KEYS:
+            raise InputError(_damage(path, f"the line of item {index}"))
+        yield record
+    if lines.damaged:
+        raise InputError(_damage(path, f"line {lines.damaged[0]}"))
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
     """The duration and the line of each item in an items file, read from disk on each use; empty where there is none.
 
     The file may be replaced meanwhile: what is read is the file as it was.
+
+    Attributes:
+        damaged: the numbers of damaged lines, from 1; the last line, which may be torn, is not one.
 
     Raises:
         InputError: a line is damaged, and the file is to be `whole`; otherwise such lines are left out.
@@ -130,19 +123,19 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         self._found: dict[int, int] = {}
         self._places, self._durations = array("Q"), array("d")
         self._file: BinaryIO | None = None
+        self.damaged: list[int] = []
         if not path.exists():
             return
         size_of_plain(path)
-        damaged: list[int] = []
         self._file = path.open("rb")
         finalize(self, self._file.close)
-        for index, duration, start, line in _rows(self._file, damaged):
+        for index, duration, start, line in _rows(self._file, self.damaged):
             self._found[index] = len(self._durations)
             self._durations.append(duration)
             self._places.extend((start, len(line)))
-        if damaged and whole:
-            raise InputError(_damage(path, f"line {damaged[0]}"))
-        broken = next((index for index, (_, line) in self.items() if whole and not _is_json(line)), None)
+        if whole and self.damaged:
+            raise InputError(_damage(path, f"line {self.damaged[0]}"))
+        broken = next((index for index, (_, line) in self.items() if not _is_json(line)), None) if whole else None
         if broken is not None:
             raise InputError(_damage(path, f"the line of item {broken}"))
 

@@ -24,13 +24,11 @@ from autorubric.llm.models import negotiated
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Model
-from autorubric.runs.another_run import move_run_away, refuse_another_run
+from autorubric.runs.another_run import move_run_away, refuse_another_run, take_in
 from autorubric.runs.blocks import feed
-from autorubric.runs.changes import changed_dataset, changed_grader, changed_values, keeps_places
+from autorubric.runs.changes import FinishedRun, changed_dataset, changed_grader, changed_values, keeps_places
 from autorubric.runs.items_file import ItemsFile, StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
-from autorubric.runs.merging import take_in
-from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run import EvaluationRun, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts, seconds_of
@@ -145,7 +143,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             grader,
             items,
             before,
-            window=_window(plan),
+            window=plan.window or (grader.max_in_flight if isinstance(grader, CriterionGrader) else WINDOW),
             prefix_first=plan.prefix_first,
             generation=generation,
             copies={} if plan.share_equal or plan.parts else copies_in(plan.dataset),
@@ -286,12 +284,6 @@ def _placed(problem: str, indices: list[int], dataset: RubricDataset) -> str:
         return problem
     others = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
     return f"item {first}{others}: {problem}"
-
-
-def _window(plan: ExperimentPlan) -> int:
-    if plan.window is not None:
-        return plan.window
-    return plan.grader.max_in_flight if isinstance(plan.grader, CriterionGrader) else WINDOW
 
 
 def coming_generation(ledger: Ledger, *, start_over: bool) -> int:

@@ -17,7 +17,7 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError
-from autorubric.metrics.means import estimate_mean
+from autorubric.metrics.intervals import estimate_mean
 from autorubric.runs.cells import entries_of
 from autorubric.runs.items_file import Report, read_items, report_from, report_json, stored_dataset
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
@@ -50,7 +50,10 @@ class ItemResult(Displayed):
     error: str | None = None
 
     def __repr__(self) -> str:
-        return item_text(self)
+        name = self.item.id or self.item.description
+        shown = f" {clipped(name, 60)!r}" if name else ""
+        said = f"score={self.report.score}" if self.error is None else f"error={clipped(self.error, 200)!r}"
+        return f"<ItemResult {self.item_idx}{shown}: {said}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         found = getattr(self.report, "report", None) or ()
@@ -60,7 +63,12 @@ class ItemResult(Displayed):
         return iter(())
 
     def _shown_above(self) -> str:
-        return item_card(self)
+        item = self.item
+        submission = item.submission if isinstance(item.submission, str) else str(item.submission)
+        labels = [getattr(label, "value", label) for label in item.ground_truth or ()]
+        stored = {"ground_truth": labels, "ground_truth_reasons": item.ground_truth_reasons}
+        criteria = judged_html(entries_of(self.to_dict(), stored, {}))
+        return html_text("Submission", submission) + html_text("Reference", item.reference_submission, 600) + criteria
 
     def to_line(self) -> str:
         """The result as one line of JSON; the item itself is left to the dataset."""
@@ -131,16 +139,55 @@ class EvalResult(Displayed):
     estimate: list[ModelEstimate] | None = None
 
     def __repr__(self) -> str:
-        return result_text(self)
+        name = "" if self.experiment_name is None else f" {clipped(self.experiment_name, 60)!r}"
+        scores = self.get_scores()
+        parts = [f"{self.successful_items} of {counted(self.total_items, 'item')} graded"]
+        if self.failed_items:
+            parts.append(f"{self.failed_items} failed")
+        if scores:
+            parts.append(f"mean score {sum(scores) / len(scores):.3f} ({min(scores):.3g} to {max(scores):.3g})")
+        if self.total_token_usage is not None:
+            parts.append(f"{self.total_token_usage.total_tokens:,} tokens")
+        if self.total_completion_cost not in (None, UnknownCost()):
+            parts.append(f"${self.total_completion_cost:.4g}")
+        if self.stopped:
+            parts.append(f"stopped: {clipped(self.stopped, 200)}")
+        return f"<EvalResult{name}: {', '.join(parts)}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        return verdict_rows(self)
+        """A row for each criterion of each item, as the tables of `autorubric grade -f` have it."""
+        from autorubric.runs.tables import VoteColumns, record_rows
+
+        judges = (self.grader_config or {}).get("judges") or ()
+        votes = VoteColumns.of({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
+        for found in self.item_results:
+            yield from record_rows(found.to_dict(), found.item, votes)
 
     def _shown_rows(self) -> Iterator[dict[str, Any]]:
-        return score_rows(self)
+        """A row for each item."""
+        for found in self.item_results:
+            yield {
+                "item_idx": found.item_idx,
+                "id": found.item.id,
+                "description": found.item.description or None,
+                "score": found.report.score,
+                "error": found.error,
+            }
 
     def _shown_above(self) -> str:
-        return result_charts(self)
+        """The scores in twentieths, and the mean value of each criterion with its interval."""
+        scores = self.get_scores()
+        if not scores:
+            return ""
+        bins = [0] * _BINS
+        for score in scores:
+            bins[min(max(int(round(score * _BINS, 6)), 0), _BINS - 1)] += 1
+        bars = [(f"{place / _BINS:.2f}", float(count)) for place, count in enumerate(bins)]
+        charts = [bar_chart("Scores", bars, "score, from", "items")]
+        rows = list(_criteria_means(self))[:_MOST_CRITERIA]
+        if rows:
+            charts.append(interval_chart("Share of points that each criterion gives", rows, "mean value"))
+        return html_charts(charts)
 
     def get_scores(self) -> list[float]:
         """The scores of the items that have one, in order."""
@@ -308,50 +355,6 @@ _BINS = 20
 _MOST_CRITERIA = 12  # what fits a screen
 
 
-def result_text(result: EvalResult) -> str:
-    """Items, scores and cost in one line."""
-    name = "" if result.experiment_name is None else f" {clipped(result.experiment_name, 60)!r}"
-    scores = result.get_scores()
-    parts = [f"{result.successful_items} of {counted(result.total_items, 'item')} graded"]
-    if result.failed_items:
-        parts.append(f"{result.failed_items} failed")
-    if scores:
-        parts.append(f"mean score {sum(scores) / len(scores):.3f} ({min(scores):.3g} to {max(scores):.3g})")
-    if result.total_token_usage is not None:
-        parts.append(f"{result.total_token_usage.total_tokens:,} tokens")
-    if result.total_completion_cost not in (None, UnknownCost()):
-        parts.append(f"${result.total_completion_cost:.4g}")
-    if result.stopped:
-        parts.append(f"stopped: {clipped(result.stopped, 200)}")
-    return f"<EvalResult{name}: {', '.join(parts)}>"
-
-
-def item_text(result: ItemResult) -> str:
-    """The item and its result in one line."""
-    name = result.item.id or result.item.description
-    shown = f" {clipped(name, 60)!r}" if name else ""
-    said = f"score={result.report.score}" if result.error is None else f"error={clipped(result.error, 200)!r}"
-    return f"<ItemResult {result.item_idx}{shown}: {said}>"
-
-
-def result_charts(result: EvalResult) -> str:
-    """The scores in twentieths, and the mean value of each criterion with its interval, as HTML."""
-    scores = result.get_scores()
-    if not scores:
-        return ""
-    bins = [0] * _BINS
-    for score in scores:
-        bins[min(max(int(round(score * _BINS, 6)), 0), _BINS - 1)] += 1
-    bars = [(f"{place / _BINS:.2f}", float(count)) for place, count in enumerate(bins)]
-    charts = [bar_chart("Scores", bars, "score, from", "items")]
-    rows = list(_criteria_means(result))
-    if rows:
-        charts.append(
-            interval_chart("Share of points that each criterion gives", rows[:_MOST_CRITERIA], "mean value")
-        )
-    return html_charts(charts)
-
-
 def _criteria_means(result: EvalResult) -> Iterator[Ranged]:
     values: dict[str, list[float]] = {}
     for found in result.item_results:
@@ -363,35 +366,3 @@ def _criteria_means(result: EvalResult) -> Iterator[Ranged]:
         squares = sum(value * value for value in found_values)
         mean = estimate_mean(len(found_values), sum(found_values), squares, (0.0, 1.0))
         yield Ranged(name, mean.value or 0.0, *(mean.interval or (None, None)))
-
-
-def item_card(result: ItemResult) -> str:
-    """The texts of an item and its judged criteria, as HTML."""
-    item = result.item
-    submission = item.submission if isinstance(item.submission, str) else str(item.submission)
-    labels = [getattr(label, "value", label) for label in item.ground_truth or ()]
-    stored = {"ground_truth": labels, "ground_truth_reasons": item.ground_truth_reasons}
-    criteria = judged_html(entries_of(result.to_dict(), stored, {}))
-    return html_text("Submission", submission) + html_text("Reference", item.reference_submission, 600) + criteria
-
-
-def score_rows(result: EvalResult) -> Iterator[dict[str, Any]]:
-    """A row for each item."""
-    for found in result.item_results:
-        yield {
-            "item_idx": found.item_idx,
-            "id": found.item.id,
-            "description": found.item.description or None,
-            "score": found.report.score,
-            "error": found.error,
-        }
-
-
-def verdict_rows(result: EvalResult) -> Iterator[dict[str, Any]]:
-    """A row for each criterion of each item, as the tables of `autorubric grade -f` have it."""
-    from autorubric.runs.tables import VoteColumns, record_rows
-
-    judges = (result.grader_config or {}).get("judges") or ()
-    votes = VoteColumns.of({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
-    for found in result.item_results:
-        yield from record_rows(found.to_dict(), found.item, votes)

@@ -112,18 +112,11 @@ class EvaluationRun(StoppableRun):
         for index in range(len(self.dataset)):
             asked = _Asked(self.generation * DRAWS_A_GENERATION)
             try:
-                await grader.judgments(self._input(index, grader), asked)
+                await grader.judgments(input_of(self.dataset, index, grader, self.copies), asked)
             except AutorubricError:
                 continue  # the item fails with this when it is graded
             for one in asked.requests:
                 yield one
-
-    def _input(self, index: int, grader: CriterionGrader) -> JudgeInput:
-        dataset, item = self.dataset, self.dataset[index]
-        rubric = dataset.get_item_rubric(index)
-        query, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
-        inputs = grader.read_input(item.submission, rubric.rubric, query, reference, guidelines=rubric.guidelines)
-        return replace(inputs, item=item.id or str(index), copies=self.copies.get(index, ()))
 
     async def _item(self, index: int) -> None:
         digest = self._digest(index)
@@ -151,12 +144,11 @@ class EvaluationRun(StoppableRun):
 
     async def _report(self, index: int, watch: _Watch) -> Report:
         dataset, grader = self.dataset, self.grader
-        rubric, item = dataset.get_item_rubric(index), dataset[index]
-        query, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
         try:
             if isinstance(grader, CriterionGrader):
-                return await grader.grade_input(self._input(index, grader), self._ask(watch))
-            report: Report = await rubric.grade(item.submission, grader, query, reference)
+                return await grader.grade_input(input_of(dataset, index, grader, self.copies), self._ask(watch))
+            submission, query, reference, _ = _told(dataset, index)
+            report: Report = await dataset.get_item_rubric(index).grade(submission, grader, query, reference)
             return report
         except LedgerError:
             raise
@@ -178,10 +170,9 @@ class EvaluationRun(StoppableRun):
         fingerprint = self.grader.fingerprint() if isinstance(self.grader, Grader) else None
         if fingerprint is None:
             return None
-        dataset = self.dataset
-        rubric = dataset.get_item_rubric(index)
-        parts: list[Any] = [dataset[index].submission, rubric.to_dict(), dataset.get_item_prompt(index)]
-        parts += [dataset.get_item_reference_submission(index), fingerprint, self.generation]
+        submission, query, reference, _ = _told(self.dataset, index)
+        rubric = self.dataset.get_item_rubric(index).to_dict()
+        parts = [submission, rubric, query, reference, fingerprint, self.generation]
         return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def _add(self, index: int, line: str | bytes) -> None:
@@ -267,11 +258,8 @@ async def estimate(
     """
     counter = CallCounter(executor, reply_tokens, generation)
     copies = {} if share_equal else copies_in(dataset)
-    for index, item in enumerate(dataset):
-        rubric = dataset.get_item_rubric(index)
-        query, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
-        inputs = grader.read_input(item.submission, rubric, query, reference, guidelines=rubric.guidelines)
-        await grader.grade_input(replace(inputs, item=item.id or str(index), copies=copies.get(index, ())), counter)
+    for index in range(len(dataset)):
+        await grader.grade_input(input_of(dataset, index, grader, copies), counter)
     return list(counter.found.values())
 
 
@@ -339,6 +327,16 @@ def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
             criteria = tuple(dataset.get_item_rubric(index))
             found[index] = met.numbered(JudgeInput(submission, criteria, query, reference, guidelines)).copies
     return found
+
+
+def input_of(
+    dataset: RubricDataset, index: int, grader: CriterionGrader, copies: Mapping[int, tuple[int, ...]]
+) -> JudgeInput:
+    """What judges are given of an item; `copies` as `copies_in` finds them."""
+    submission, query, reference, guidelines = _told(dataset, index)
+    rubric = dataset.get_item_rubric(index).rubric
+    inputs = grader.read_input(submission, rubric, query, reference, guidelines=guidelines)
+    return replace(inputs, item=dataset[index].id or str(index), copies=copies.get(index, ()))
 
 
 def _told(dataset: RubricDataset, index: int) -> tuple[str, str, str | None, str | None]:

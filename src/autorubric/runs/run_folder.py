@@ -36,11 +36,9 @@ class RunFolder:
     """A run directory during its run.
 
     Attributes:
-        path: the directory.
         refused: whether the run ended before anything was paid, so that a new directory need not stay.
     """
 
-    path: Path
     refused: bool = False
 
 
@@ -73,7 +71,7 @@ def run_folder(
     if not start_over and os.path.lexists(ledger):
         _refuse_no_ledger(ledger)
     made = _made(out)
-    folder = RunFolder(out)
+    folder = RunFolder()
     try:
         yield folder
     except InputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -358,6 +359,4 @@ def _tell(problems: dict[int, str], kept: int) -> None:
     told = f"{len(problems)} of {len(problems) + kept} items could not be graded; item {first}: {problems[first]}"
     if not kept:
         raise FillError(told)
-    import warnings
-
     warnings.warn(told, UserWarning, stacklevel=3)

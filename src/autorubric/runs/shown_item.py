@@ -20,7 +20,7 @@ from autorubric.llm.records.view import LedgerView, ledger_view
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.items_file import StoredRun, read_items, read_run
 from autorubric.runs.manifest import ledger_folder, read_manifest
-from autorubric.runs.run import DRAWS_A_GENERATION, copies_in
+from autorubric.runs.run import DRAWS_A_GENERATION, copies_in, input_of
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,9 @@ async def _replay(
         return replay
     session = await grader.open_session()
     replay.names = {id(model): name for name, model in session.models.items()}
-    settings = manifest.get("eval_config") or {}
-    dataset, draws = run.dataset, int(view.find_note("generation") or 0) * DRAWS_A_GENERATION
-    copies = {} if settings.get("share_equal") else copies_in(dataset)
-    item, rubric = dataset[index], dataset.get_item_rubric(index)
-    query, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
-    inputs = grader.read_input(item.submission, rubric.rubric, query, reference, guidelines=rubric.guidelines)
-    inputs = replace(inputs, item=item.id or str(index), copies=copies.get(index, ()))
+    draws = int(view.find_note("generation") or 0) * DRAWS_A_GENERATION
+    copies = {} if (manifest.get("eval_config") or {}).get("share_equal") else copies_in(run.dataset)
+    inputs = input_of(run.dataset, index, grader, copies)
 
     async def ask(model: Any, request: Any, *others: Any) -> Any:
         return await replay.ask_for(model, replace(request, draw=request.draw + draws), *others)

@@ -22,9 +22,9 @@ from autorubric.llm.models import negotiated, open_models, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
+from autorubric.runs.changes import FinishedRun
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.progress import Progress, RunState, StageState, reported
-from autorubric.runs.repeated import FinishedRun
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.shard import PART, Division, Part, seconds_of
 from autorubric.runs.stopping import Stop, StoppableRun

@@ -59,8 +59,6 @@ _ASSETS = {"view.css": "text/css", "view.js": "text/javascript"}
 _SECONDS = 1.0
 _MOST_BODY = 1 << 20
 
-Make = Callable[..., Page]
-
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -175,10 +173,10 @@ def _route(view: View, path: str, name: str, *, slow: bool = False, blind: bool 
 
 
 @cache
-def _loaded(name: str) -> Make:
+def _loaded(name: str) -> Callable[..., Any]:
     """A function of `pages`: what all of them need together would be half of the time until the first page."""
     module, _, function = name.partition(".")
-    found: Make = getattr(import_module(f"autorubric.view.pages.{module}"), function)
+    found: Callable[..., Any] = getattr(import_module(f"autorubric.view.pages.{module}"), function)
     return found
 
 
@@ -247,7 +245,7 @@ async def _events(view: View, request: Request) -> Response:
     async def told() -> AsyncIterator[bytes]:
         while not await request.is_disconnected():
             try:
-                state = await run_in_threadpool(_live_state, source)
+                state: Any = await run_in_threadpool(_loaded("runs.live_state"), source)
             except (Refusal, AutorubricError, sqlite3.Error, OSError) as error:
                 state = {"problem": str(error)}
             yield b"data: " + json.dumps(state).encode() + b"\n\n"
@@ -256,10 +254,6 @@ async def _events(view: View, request: Request) -> Response:
             await asyncio.sleep(_SECONDS)
 
     return StreamingResponse(told(), headers={"cache-control": "no-store"}, media_type="text/event-stream")
-
-
-def _live_state(source: Source) -> dict[str, Any]:
-    return dict(_loaded("runs.live_page")(source, Query(())).data)
 
 
 async def _write(view: View, request: Request) -> Response:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.errors import AutorubricError
-from autorubric.metrics.means import Z95, Mean, estimate_mean
+from autorubric.metrics.intervals import Z95, Mean, estimate_mean
 from autorubric.runs.cells import ABSTENTION, FAILURE
 from autorubric.view.index.schema import FAILED, FINAL, HUMAN
 from autorubric.view.sources import Source
@@ -37,18 +37,11 @@ def scores(connection: sqlite3.Connection) -> dict[str, Any]:
         "items": row[0],
         "scored": row[1],
         "mean": mean.value,
-        "interval": _within(mean, row[9], row[10]),
+        "interval": mean.interval,
         **{name: value or 0 for name, value in zip(names, row[4:9], strict=True)},
         "lowest": row[9],
         "highest": row[10],
     }
-
-
-def _within(mean: Mean, lowest: float | None, highest: float | None) -> tuple[float, float] | None:
-    """The interval of a mean, cut at 0 and 1 where all values lie between them: a small sample's reaches beyond."""
-    if mean.interval is None or lowest is None or highest is None or lowest < 0 or highest > 1:
-        return mean.interval
-    return max(0.0, mean.interval[0]), min(1.0, mean.interval[1])
 
 
 def histogram(connection: sqlite3.Connection, bins: int = 20) -> list[tuple[str, int]]:
@@ -85,7 +78,7 @@ def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
         "weight": row["weight"],
         "judged": row["judged"],
         "mean": mean.value,
-        "interval": _within(mean, 0.0, 1.0),
+        "interval": mean.interval,
         "abstained": row["abstained"],
         "failed": row["failed"],
         "disputed": row["disputed"],
@@ -203,18 +196,13 @@ def _kappa(counts: Sequence[tuple[str, str, int]], total: int) -> tuple[float | 
     return kappa, math.sqrt(variance / total) / (1.0 - chance) if variance > 1e-12 else 0.0
 
 
-def pairs(
-    connection: sqlite3.Connection, criterion: int | None = None
-) -> dict[tuple[str, str], dict[int, list[Any]]]:
-    """Counts of words by raters, and by criterion: `(word, word, n)`."""
-    words = dict(connection.execute("SELECT word, text FROM words").fetchall())
-    query = "SELECT criterion, one, other, a, b, n FROM pairs"
-    values: tuple[int, ...] = ()
-    if criterion is not None:
-        query, values = f"{query} WHERE criterion = ?", (criterion,)
-    found: dict[tuple[str, str], dict[int, list[Any]]] = {}
-    for number, one, other, a, b, n in connection.execute(query, values):
-        found.setdefault((one, other), {}).setdefault(number, []).append((words[a], words[b], n))
+def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str], list[tuple[str, str, int]]]:
+    """Counts of words on a criterion, by pair of raters: `(word, word, n)`."""
+    query = """SELECT one, other, x.text, y.text, n FROM pairs
+        JOIN words AS x ON x.word = a JOIN words AS y ON y.word = b WHERE criterion = ? ORDER BY one, other, a, b"""
+    found: dict[tuple[str, str], list[tuple[str, str, int]]] = {}
+    for one, other, *counts in connection.execute(query, (criterion,)):
+        found.setdefault((one, other), []).append((counts[0], counts[1], counts[2]))
     return found
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from autorubric.charts.html import spelled
@@ -37,8 +37,8 @@ class LazyItems:
 
     def __init__(self, lines: DatasetLines) -> None:
         self._lines = lines
-        self._kept: OrderedDict[int, tuple[RubricDataset, Rubric]] = OrderedDict()
         self._rubrics: dict[str, Rubric] = {}  # shared ones are one object, as in a whole dataset
+        self._alone = lru_cache(_MOST_KEPT)(self._read)
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -58,18 +58,13 @@ class LazyItems:
         """The reference answer of an item."""
         return self._alone(idx)[0].get_item_reference_submission(0)
 
-    def _alone(self, index: int) -> tuple[RubricDataset, Rubric]:
-        found = self._kept.get(index)
-        if found is None:
-            own = self._lines.item(index).get("rubric")
-            alone = self._lines.alone(index)
-            rubric = alone.get_item_rubric(0)
-            if own is None or "$ref" in own:
-                rubric = self._rubrics.setdefault(json.dumps(own), rubric)
-            found = self._kept[index] = alone, rubric
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
-        return found
+    def _read(self, index: int) -> tuple[RubricDataset, Rubric]:
+        own = self._lines.item(index).get("rubric")
+        alone = self._lines.alone(index)
+        rubric = alone.get_item_rubric(0)
+        if own is None or "$ref" in own:
+            rubric = self._rubrics.setdefault(json.dumps(own), rubric)
+        return alone, rubric
 
 
 _RECENT = 600.0  # seconds over which labels a minute are counted
@@ -158,8 +153,10 @@ class Labelling:
             RunLockedError: another process labels the run.
         """
         if action == "open":
+            from autorubric.labels.event import checked_annotator
+
             if "annotator" in body:
-                _check_name(body)
+                checked_annotator(_text(body, "annotator"))
             self.open(source, _ask(body))
             return {"open": True}
         if action == "close":
@@ -167,14 +164,6 @@ class Labelling:
             return {"open": False}
         queue, annotator = self.queue(source), _text(body, "annotator")
         return ACTIONS[action](queue, annotator, body) | {"progress": _progress(queue, annotator)}
-
-
-def holder_of(source: Source) -> str | None:
-    """The process that labels a run, or None."""
-    from autorubric.llm.records.lock import lock_holder
-
-    folder = source.directory / "labels"
-    return lock_holder(folder) if folder.is_dir() else None
 
 
 def _next(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,12 +262,6 @@ def _text(body: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _check_name(body: Mapping[str, Any]) -> None:
-    from autorubric.labels.event import checked_annotator
-
-    checked_annotator(_text(body, "annotator"))
-
-
 def _whole(body: Mapping[str, Any], name: str, default: int | None = None) -> int:
     value = body.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -296,10 +279,3 @@ def _content(source: Source) -> set[str]:
     except (Refusal, InputError, ValueError):
         pass
     return found
-
-
-def labels_there(source: Source) -> dict[str, int]:
-    """How many labels of each annotator stand."""
-    from autorubric.labels import read_history
-
-    return read_history(source.directory).annotators()

@@ -90,6 +90,18 @@ class Query:
             raise Refusal(400, f"{name}={(value or '')[:40]!r}; expected a number")
         return found
 
+    @property
+    def after(self) -> tuple[float, int] | None:
+        """The place in a sorted list after which a page begins: the sort key and the item."""
+        text = self.text("after")
+        if not text:
+            return None
+        key, _, item = text.rpartition(",")
+        try:
+            return float(key), int(item)
+        except ValueError:
+            raise Refusal(400, "after= is not a place in the list; go back to the first page") from None
+
     def is_set(self, name: str) -> bool:
         """Whether a switch is on."""
         return self._values.get(name, "") not in ("", "0")

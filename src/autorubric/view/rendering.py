@@ -12,10 +12,10 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
-from autorubric.charts.html import figure, marked, printed
+from autorubric.charts.html import html_templates
 from autorubric.files.printable import defused
 from autorubric.view.page import Page
 
@@ -25,19 +25,10 @@ KINDS = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
 
 @cache
 def environment() -> Environment:
-    """The templates. Whatever they print is escaped, and hidden characters are spelled out."""
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader("autorubric.view", "templates"), PackageLoader("autorubric", "charts")]),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        finalize=printed,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
+    """The templates."""
+    loaders = PackageLoader("autorubric.view", "templates"), PackageLoader("autorubric", "charts")
+    made = html_templates(ChoiceLoader(loaders))
     made.filters |= {
-        "text": marked,
-        "figure": figure,
         "percent": percent,
         "interval": interval,
         "percents": percents,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, read_manifest
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, ledger_folder, read_manifest
 from autorubric.view.index.schema import FILE_NAME, notes_in, reading
 from autorubric.view.page import Refusal
 
@@ -117,13 +117,7 @@ class Source:
     directory: Path
     place: Path
     name: str
-    _dataset: DatasetLines | None = None
-    _dataset_mark: tuple[int, int, int] | None = None
     _kept: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    _rubrics: JsonLines | None = None
-    _rubrics_mark: tuple[int, int, int] | None = None
-    _manifest: Mapping[str, Any] = field(default_factory=dict)
-    _manifest_mark: tuple[int, int, int] | None = None
 
     @property
     def is_gone(self) -> bool:
@@ -138,10 +132,8 @@ class Source:
     @property
     def manifest(self) -> Mapping[str, Any]:
         """Its manifest as it is now; empty where it cannot be read."""
-        mark = _mark(self.directory / "manifest.json")
-        if mark is None or mark != self._manifest_mark:
-            self._manifest, self._manifest_mark = read_manifest(self.directory) or {}, mark
-        return self._manifest
+        mark = _mark(self.directory / MANIFEST_FILE)
+        return self._made("manifest", mark, lambda: read_manifest(self.directory) or {})
 
     @property
     def status(self) -> str:
@@ -172,8 +164,6 @@ class Source:
     @property
     def ledger(self) -> Path | None:
         """The folder of its ledger, or None."""
-        from autorubric.runs.manifest import ledger_folder
-
         return ledger_folder(self.directory)
 
     @contextmanager
@@ -204,20 +194,21 @@ class Source:
         mark = _mark(path)
         if mark is None:
             return None
-        if mark != self._dataset_mark:
-            try:
-                self._dataset, self._dataset_mark = DatasetLines(path, self.place / DATASET_FILE), mark
-            except InputError as error:
-                raise Refusal(500, f"{DATASET_FILE} cannot be read: {error}") from None
-        return self._dataset
+        try:
+            return self._made("dataset", mark, lambda: DatasetLines(path, self.place / DATASET_FILE))
+        except InputError as error:
+            raise Refusal(500, f"{DATASET_FILE} cannot be read: {error}") from None
 
     def kept(self, connection: sqlite3.Connection, name: str, make: Callable[[sqlite3.Connection], T]) -> T:
         """A value that goes through the whole index, made once for each state of it."""
         held = notes_in(connection)
-        state = (held.get("mark"), held.get("offset"))
+        return self._made(name, (held.get("mark"), held.get("offset")), lambda: make(connection))
+
+    def _made(self, name: str, mark: object, make: Callable[[], T]) -> T:
+        """A value, made once for each state of what it is made of."""
         found = self._kept.get(name)
-        if found is None or found[0] != state:
-            found = self._kept[name] = (state, make(connection))
+        if found is None or found[0] != mark:
+            found = self._kept[name] = mark, make()
         value: T = found[1]
         return value
 
@@ -230,10 +221,7 @@ class Source:
         path = self.rubrics
         if path is None:
             raise Refusal(404, f"{self.name} has no rubrics: it contains no {' or '.join(RUBRIC_FILES)}")
-        mark = _mark(path)
-        if self._rubrics is None or mark != self._rubrics_mark:
-            self._rubrics, self._rubrics_mark = JsonLines(path), mark
-        return self._rubrics
+        return self._made("rubrics", _mark(path), lambda: JsonLines(path))
 
 
 def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[Source]:
@@ -248,7 +236,7 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
             problems.append(
                 f"{path} is not a run directory" if path.exists() else f"the run directory {path} does not exist"
             )
-        elif not any((path / name).exists() for name in ("manifest.json", ITEMS_FILE, *RUBRIC_FILES, "ledger")):
+        elif not any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger")):
             inside = " (it holds runs: pass each of them)" if any(path.glob("*/manifest.json")) else ""
             problems.append(
                 f"{path} is not a run directory: it has neither manifest.json nor results nor a ledger{inside}"

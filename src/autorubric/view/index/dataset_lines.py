@@ -29,37 +29,27 @@ class DatasetLines:
         path: `dataset.json` of a run directory.
         scratch: where a copy is written if the file is not laid out as `autorubric` writes it.
 
+    Attributes:
+        path: the file that the offsets are of.
+        head: the dataset without its items.
+        starts: where each item starts.
+
     Raises:
         InputError: it cannot be read.
     """
 
     def __init__(self, path: Path, scratch: Path) -> None:
         try:
-            self._path, self.head, self._starts, self._end = path, *_scan(path)
+            self.path, self.head, self.starts, self._end = path, *_scan(path)
         except (ValueError, RecursionError):
             save(RubricDataset.from_file(path), scratch)
             try:
-                self._path, self.head, self._starts, self._end = scratch, *_scan(scratch)
+                self.path, self.head, self.starts, self._end = scratch, *_scan(scratch)
             except ValueError as error:
                 raise InputError(f"{path}: {error}") from None
 
     def __len__(self) -> int:
-        return len(self._starts)
-
-    @property
-    def starts(self) -> array[int]:
-        """Where each item starts in `path`."""
-        return self._starts
-
-    @property
-    def path(self) -> Path:
-        """The file that the offsets are of."""
-        return self._path
-
-    @property
-    def end(self) -> int:
-        """Where the last item ends."""
-        return self._end
+        return len(self.starts)
 
     def item(self, index: int) -> dict[str, Any]:
         """The record of an item.
@@ -67,23 +57,22 @@ class DatasetLines:
         Raises:
             InputError: the item does not exist or is damaged.
         """
-        if not 0 <= index < len(self._starts):
-            raise InputError(f"item {index} is not in the dataset, which has {len(self)} items")
-        start = self._starts[index]
-        stop = self._starts[index + 1] if index + 1 < len(self._starts) else self._end
-        with self._path.open("rb") as file:
-            file.seek(start)
-            data = file.read(stop - start)
-        return self.parsed(data, index)
+        with self.path.open("rb") as file:
+            return self.read(file, index)
 
-    def parsed(self, data: bytes, index: int) -> dict[str, Any]:
-        """The record in the bytes from one start to the next."""
+    def read(self, file: BinaryIO, index: int) -> dict[str, Any]:
+        """`item`, from `path` as it was opened."""
+        if not 0 <= index < len(self):
+            raise InputError(f"item {index} is not in the dataset, which has {len(self)} items")
+        start = self.starts[index]
+        stop = self.starts[index + 1] if index + 1 < len(self) else self._end
+        file.seek(start)
         try:
-            record = json_value(data.strip().rstrip(b","), share_texts=False)
+            record = json_value(file.read(stop - start).strip().rstrip(b","), share_texts=False)
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
-            raise InputError(f"{self._path}: item {index} is damaged")
+            raise InputError(f"{self.path}: item {index} is damaged")
         return record
 
     def rubric(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from autorubric.files.strict_json import json_value
 from autorubric.runs.cells import cells_of
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 from autorubric.view.index.dataset_lines import DatasetLines
-from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SORTED, connect_to_write, note, notes_in, remove
+from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SORTED, connect_to_write, note, notes_in
 from autorubric.view.index.tally import Tally, plain
 
 _HEAD = re.compile(rb'\{"item_idx": ?(\d{1,12})[,}]')
@@ -72,14 +72,11 @@ class Indexer:
                 held = {}
             offset, line = held.get("offset") or 0, held.get("line") or 0
             if offset >= size:
-                self._note_size(held, size)
+                if held.get("size") != size:
+                    note(self._connection, {"size": size})
                 return False
             file.seek(offset)
             return self._read(file, offset, line, size)
-
-    def _note_size(self, held: Mapping[str, Any], size: int) -> None:
-        if held.get("size") != size:
-            note(self._connection, {"size": size})
 
     def _mark(self, file: BinaryIO) -> str:
         """What changes when the files are other files than those that were indexed."""
@@ -116,11 +113,7 @@ class Indexer:
                 offset += len(line)
                 if time.monotonic() > until:
                     break
-        with self._transaction():
-            repeated = batch.save(self._connection)
-            self._tally.save(self._connection)
-            note(self._connection, {"offset": offset, "line": number, "size": size})
-        if repeated:
+        if self._save(batch, {"offset": offset, "line": number, "size": size}):
             self._forget_repeated()
         if offset >= size:
             self._connection.executescript(SORTED)
@@ -148,10 +141,15 @@ class Indexer:
                     if start < end and (head is None or last.get(int(head[1]), start) == start):
                         batch.add(line, number, start)
                     start += len(line)
+        self._save(batch, {"offset": end, "line": number, "size": end})
+
+    def _save(self, batch: _Batch, place: Mapping[str, int]) -> bool:
+        """Write a batch and how far it goes; whether an item is there already."""
         with self._transaction():
-            batch.save(self._connection)
+            repeated = batch.save(self._connection)
             self._tally.save(self._connection)
-            note(self._connection, {"offset": end, "line": number, "size": end})
+            note(self._connection, place)
+        return repeated
 
     def _transaction(self) -> sqlite3.Connection:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -233,14 +231,10 @@ class _Batch:
             tally.failures.add_text(error, str(index))
 
     def _item(self, index: int) -> Mapping[str, Any]:
-        dataset, file = self._dataset, self._file
-        if dataset is None or file is None or not 0 <= index < len(dataset):
+        if self._dataset is None or self._file is None:
             return {}
-        start = dataset.starts[index]
-        file.seek(start)
-        stop = dataset.starts[index + 1] if index + 1 < len(dataset) else dataset.end
         try:
-            return dataset.parsed(file.read(stop - start), index)
+            return self._dataset.read(self._file, index)
         except InputError:
             return {}
 
@@ -252,6 +246,3 @@ def _identity(path: Path, *, with_size: bool = False) -> str:
         return ""
     more = f"-{found.st_size}-{found.st_mtime_ns}" if with_size else ""
     return f"{found.st_dev}-{found.st_ino}{more}"
-
-
-__all__ = ["Indexer", "remove"]

@@ -77,15 +77,13 @@ def _by_criterion(connection: sqlite3.Connection, after: int) -> tuple[list[dict
 
 def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
     pairs = figures.pairs(connection, row["criterion"])
-    number = row["criterion"]
-    labelled = pairs.get((HUMAN, FINAL), {}).get(number, [])
+    labelled = pairs.get((HUMAN, FINAL), [])
     label, more = figures.agreement(labelled), figures.statistics(labelled)
-    together = [one[number] for raters, one in pairs.items() if HUMAN not in raters]
-    judges = [figures.agreement(counts) for counts in together]
+    judges = [figures.agreement(counts) for raters, counts in pairs.items() if HUMAN not in raters]
     decided = [one for one in judges if one.share is not None]
     ended = row["judged"] + row["abstained"] + row["failed"]
     return {
-        "criterion": number,
+        "criterion": row["criterion"],
         "name": row["name"],
         "weight": row["weight"],
         "labelled": label.n,
@@ -192,18 +190,15 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
 
 def raters_of(connection: sqlite3.Connection, criterion: int) -> list[dict[str, Any]]:
     """The agreement of each pair of raters on a criterion, with the table of their verdicts."""
-    found = []
-    for (one, other), by_criterion in figures.pairs(connection, criterion).items():
-        counts = by_criterion[criterion]
-        found.append(
-            {
-                "one": figures.rater_name(one),
-                "other": figures.rater_name(other),
-                **figures.agreement(counts)._asdict(),
-                "confusion": confusion_of(counts),
-            }
-        )
-    return found
+    return [
+        {
+            "one": figures.rater_name(one),
+            "other": figures.rater_name(other),
+            **figures.agreement(counts)._asdict(),
+            "confusion": confusion_of(counts),
+        }
+        for (one, other), counts in figures.pairs(connection, criterion).items()
+    ]
 
 
 def confusion_of(counts: Sequence[tuple[str, str, int]]) -> dict[str, Any]:

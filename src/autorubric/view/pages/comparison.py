@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Series, line_chart
-from autorubric.metrics.means import Mean, estimate_mean
+from autorubric.metrics.intervals import Mean, estimate_mean
 from autorubric.view import figures
 from autorubric.view.index.schema import FILE_NAME
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
@@ -83,19 +83,12 @@ def _difference(connection: sqlite3.Connection) -> Mean:
 
 
 def _items(connection: sqlite3.Connection, query: Query) -> tuple[list[dict[str, Any]], str | None]:
-    after = query.text("after")
-    where, values = "", []
-    if after:
-        key, _, item = after.rpartition(",")
-        try:
-            values = [float(key), int(item)]
-        except ValueError:
-            raise Refusal(400, "after= is not a place in the list; go back to the first page") from None
-        where = " AND (-abs(two.score - one.score), item) > (?, ?)"
+    after = query.after
+    where = "" if after is None else " AND (-abs(two.score - one.score), item) > (?, ?)"
     found = connection.execute(
         "SELECT item, one.id, one.description, one.score, two.score, -abs(two.score - one.score) "
         f"{_SCORED}{where} ORDER BY 6, item LIMIT {PAGE_ROWS + 1}",
-        values,
+        after or (),
     ).fetchall()
     names = ("item", "id", "description", "first", "second")
     rows = [{**dict(zip(names, row[:5], strict=True)), "difference": row[4] - row[3]} for row in found[:PAGE_ROWS]]

@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,7 +35,7 @@ SWITCHES = {
 _COLUMNS = "item, id, description, score, doubt, length, marks, labelled, agreed"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Choice:
     """Which items, in SQL.
 
@@ -45,14 +45,13 @@ class Choice:
         key: the column they are sorted by.
     """
 
-    where: list[str] = field(default_factory=list)
-    values: list[Any] = field(default_factory=list)
+    where: tuple[str, ...] = ()
+    values: tuple[Any, ...] = ()
     key: str = "item"
 
-    def add(self, condition: str, *values: Any) -> None:
-        """One more condition."""
-        self.where.append(condition)
-        self.values += values
+    def only(self, condition: str, *values: Any) -> Choice:
+        """The choice with one more condition."""
+        return Choice((*self.where, condition), (*self.values, *values), self.key)
 
     def sql(self, columns: str, more: str = "") -> str:
         """A query of these items."""
@@ -65,19 +64,19 @@ def chosen(source: Source, connection: sqlite3.Connection, query: Query) -> Choi
     made = Choice(key=SORTS[query.choice("sort", tuple(SORTS))][0])
     for name, (mark, _) in SWITCHES.items():
         if query.is_set(name):
-            made.add("marks & ? > 0", mark)
+            made = made.only("marks & ? > 0", mark)
     for name, comparison in (("min", ">="), ("max", "<=")):
         bound = query.number(name)
         if bound is not None:
-            made.add(f"score {comparison} ?", bound)
+            made = made.only(f"score {comparison} ?", bound)
     wanted = {"criterion = ?": query.whole("criterion"), "text = ?": query.text("verdict") or None}
     given = {condition: value for condition, value in wanted.items() if value is not None}
     if given:
         cells = "SELECT json_each.value FROM cells JOIN words USING (word), json_each(cells.items)"
-        made.add(f"item IN ({cells} WHERE {' AND '.join(given)})", *given.values())
+        made = made.only(f"item IN ({cells} WHERE {' AND '.join(given)})", *given.values())
     words = query.text("q")
     if words:
-        made.add("item IN (SELECT value FROM json_each(?))", found_items(source, connection, words))
+        made = made.only("item IN (SELECT value FROM json_each(?))", found_items(source, connection, words))
     return made
 
 
@@ -107,15 +106,7 @@ def items_page(source: Source, query: Query) -> Page:
 
 def _rows(connection: sqlite3.Connection, choice: Choice, query: Query) -> tuple[list[dict[str, Any]], str | None]:
     """The rows of a page, and where the next one goes on."""
-    after = query.text("after")
-    page = Choice(list(choice.where), list(choice.values), choice.key)
-    if after:
-        key, _, item = after.rpartition(",")
-        try:
-            start = float(key), int(item)
-        except ValueError:
-            raise Refusal(400, "after= is not a place in the list; go back to the first page") from None
-        page.add(f"({choice.key}, item) > (?, ?)", *start)
+    page = choice if query.after is None else choice.only(f"({choice.key}, item) > (?, ?)", *query.after)
     order = f" ORDER BY {choice.key}, item LIMIT {PAGE_ROWS + 1}"
     found = connection.execute(page.sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()
     last = found[PAGE_ROWS - 1] if len(found) > PAGE_ROWS else None
@@ -146,8 +137,7 @@ def neighbours(source: Source, connection: sqlite3.Connection, query: Query, ite
     if here is None:
         return found
     for name, sign, order in (("previous", "<", "DESC"), ("next", ">", "ASC")):
-        near = Choice(list(choice.where), list(choice.values), key)
-        near.add(f"({key}, item) {sign} (?, ?)", here[0], item)
+        near = choice.only(f"({key}, item) {sign} (?, ?)", here[0], item)
         ordered = f" ORDER BY {key} {order}, item {order} LIMIT 1"
         row = connection.execute(near.sql("item", ordered), near.values).fetchone()
         found[name] = None if row is None else row[0]

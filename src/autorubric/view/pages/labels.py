@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import AutorubricError, InputError
-from autorubric.view.labelling import POLICIES, Labelling, dispute_values, holder_of, labels_there
+from autorubric.labels.event import checked_annotator
+from autorubric.labels.store import FOLDER, read_history
+from autorubric.llm.records.lock import lock_holder
+from autorubric.view.labelling import POLICIES, Labelling, dispute_values
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
 
@@ -36,10 +39,10 @@ def label_page(source: Source, query: Query, labelling: Labelling) -> Page:
         "open": is_open,
         "status": source.status,
         "annotator": annotator,
-        "holder": None if is_open else holder_of(source),
+        "holder": None if is_open else lock_holder(source.directory / FOLDER),
         "policies": POLICIES,
         "criteria": names,
-        "labels": labels_there(source),
+        "labels": read_history(source.directory).annotators(),
     }
     rows = [{"annotator": name, "labels": n} for name, n in data["labels"].items()]
     return Page("label", f"Label {source.name}", data, rows)
@@ -61,14 +64,12 @@ def adjudication_page(source: Source, query: Query, labelling: Labelling) -> Pag
 def figures_page(source: Source, query: Query, labelling: Labelling) -> Page:
     """How far judge and annotators agree with the labels, and what more labels would bring."""
     found = label_figures(source.directory)
-    data = {"labels": labels_there(source), "open": labelling.is_open(source), **found}
+    data = {"labels": read_history(source.directory).annotators(), "open": labelling.is_open(source), **found}
     rows = [found["judge"], *found["criteria"], *found["annotators"]] if not found["problem"] else []
     return Page("label_figures", f"Labels of {source.name}", data, rows)
 
 
 def _annotator(query: Query) -> str:
-    from autorubric.labels.event import checked_annotator
-
     name = query.text("annotator")
     try:
         return checked_annotator(name) if name else ""
@@ -96,7 +97,6 @@ def label_figures(run: Path) -> dict[str, Any]:
 
 
 def _computed(run: Path) -> dict[str, Any]:
-    from autorubric.labels import read_history
     from autorubric.labels.agreement import label_agreement, projected_half_width
     from autorubric.metrics.jackknife import Draws
     from autorubric.runs.items_file import read_run

@@ -181,6 +181,7 @@ def _read(value: Any) -> Any:
         return value
 
 
+_CHANGES = ("added", "returned", "retired")
 _MOST_TEXT = 6_000
 _MOST_CRITERIA = 60
 
@@ -315,16 +316,12 @@ def _shown(number: int, lineage: Any) -> dict[str, Any]:
 
 
 def _versions(lineage: Any) -> Iterator[dict[str, Any]]:
-    made_by = {change["version"]: change for change in lineage.changes if _changes(change)}
+    made_by = {change["version"]: change for change in lineage.changes if any(map(change.get, _CHANGES))}
     for version in lineage.versions:
         change = made_by.get(version.number, {})
         yield {
             "version": version.number,
             "from_step": version.from_step,
             "criteria": criterion_names(list(version.rubric)),
-            **{name: list(change.get(name, ())) for name in ("added", "returned", "retired")},
+            **{name: list(change.get(name, ())) for name in _CHANGES},
         }
-
-
-def _changes(change: dict[str, Any]) -> bool:
-    return bool(change["added"] or change["returned"] or change["retired"])

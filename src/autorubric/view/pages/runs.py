@@ -80,9 +80,9 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         bins = [(label, float(n)) for label, n in source.kept(connection, "histogram", figures.histogram)]
     data["failures"] = [
         {"kind": one.kind, "count": one.count, "items": list(one.items), "sentence": one.line("judgment")}
-        for one in FailureGroups.from_list(_json(held.get("failures")))
+        for one in FailureGroups.from_list(json.loads(held.get("failures") or "[]"))
     ]
-    data["flags"] = _json(held.get("flags")) or {}
+    data["flags"] = json.loads(held.get("flags") or "{}")
     charts = {}
     if data["scores"]["scored"]:
         charts["scores"] = bar_chart("Scores", bins, "score, from", "items")
@@ -110,12 +110,6 @@ def judges_of(manifest: Any) -> list[dict[str, str]]:
 
 def _texts(value: Any) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else []
-
-
-def _json(text: str | None) -> Any:
-    import json
-
-    return json.loads(text) if text else None
 
 
 def live_page(source: Source, query: Query) -> Page:

@@ -166,7 +166,7 @@ def _sections(source: Source, other: Source | None, wanted: Wanted) -> Iterator[
     items = _items(source, wanted.items)
     yield Section("items", items, "Items", _rest(items, items.data["count"], "items", "items with the lowest scores"))
     for row in items.data["items"]:
-        yield Section(f"item-{row['item']}", _card(source, row["item"]))
+        yield Section(f"item-{row['item']}", _whole(partial(item_page, source, item=row["item"])))
 
 
 def _rest(page: Page, count: int, name: str, words: str) -> str:
@@ -185,11 +185,6 @@ def _items(source: Source, most: int | None) -> Page:
         rows += found.data["items"]
         after = found.data["next"]
     return replace(page, data={**page.data, "items": rows if most is None else rows[:most], "next": None})
-
-
-def _card(source: Source, item: int) -> Page:
-    """The page of an item, with all its criteria."""
-    return _whole(partial(item_page, source, item=item))
 
 
 def _whole(page_of: Callable[..., Page]) -> Page:
@@ -216,16 +211,10 @@ def without_texts(value: Any) -> Any:
     return [without_texts(one) for one in value] if isinstance(value, list) else value
 
 
-def _nothing(value: Any) -> str:
-    return ""
-
-
-_EMPTY: dict[str, Any] = dict.fromkeys(
-    ("description", "requirement", "reason", "label_reason", "question", "title", "text", "told", "why"), _nothing
-)
-_BARE = {
-    **_EMPTY,
-    **{name: partial(lambda value, kind: kind(), kind=list) for name in ("texts", "quotes", "unfound")},
+_TEXTS = ("description", "requirement", "reason", "label_reason", "question", "title", "text", "told", "why")
+_BARE: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(_TEXTS, lambda value: ""),
+    **dict.fromkeys(("texts", "quotes", "unfound"), lambda value: []),
     "error": lambda value: value and "not shown",
 }
 
