@@ -12,8 +12,7 @@ from pathlib import Path
 from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
 from autorubric.cli.command import KeyboardStop, command, run
 from autorubric.cli.spending import print_early_end, print_unsent, spending_lines
-from autorubric.jobs.review import ReviewResult, ReviewSettings, review_async
-from autorubric.jobs.review_run import PAGE_FILE, PROPOSALS_FILE
+from autorubric.jobs.review import PAGE_FILE, PROPOSALS_FILE, ReviewResult, ReviewSettings, review_async
 from autorubric.linting.finding import SEVERITIES
 from autorubric.reviewing.requests import as_lint_finding, review_rules
 from autorubric.runs.progress import ProgressDisplay

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -33,7 +34,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
 from autorubric.files.remote import address_of, path_of
 from autorubric.jobs.batching import batches_of
-from autorubric.runs.progress import Progress
+from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.shard import Division, Parts, Shard, Workers
 from autorubric.runs.stopping import Stop
 from autorubric.settings import LocalName, NewDirectory, Settings, flag_for, setting
@@ -225,6 +226,20 @@ class RunSettings(Settings):
         if self.log_prompts and self.log_json is None:
             raise ConfigError("--log-prompts has no effect without --log-json; pass --log-json FILE as well")
         return self
+
+    def attempts_logged(self) -> AbstractContextManager[None]:
+        """While the context is open, each attempt at a model gets a line in the file of `log_json`."""
+        from autorubric.llm.attempts import attempt_log
+
+        log = None if self.log_json is None else Path(self.log_json)
+        return attempt_log(log, str(self.out), prompts=self.log_prompts)
+
+    def show_stand_ins(self, rows: int, names: Iterable[str]) -> None:
+        """Let `progress` show, before anything is asked, which of these models only stand in for real ones."""
+        if self.progress is not None:
+            from autorubric.llm.models import stand_ins
+
+            self.progress(RunState(rows, 0, [], 0, 0, 0, 0.0, stand_ins=stand_ins(names)))
 
 
 class ReplaceableSettings(RunSettings):

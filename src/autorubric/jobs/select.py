@@ -17,12 +17,11 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import path_of
 from autorubric.jobs.engines import workers_of
 from autorubric.jobs.job import blocking, job
-from autorubric.jobs.judges import GradingSettings, judge_specs, make_grader
+from autorubric.jobs.judges import GradingSettings, make_grader
 from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
 from autorubric.jobs.selection_run import selected_from_run as from_run
 from autorubric.jobs.submissions import check_weighed, columns_named
 from autorubric.jobs.upload import check_upload, upload_finished
-from autorubric.llm.attempts import attempt_log
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.runs.result import EvalResult
@@ -147,9 +146,8 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
         candidates = _candidates_of(queries, candidates)
     taken = candidates if sampling is None else sampling
     selection = Selection(queries, taken, grader, settings.rule(), skipped, settings, trainers, part)
-    log = None if settings.log_json is None else Path(settings.log_json)
     async with aclosing(grader):
-        with attempt_log(log, str(settings.out), prompts=settings.log_prompts):
+        with settings.attempts_logged():
             await check_upload(settings, dry_run=settings.dry_run)
             if settings.dry_run:
                 return await estimated(selection)
@@ -181,13 +179,9 @@ def _refuse_unused(settings: SelectSettings, run: Path) -> None:
 
 def _samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
     """The configuration of each model that writes candidates, by its name."""
-    common = {
-        **settings.reached(settings.sample_key_env),
-        "temperature": settings.sample_temperature,
-        "max_tokens": settings.sample_max_tokens,
-    }
+    how = {"temperature": settings.sample_temperature, "max_tokens": settings.sample_max_tokens}
     configs: dict[str, LLMConfig] = {}
-    for spec in judge_specs(settings.sample, common, settings.prices, "sample-"):
+    for spec in settings.specs(settings.sample, settings.sample_key_env, "sample-", **how):
         if spec.judge_id in configs:
             raise ConfigError(f"--sample names {spec.judge_id!r} twice; for more answers of one model raise -k")
         configs[spec.judge_id] = spec.llm_config

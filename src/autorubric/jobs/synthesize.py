@@ -15,7 +15,6 @@ from autorubric.jobs.batching import BatchSettings
 from autorubric.jobs.engines import workers_of
 from autorubric.jobs.job import ShardedSettings, blocking, job
 from autorubric.jobs.upload import check_upload, upload_finished
-from autorubric.llm.attempts import attempt_log
 from autorubric.settings import setting
 from autorubric.synthesis.protocol import resolve_protocol
 from autorubric.synthesis.run_summary import SynthesisResult
@@ -73,8 +72,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
             queries = stack.enter_context(_as_file(cast(Any, queries)))
         run, division = settings.model_copy(update={"input": Path(queries)}), settings.division()
         if settings.log_json is not None:
-            log = Path(settings.log_json)
-            stack.enter_context(attempt_log(log, str(settings.out), prompts=settings.log_prompts))
+            stack.enter_context(settings.attempts_logged())
         session = Session(run, settings.progress, settings.stop, settings.notice, division)
         if settings.upload is not None:
             await check_upload(settings, dry_run=settings.dry_run)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
@@ -15,10 +15,10 @@ from autorubric.errors import InputError
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ListedDemands, demands_request, read_demands
-from autorubric.graders.judge import Query, request_again
+from autorubric.graders.judge import Ask, Query, request_again
 from autorubric.improvement.wording import IMPROVED
 from autorubric.linting.wording import detect_language
-from autorubric.llm.request import Failure, FailureKind, Model, Request
+from autorubric.llm.request import Failure, FailureKind, Model
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.rows.record import as_text
 from autorubric.synthesis.accounting import sameness_key
@@ -57,14 +57,6 @@ class UndecidedError(Exception):
         super().__init__(f"{by}: {failure}")
 
 
-class Asking(Protocol):
-    """How models are asked: an `Executor`, or what counts its calls."""
-
-    async def ask_for(self, model: Model, request: Request, read: Any, follow_up: Any) -> Any:
-        """The value that `read` finds in the reply, or a failure."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Evolver:
     """Evolves rubrics with these models.
@@ -73,7 +65,7 @@ class Evolver:
         rule: how.
         writer: proposes criteria.
         grader: judges proposals on the rollouts; its models also assess their relevance.
-        executor: makes all calls.
+        ask: makes all calls.
         draws: where the draws of this generation of replies begin.
         assessor: assesses relevance where the grader has a judge of the user's own, without models.
     """
@@ -81,7 +73,7 @@ class Evolver:
     rule: EvolutionRule
     writer: Model
     grader: CriterionGrader
-    executor: Asking
+    ask: Ask
     draws: int = 0
     assessor: Model | None = None
 
@@ -132,7 +124,7 @@ class Evolver:
         places = find_divisible(rubric, self.rule.persistent)
         answers = await asyncio.gather(
             *(
-                self.executor.ask_for(
+                self.ask(
                     self.writer,
                     replace(demands_request(rubric[place]), item=item, draw=self.draws),
                     partial(read_demands, rubric[place].requirement),
@@ -165,7 +157,7 @@ class Evolver:
     async def _propose(self, version: RubricVersion, shown: Sequence[Rollout], item: str) -> list[Proposal]:
         count = 2 * self.rule.most_added
         request = proposal_request(version.query, version.rubric, shown, count, self.draws)
-        answer = await self.executor.ask_for(
+        answer = await self.ask(
             self.writer, replace(request, item=item), lambda reply: read_proposals(reply, count), request_again
         )
         if isinstance(answer, Failure):
@@ -211,7 +203,7 @@ class Evolver:
     ) -> Mapping[str, bool | None]:
         rubric = Rubric(_named(candidates), guidelines=version.rubric.guidelines)
         inputs = self.grader.read_input(rollout.submission, rubric, version.query, None, guidelines=rubric.guidelines)
-        report = await self.grader.grade_input(replace(inputs, item=item), self.executor.ask_for)
+        report = await self.grader.grade_input(replace(inputs, item=item), self.ask)
         errors = [one.error for one in report.report or () if one.error is not None]
         if report.error is not None and not report.report:
             errors.append(report.error)
@@ -228,7 +220,7 @@ class Evolver:
         prompts, read = package_gate_prompts(), partial(read_relevance, rows)
         answers = await asyncio.gather(
             *(
-                self.executor.ask_for(
+                self.ask(
                     model,
                     replace(relevance_request(prompts, query or "", rows, self.draws + draw), item=item),
                     read,

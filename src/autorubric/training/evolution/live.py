@@ -221,7 +221,8 @@ async def open_evolution(
     async with plan.opened(grader.max_in_flight) as writer:
         ledger.price([writer])
         with VersionLog(out / VERSIONS_FILE) as log:
-            live = LiveEvolution(log, ledger, Evolver(fixed, writer, grader, executor, assessor=plan.assessor))
+            evolver = Evolver(fixed, writer, grader, executor.ask_for, assessor=plan.assessor)
+            live = LiveEvolution(log, ledger, evolver)
             if log.lineages:
                 live.recall(value for _, value in ledger.observations(ROLLOUT))
             try:
