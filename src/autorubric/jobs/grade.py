@@ -19,7 +19,6 @@ from autorubric.dataset.item import ROLES
 from autorubric.errors import InputError
 from autorubric.files.remote import path_of
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.jobs.engines import workers_of
 from autorubric.jobs.job import RubricSource, blocking, job
 from autorubric.jobs.judges import GradingSettings, experiment_plan, make_grader
 from autorubric.jobs.recorded_run import ledger_to_estimate
@@ -152,7 +151,7 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
         >>> asyncio.run(graded).get_scores()
         [1.0, 0.0]
     """
-    settings = settings.by_workers(partial(workers_of, settings))
+    settings = settings.by_workers()
     dataset, part = _own_part(_read(data, settings), settings)
     grader = make_grader(settings, on_failure=settings.on_failure, length_penalty=_penalty(settings))
     out = Path(settings.out)

@@ -20,7 +20,8 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.reporting import OnFailure
 from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.job import DatasetSource, ResumableSettings
+from autorubric.jobs.job import DatasetSource
+from autorubric.jobs.sharding import ResumableSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed

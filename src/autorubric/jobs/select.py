@@ -15,7 +15,6 @@ from pydantic import PlainValidator, model_validator
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import path_of
-from autorubric.jobs.engines import workers_of
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.judges import GradingSettings, make_grader
 from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
@@ -136,7 +135,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
         _refuse_unused(settings, path)
         await check_upload(settings)
         return await _uploaded(from_run(path, settings.rule(), trainers, settings), settings)
-    settings = settings.by_workers(partial(workers_of, settings))
+    settings = settings.by_workers()
     grader = make_grader(settings)
     sampling = Sampling(_samplers(settings), settings.k) if settings.sample else None
     queries, candidates, skipped = _inputs(settings, path)

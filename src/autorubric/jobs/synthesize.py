@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, cast
 
 from autorubric.files import write_atomically
 from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.engines import workers_of
-from autorubric.jobs.job import ShardedSettings, blocking, job
+from autorubric.jobs.job import blocking, job
+from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.settings import setting
 from autorubric.synthesis.protocol import resolve_protocol
@@ -66,7 +65,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
     from autorubric.synthesis.synthesis_run import Session
 
     if settings.processes or settings.engine:
-        settings = settings.by_workers(partial(workers_of, settings))
+        settings = settings.by_workers()
     with ExitStack() as stack:
         if not isinstance(queries, str | Path):
             queries = stack.enter_context(_as_file(cast(Any, queries)))
