@@ -16,8 +16,8 @@ from typing import Any
 from autorubric.background import ending_heard
 from autorubric.errors import AutorubricError, InputError
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.jobs.child import Child
 from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.talk import Child
 from autorubric.llm.billing import Activity
 from autorubric.llm.budget import Budget
 from autorubric.llm.http.access import listening_at
