@@ -11,7 +11,6 @@ from autorubric.cli.command import command
 from autorubric.errors import InputError
 from autorubric.jobs.agree import (
     CompareSettings,
-    PairwiseSettings,
     agree_pairwise,
     compare,
     drawn_labels,
@@ -106,8 +105,7 @@ def _shown(settings: AgreeFlags) -> Shown:
         return _labels_shown(settings)
     run = None if settings.pairwise else read_run(settings.run)
     if run is None or _has_no_labels(settings, run):
-        given = {name: getattr(settings, name) for name in PairwiseSettings.model_fields}
-        return show_judges(agree_pairwise(PairwiseSettings(**given)), settings.by)
+        return show_judges(agree_pairwise(settings), settings.by)
     if settings.against is not None:
         return show_comparison(compare(settings))
     if label_source(settings, run) is not None:
@@ -131,15 +129,14 @@ def _has_no_labels(settings: AgreeFlags, run: StoredRun) -> bool:
 def _label_store_shown(settings: AgreeFlags) -> Shown:
     """Agreement with the labels of a label store, weighted where pairs were drawn."""
     from autorubric.cli.labels import show_label_agreement
-    from autorubric.jobs.labels import LabelAgreementSettings, label_agreement
+    from autorubric.jobs.labels import label_agreement
 
     if settings.by == "tag":
         raise InputError(
             f"--by {settings.by} has no table for labels of a label store; leave it out, or export the labels "
             "(`autorubric labels RUN --export labels.csv`) and pass the file to --labels"
         )
-    given = {name: getattr(settings, name) for name in LabelAgreementSettings.model_fields}
-    return show_label_agreement(label_agreement(**given), settings.confidence, settings.by)
+    return show_label_agreement(label_agreement(settings), settings.confidence, settings.by)
 
 
 def _analysis(settings: AgreeFlags) -> Shown:

@@ -71,7 +71,11 @@ class StatisticSettings(Settings):
         return Modes(self.cannot_assess, self.na)
 
 
-class AgreeSettings(LabelSettings, StatisticSettings):
+class LabelAgreementSettings(LabelSettings, StatisticSettings):
+    """The settings of `autorubric.label_agreement`."""
+
+
+class AgreeSettings(LabelAgreementSettings):
     """The settings of `autorubric.agree`."""
 
     simulate: bool = setting(

@@ -12,7 +12,7 @@ from typing import cast
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
-from autorubric.jobs.agree import LabelSettings, StatisticSettings, known_annotator, label_source
+from autorubric.jobs.agree import LabelAgreementSettings, known_annotator, label_source
 from autorubric.jobs.job import RunSource, job
 from autorubric.jobs.label_next import COLUMNS, labels_in
 from autorubric.jobs.submissions import columns_named
@@ -25,10 +25,6 @@ from autorubric.labels.store import History, label_store, read_history
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, LocalName, Settings, setting
-
-
-class LabelAgreementSettings(LabelSettings, StatisticSettings):
-    """The settings of `autorubric.label_agreement`."""
 
 
 class LabelStatusSettings(Settings):
