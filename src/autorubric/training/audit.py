@@ -26,8 +26,8 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model, Request
 from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
-from autorubric.training.background_grading import BackgroundQueue, Given, Key, is_chosen
-from autorubric.training.observations import AUDIT, UNANSWERED, failure_kind
+from autorubric.training.background_grading import BackgroundQueue, Given, is_chosen
+from autorubric.training.observations import AUDIT, UNANSWERED, Key, failure_kind
 from autorubric.training.reward import KeptCriteria, Reward, RewardRule, compute_reward
 
 _FAMILIES = {
@@ -175,7 +175,7 @@ class Auditor:
 
     def offer(self, given: Given) -> None:
         """Audit a reward behind the caller's back, if it is one of the chosen ones and was not audited yet."""
-        plan, key = self.plan, given.key
+        plan, key = self.plan, given.record.key
         if (
             given.record.reward is None
             or key in self._audited

@@ -30,7 +30,7 @@ from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import Given, Repeater
 from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution, open_evolution
-from autorubric.training.observations import Observer, describe_rubric, digest_group, failed_indices, failure_kind
+from autorubric.training.observations import Observer, digest_group, failed_indices, failure_kind
 from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
 EVOLUTION_LOCK = "evolution"
@@ -117,7 +117,7 @@ class RewardPath(ABC):
     async def reward(self, sample: Sample) -> Reward:
         """The reward of one submission whose rubric was checked; a failed judgment gives None."""
         started = time.perf_counter()
-        group = digest_group(sample.query, describe_rubric(sample.rubric)["rubric"]) if self.rule.dropout else ""
+        group = digest_group(sample.query, sample.rubric) if self.rule.dropout else ""
         kept = keep_criteria(sample.rubric, self.rule, group, sample.step)
         subset = replace(sample, rubric=kept.rubric)
         inputs = _read_sample(self.grader, subset) if isinstance(self.grader, CriterionGrader) else None

@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import blake2b
 from typing import Any, cast
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
-from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ListedDemands, demands_request, read_demands
 from autorubric.graders.judge import Ask, Query, request_again
@@ -40,7 +38,7 @@ from autorubric.training.evolution.proposals import (
 )
 from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
 from autorubric.training.evolution.versions import EVOLVED, Change, RubricVersion
-from autorubric.training.observations import failure_kind
+from autorubric.training.observations import digest, failure_kind
 from autorubric.training.reward import GATE_TAG
 
 
@@ -49,11 +47,10 @@ class UndecidedError(Exception):
 
     Attributes:
         failure: the call's.
-        by: `evolve`, `judge` or `relevance`.
     """
 
     def __init__(self, failure: Failure, by: str) -> None:
-        self.failure, self.by = failure, by
+        self.failure = failure
         super().__init__(f"{by}: {failure}")
 
 
@@ -271,7 +268,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
 def digest_rollouts(rollouts: Sequence[Rollout]) -> str:
     """What tells the evidence of one evolution from that of another."""
     rows = [[one.submission, one.reward, dict(one.verdicts)] for one in rollouts]
-    return blake2b(json_bytes(rows), digest_size=8).hexdigest()
+    return digest(rows)
 
 
 def _next(
