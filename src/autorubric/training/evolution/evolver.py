@@ -24,14 +24,16 @@ from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gates import GateContext, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
 from autorubric.training.evolution.proposals import (
-    PERSISTENT_TAG,
     EvolutionRule,
     Proposal,
     Split,
     find_divisible,
+    gate_evidence,
+    gate_row,
     gate_rows,
     judge_splits,
     make_split,
+    never_changes,
     proposal_request,
     read_proposals,
     split_rubric,
@@ -39,7 +41,6 @@ from autorubric.training.evolution.proposals import (
 from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
 from autorubric.training.evolution.versions import EVOLVED, Change, RubricVersion
 from autorubric.training.observations import digest, failure_kind
-from autorubric.training.reward import GATE_TAG
 
 
 class UndecidedError(Exception):
@@ -171,8 +172,8 @@ class Evolver:
         change: Change,
     ) -> tuple[list[Criterion], Change]:
         """The candidates that pass the gates, at most `most_added`, heaviest first; and the change with evidence."""
-        rows = [_candidate(f"m{n}", one, version.rubric) for n, one in enumerate(version.rubric, 1)]
-        new = [_candidate(f"e1.{n}", one, version.rubric, "evolved") for n, one in enumerate(candidates, 1)]
+        rows = [gate_row(f"m{n}", one, version.rubric) for n, one in enumerate(version.rubric, 1)]
+        new = [gate_row(f"e1.{n}", one, version.rubric, "evolved") for n, one in enumerate(candidates, 1)]
         votes = {row.id: (_votes(one, shown),) for row, one in zip(rows, version.rubric, strict=True)}
         judged = await asyncio.gather(*(self._judge(version, candidates, rollout, item) for rollout in shown))
         graded = [Rollout(one.submission, one.reward, found) for one, found in zip(shown, judged, strict=True)]
@@ -188,8 +189,7 @@ class Evolver:
             reason = _refusal(row, final, relevance, votes, self.rule)
             if reason is None and len(passed) < self.rule.most_added:
                 passed.append(one)
-                own = [d for d in decisions if d.candidate == row.id]
-                evidence[str(one.name)] = {d.gate: {"outcome": d.outcome, **d.figures} for d in own}
+                evidence[str(one.name)] = gate_evidence(row.id, decisions)
             else:
                 gate, words = reason or ("most_added", f"{self.rule.most_added} others were added")
                 rejected.append({"description": one.requirement, "gate": gate, "reason": words})
@@ -249,10 +249,9 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
     names = criterion_names(list(rubric))
     found = []
     for name, one in zip(names, rubric, strict=True):
-        fixed = {PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) or {name, one.id} & {*rule.persistent}
         # The parts of an original criterion are original.
         is_original = one.requirement in original or (IMPROVED in one.metadata and not rule.retire_original)
-        if fixed or is_original:
+        if is_original or never_changes(one, name, rule.persistent):
             continue
         verdicts = [row.verdicts.get(one.requirement) for row in rollouts]
         latest = [verdict for verdict in verdicts if verdict is not None][-rule.retire_after :]
@@ -323,14 +322,6 @@ def _refusal(
 
 def _votes(criterion: Criterion, rollouts: Sequence[Rollout]) -> tuple[bool | None, ...]:
     return tuple(one.verdicts.get(criterion.requirement) for one in rollouts)
-
-
-def _candidate(name: str, one: Criterion, rubric: Rubric, origin: Any = "merged") -> Candidate:
-    largest = max(abs(other.weight) for other in rubric) or 1.0
-    size = min(10, max(1, round(abs(one.weight) / largest * 10)))
-    return Candidate(
-        name, one.name or "", one.requirement, -size if one.weight < 0 else size, origin, int(origin != "merged")
-    )
 
 
 def _criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubric) -> list[Criterion]:
