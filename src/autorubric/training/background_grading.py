@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-from autorubric.errors import ConfigError, LedgerError
+from autorubric.core.report import EnsembleEvaluationReport
+from autorubric.errors import AutorubricError, ConfigError, LedgerError
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
-from autorubric.graders.judge import JudgeInput, Query
+from autorubric.graders.judge import Ask, JudgeInput, Query
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.group_signals import Repeat
@@ -32,6 +33,21 @@ class Given:
     kept: KeptCriteria
     reward: Reward
     record: RewardRecord
+
+
+async def grade_anyway(grader: CriterionGrader, inputs: JudgeInput, ask: Ask) -> EnsembleEvaluationReport:
+    """The report on a submission; an error is a failure in it, and ends nothing else.
+
+    Raises:
+        LedgerError: nothing can be recorded.
+    """
+    try:
+        return await grader.grade_input(inputs, ask)
+    except LedgerError:
+        raise
+    except Exception as error:
+        name = "" if isinstance(error, AutorubricError) else f"{type(error).__name__}: "
+        return EnsembleEvaluationReport(score=None, error=f"unknown: {name}{error}")
 
 
 def is_chosen(share: float, seed: str, key: Sequence[str | int | None]) -> bool:
@@ -127,16 +143,8 @@ class Repeater:
 
     async def _repeat(self, given: Given, first: float) -> None:
         inputs = replace(given.inputs, copies=(1,) * len(given.inputs.criteria))
-        try:
-            report = await self._grader.grade_input(inputs, PrefixFirst(self._executor.ask_for))
-        except LedgerError:
-            raise
-        except Exception:  # as for the reward itself, whose caller was told
-            self._note(given, first, None, "unknown")
-            return
+        report = await grade_anyway(self._grader, inputs, PrefixFirst(self._executor.ask_for))
         again = compute_reward(report, self._rule)
         failure = None if again.failure is None else failure_kind(again.failure)
-        self._note(given, first, again.value if failure is None else None, failure)
-
-    def _note(self, given: Given, first: float, again: float | None, failure: str | None) -> None:
-        self._ledger.observe(REPEAT, asdict(Repeat(*given.record.key, first, again, failure)))
+        value = again.value if failure is None else None
+        self._ledger.observe(REPEAT, asdict(Repeat(*given.record.key, first, value, failure)))
