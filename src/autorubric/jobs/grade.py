@@ -153,7 +153,8 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
     """
     settings = settings.by_workers()
     dataset, part = _own_part(_read(data, settings), settings)
-    grader = make_grader(settings, on_failure=settings.on_failure, length_penalty=_penalty(settings))
+    penalty = cast("LengthPenalty | None", settings.length_penalty)
+    grader = make_grader(settings, on_failure=settings.on_failure, length_penalty=penalty)
     out = Path(settings.out)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
@@ -190,10 +191,6 @@ def _own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricData
     if part is None:
         return whole, None
     return replace(whole, items=[whole[place] for place in part.shard.places(whole)]), part
-
-
-def _penalty(settings: GradeSettings) -> LengthPenalty | None:
-    return settings.length_penalty if isinstance(settings.length_penalty, LengthPenalty) else None
 
 
 def _plan(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.jobs.agree import LabelAgreementSettings, known_annotator, label_source
 from autorubric.jobs.job import RunSource, job
-from autorubric.jobs.label_next import COLUMNS, labels_in
+from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.agreement import LabelAgreement
 from autorubric.labels.agreement import label_agreement as measured
@@ -210,9 +209,6 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
     return target
 
 
-_NUMBERS = re.compile(r"\d+ of (\d+), seed (\d+)")
-
-
 def is_drawn(path: Path) -> bool:
     """Whether `agree --label-next --csv` wrote a file."""
     first = next(iter(read_rows(path, [], what="Label file")), None)
@@ -245,10 +241,7 @@ def _draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
             row = record.fields
             try:
                 pair = pair_of(dataset, int(row["item"]), int(row["criterion"]))
-                numbers = _NUMBERS.fullmatch(str(row["draw"]).strip())
-                if numbers is None:
-                    raise ValueError
-                opened, seed = map(int, numbers.groups())
+                _, opened, seed = read_draw(str(row["draw"]))
                 draw = Draw(int(row["batch"]), "label_next", None, seed, float(row["probability"]), opened, 0)
             except (ValueError, TypeError):
                 problems.append(f"{record.where}: item, criterion, probability, batch and draw must stay as written")
