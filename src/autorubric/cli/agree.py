@@ -10,17 +10,15 @@ from autorubric.cli.agreement_report import Shown, show_agreement, show_analysis
 from autorubric.cli.command import command
 from autorubric.errors import InputError
 from autorubric.jobs.agree import (
+    OF_LABEL_STORES,
     CompareSettings,
     agree_pairwise,
+    analyzed,
     compare,
-    drawn_labels,
     has_completed_files,
-    known_annotator,
     label_source,
     measured_agreement,
-    read_labels,
     refuse_simulation,
-    stored_labels,
 )
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import setting
@@ -100,7 +98,7 @@ def agree(settings: AgreeFlags) -> int:
 
 def _shown(settings: AgreeFlags) -> Shown:
     if settings.criteria:
-        return _analysis(settings)
+        return show_analysis(analyzed(settings, settings.rollouts), settings.rollouts)
     if settings.corrected or settings.label_next is not None or (settings.labels and has_completed_files(settings)):
         return _labels_shown(settings)
     run = None if settings.pairwise else read_run(settings.run)
@@ -109,7 +107,7 @@ def _shown(settings: AgreeFlags) -> Shown:
     if settings.against is not None:
         return show_comparison(compare(settings))
     if label_source(settings, run) is not None:
-        refuse_simulation(settings, "with a label store, whose pairs may be drawn with unequal probabilities")
+        refuse_simulation(settings, OF_LABEL_STORES)
         return _label_store_shown(settings)
     by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
     return show_agreement(measured_agreement(run, by_judge), settings.by)
@@ -139,43 +137,19 @@ def _label_store_shown(settings: AgreeFlags) -> Shown:
     return show_label_agreement(label_agreement(settings), settings.confidence, settings.by)
 
 
-def _analysis(settings: AgreeFlags) -> Shown:
-    from autorubric.metrics.rubric_analysis import analyze_rubric
-
-    run, rollouts = read_run(settings.run), settings.rollouts
-    found = analyze_rubric(run, read_labels(run, settings), rollouts=rollouts, confidence=settings.confidence)
-    return show_analysis(found, rollouts)
-
-
 def _labels_shown(settings: AgreeFlags) -> Shown:
     """What labels say of scores, and which to collect next."""
-    from autorubric.cli.labels import show_labelled_score, show_labels_to_collect
+    from autorubric.cli.labels import show_corrected, show_labelled_score, show_labels_to_collect
     from autorubric.jobs.label_next import label_next, labelled_score
+    from autorubric.jobs.labels import corrected
 
     if settings.corrected:
-        return _corrected(settings)
+        found, simulated = corrected(settings)
+        return show_corrected(found, settings.confidence, simulated)
     if settings.label_next is None:
         return show_labelled_score(labelled_score(settings, settings.confidence))
     given = {name: getattr(settings, name) for name in ("dataset", "labels", "annotator", "column")}
     return show_labels_to_collect(label_next(settings.run, n=settings.label_next, seed=settings.seed, **given))
-
-
-def _corrected(settings: AgreeFlags) -> Shown:
-    """The scores, corrected for the judge's errors; with --simulate also the coverage of their intervals."""
-    from autorubric.cli.labels import show_corrected
-    from autorubric.labels.drawn import correct_by_labels
-    from autorubric.metrics.corrected import corrected_scores
-    from autorubric.metrics.simulated_coverage import simulate_corrections
-
-    run, confidence = read_run(settings.run), settings.confidence
-    history = drawn_labels(run, settings)
-    if history is not None:
-        refuse_simulation(settings, "with a label store, whose pairs may be drawn with unequal probabilities")
-        who = known_annotator(history, settings.annotator)
-        return show_corrected(correct_by_labels(run, run.dataset, history, confidence, who), confidence)
-    truth = stored_labels(run, settings)
-    simulated = simulate_corrections(run, truth, confidence, settings.seed) if settings.simulate else None
-    return show_corrected(corrected_scores(run, truth, confidence=confidence), confidence, simulated)
 
 
 def _mode(given: set[str]) -> str:

@@ -11,16 +11,29 @@ from typing import cast
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
-from autorubric.jobs.agree import LabelAgreementSettings, known_annotator, label_source
+from autorubric.jobs.agree import (
+    OF_LABEL_STORES,
+    AgreeSettings,
+    LabelAgreementSettings,
+    drawn_labels,
+    known_annotator,
+    label_source,
+    refuse_simulation,
+    stored_labels,
+)
 from autorubric.jobs.job import RunSource, job
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.agreement import LabelAgreement
 from autorubric.labels.agreement import label_agreement as measured
 from autorubric.labels.annotators import Annotators, annotators_of
+from autorubric.labels.drawn import correct_by_labels
 from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, pair_of
 from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, read_labels
 from autorubric.labels.store import History, label_store, read_history
+from autorubric.metrics.corrected import CorrectedScores, corrected_scores
+from autorubric.metrics.results import CoverageSimulation
+from autorubric.metrics.simulated_coverage import simulate_corrections
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, LocalName, Settings, setting
@@ -116,6 +129,19 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
     history = read_history(source)
     who = known_annotator(history, settings.annotator)
     return measured(stored, stored.dataset, history, settings.modes, settings.draws, who)
+
+
+def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
+    """The scores of a run, corrected for the judge's errors; with `simulate`, how often their intervals cover."""
+    run, confidence = read_run(settings.run), settings.confidence
+    history = drawn_labels(run, settings)
+    if history is not None:
+        refuse_simulation(settings, OF_LABEL_STORES)
+        who = known_annotator(history, settings.annotator)
+        return correct_by_labels(run, run.dataset, history, confidence, who), None
+    truth = stored_labels(run, settings)
+    simulated = simulate_corrections(run, truth, confidence, settings.seed) if settings.simulate else None
+    return corrected_scores(run, truth, confidence=confidence), simulated
 
 
 @job(LabelStatusSettings)
