@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import UnionType
@@ -211,6 +211,23 @@ class RunSettings(Settings):
         if self.log_prompts and self.log_json is None:
             raise ConfigError("--log-prompts has no effect without --log-json; pass --log-json FILE as well")
         return self
+
+    def passed_on(self, what: str, without: Collection[str], kept: Collection[str] = ()) -> dict[str, Any]:
+        """The settings that further processes of this run need, as JSON values.
+
+        Args:
+            what: the run, for messages.
+            without: names that are left out, as those are that only Python or a config file can pass.
+            kept: names of the latter that are not.
+
+        Raises:
+            ConfigError: a setting holds a Python object.
+        """
+        unshown = {name for name, flag in type(self).flags().items() if not flag.shown}.difference(kept)
+        try:
+            return self.passed(unshown.union(without))
+        except ConfigError as error:
+            raise ConfigError(f"{what} needs each setting as plain text; {error}") from None
 
     def attempts_logged(self) -> AbstractContextManager[None]:
         """While the context is open, each attempt at a model gets a line in the file of `log_json`."""

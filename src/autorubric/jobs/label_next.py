@@ -71,11 +71,9 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     Raises:
         InputError: everything is labelled, or a setting or file is wrong.
     """
-    stored = read_run(run)
-    truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    filled = labels_in(list(cast("list[Path]", settings.labels)), truth)
+    truth, filled, pairs = _read_filled(settings)
     batch = 1 + max((label.batch for label in filled.labels), default=-1)
-    pairs, seed = read_pairs(stored, truth), settings.seed + batch
+    seed = settings.seed + batch
     asked = choose_pairs(pairs, settings.n, filled.labels, seed)
     draw = f"{len(asked)} of {len(open_pairs(pairs, with_labels(pairs, filled.labels)))}, seed {seed}"
     return [row_to_label(request, batch, draw, truth) for request in asked]
@@ -87,13 +85,17 @@ def labelled_score(settings: LabelSettings, confidence: float) -> LabelledScore:
     Raises:
         InputError: the files are of another run, or of another state of its labels.
     """
-    stored = read_run(settings.run)
-    truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    filled = labels_in(list(cast("list[Path]", settings.labels)), truth)
-    pairs = read_pairs(stored, truth)
+    _, filled, pairs = _read_filled(settings)
     _refuse_other_state(pairs, filled)
     estimate = score_from_labels(pairs, filled.weighted(), confidence)
     return LabelledScore(estimate, len(filled.labels), pairs.clamped, tuple(_notes(pairs, filled, estimate)))
+
+
+def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, Filled, JudgedPairs]:
+    """What was graded, the labels in completed files, and the pairs of item and criterion."""
+    stored = read_run(settings.run)
+    truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
+    return truth, labels_in(list(cast("list[Path]", settings.labels)), truth), read_pairs(stored, truth)
 
 
 def _notes(pairs: JudgedPairs, filled: Filled, estimate: Estimate) -> Iterator[str]:

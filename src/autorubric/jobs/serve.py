@@ -141,11 +141,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 
         if self.processes is None or self.processes == 1:
             return None
-        unshown = {name for name, flag in type(self).flags().items() if not flag.shown}
-        try:
-            passed = self.passed(_OF_FIRST_PROCESS | unshown)
-        except ConfigError as error:
-            raise ConfigError(f"a service with --processes needs each setting as plain text; {error}") from None
+        passed = self.passed_on("a service with --processes", _OF_FIRST_PROCESS)
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
     def _refuse_audit_settings(self) -> None:

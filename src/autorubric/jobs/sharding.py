@@ -126,11 +126,7 @@ class ShardedSettings(UploadedSettings):
         if Path("-") in self.sources():
             raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")
         # Of what only Python or a config file can pass, the models alone shape the results.
-        unshown = {name for name, flag in type(self).flags().items() if not flag.shown} - {"roles", "full"}
-        try:
-            return self.passed(_OF_ONE_SHARD | unshown)
-        except ConfigError as error:
-            raise ConfigError(f"a run in shards needs each setting as plain text; {error}") from None
+        return self.passed_on("a run in shards", _OF_ONE_SHARD, ("roles", "full"))
 
 
 class ResumableSettings(ShardedSettings):
