@@ -189,6 +189,18 @@ RubricSource: TypeAlias = Annotated[Rubric | Path | str, _or_path(Rubric)]
 """A rubric, or the file of one."""
 
 
+def flags_given(settings: Settings, names: Iterable[str]) -> list[str]:
+    """The flags of those of these settings that were passed, as a person writes them."""
+    flags, fields = settings.flags(), type(settings).model_fields
+    return [
+        f"--no-{flags[name].name[2:]}"
+        if fields[name].default is True and getattr(settings, name) is False
+        else flags[name].name
+        for name in names
+        if name in settings.model_fields_set
+    ]
+
+
 class RunSettings(Settings):
     """Where a run is kept, how it resumes, and what it logs."""
 

@@ -20,7 +20,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.reporting import OnFailure
 from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.job import DatasetSource
+from autorubric.jobs.job import DatasetSource, flags_given
 from autorubric.jobs.sharding import ResumableSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
@@ -182,12 +182,7 @@ class JudgeSettings(EndpointSettings):
 
     def _refuse_judge_settings(self) -> None:
         """Refuse settings of judges where there is none: nobody who passes one means it to do nothing."""
-        unused = [
-            f"--{'no-' if getattr(self, name) is False else ''}{name.replace('_', '-')}"
-            for name in self.of_judges()
-            if name in self.model_fields_set
-        ]
-        if unused:
+        if unused := flags_given(self, self.of_judges()):
             verb = "has" if len(unused) == 1 else "have"
             raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")
 

@@ -15,7 +15,7 @@ from pydantic import PlainValidator, model_validator
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import path_of
-from autorubric.jobs.job import blocking, job
+from autorubric.jobs.job import blocking, flags_given, job
 from autorubric.jobs.judges import GradingSettings, make_grader
 from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
 from autorubric.jobs.selection_run import selected_from_run as from_run
@@ -163,13 +163,8 @@ async def _uploaded(result: SelectionResult, settings: SelectSettings) -> Select
 
 
 def _refuse_unused(settings: SelectSettings, run: Path) -> None:
-    flags = type(settings).flags()
-    unused = [
-        f"--no-{flag.name[2:]}" if getattr(settings, name) is False else flag.name
-        for name, flag in flags.items()
-        if name in settings.model_fields_set and name not in _OF_GRADED_RUNS and flag.shown
-    ]
-    if unused:
+    shown = (name for name, flag in type(settings).flags().items() if flag.shown and name not in _OF_GRADED_RUNS)
+    if unused := flags_given(settings, shown):
         raise ConfigError(
             f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are taken as they are; "
             f"leave these flags out, or pass {run / 'dataset.json'} to grade again"

@@ -16,7 +16,7 @@ from pydantic import model_validator
 from autorubric.background import rare_collections
 from autorubric.errors import ConfigError
 from autorubric.jobs.evolution_settings import OF_EVOLUTION, EvolutionSettings
-from autorubric.jobs.job import ReplaceableSettings, blocking, job
+from autorubric.jobs.job import ReplaceableSettings, blocking, flags_given, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.reward import RewardRuleSettings
 from autorubric.llm.budget import Budget, check_priced
@@ -146,13 +146,12 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 
     def _refuse_audit_settings(self) -> None:
         names = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
-        if unused := [f"--{name.replace('_', '-')}" for name in names if name in self.model_fields_set]:
+        if unused := flags_given(self, names):
             raise ConfigError(f"{', '.join(unused)} without an audit; pass --audit MODEL too")
 
     def _check_evolution(self) -> None:
         if self.evolve is None:
-            unused = [f"--{n.replace('_', '-')}" for n in OF_EVOLUTION if n in self.model_fields_set]
-            if unused:
+            if unused := flags_given(self, OF_EVOLUTION):
                 raise ConfigError(f"{', '.join(unused)} without evolution; pass --evolve MODEL too")
         elif not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
