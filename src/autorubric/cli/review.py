@@ -13,7 +13,7 @@ from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
 from autorubric.jobs.review import PAGE_FILE, PROPOSALS_FILE, ReviewResult, ReviewSettings, review_async
-from autorubric.linting.finding import SEVERITIES
+from autorubric.jobs.rubric_files import severities_from
 from autorubric.reviewing.requests import as_lint_finding, review_rules
 
 _EXAMPLES = """
@@ -70,5 +70,5 @@ def _status(result: ReviewResult, settings: ReviewSettings) -> int:
     if result.failures:
         print(f"request what failed again with:\n  {settings.again}", file=sys.stderr)
         return EXIT_UNFINISHED
-    severe = SEVERITIES[: SEVERITIES.index(settings.fail_on) + 1] if settings.fail_on != "never" else ()
+    severe = severities_from(settings.fail_on)
     return EXIT_SCORE if any(one.severity in severe for one in result.findings) else 0
