@@ -140,6 +140,15 @@ class RewardPath(ABC):
             reward = self.auditor.mark(reward)
         return reward
 
+    async def _settle(self, seconds: float) -> None:
+        """Wait for open evolutions, audits and repetitions; then abandon evolutions and audits."""
+        if self.evolution is not None:
+            await self.evolution.finish(seconds)
+        if self.auditor is not None:
+            await self.auditor.finish(seconds)
+        if self.repeater is not None:
+            await self.repeater.queue.settle(seconds)
+
     @abstractmethod
     async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
         """The report on a sample; `inputs` is what judges are shown of it."""
@@ -283,14 +292,10 @@ class Rewarder(RewardPath):
 
     async def finish(self, seconds: float = 30.0) -> None:
         """Wait for open evolutions, audits and repetitions at the end of a training; then abandon them."""
+        await self._settle(seconds)
         if self.evolution is not None:
-            await self.evolution.finish(seconds)
             self.evolution = None
             await self._held.aclose()
-        if self.repeater is not None:
-            await self.repeater.queue.settle(seconds)
-        if self.auditor is not None:
-            await self.auditor.finish(seconds)
         if self._ledger is not None:
             self._ledger.flush()
 

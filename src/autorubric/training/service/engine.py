@@ -72,12 +72,7 @@ class RewardEngine(RewardPath):
 
     async def finish(self, seconds: float) -> None:
         """Wait for calls in flight, repetitions and open audits, then abandon them; finished calls stay recorded."""
-        if self.evolution is not None:
-            await self.evolution.finish(seconds)
-        if self.auditor is not None:
-            await self.auditor.finish(seconds)
-        if self.repeater is not None:
-            await self.repeater.queue.settle(seconds)
+        await self._settle(seconds)
         self.executor.stop("the service is shutting down")
         try:
             await asyncio.wait_for(self.executor.drain(), seconds)
