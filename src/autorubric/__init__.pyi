@@ -17,6 +17,7 @@ from autorubric.graders.assembly import JudgeSpec as JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader as CriterionGrader
 from autorubric.jobs.agree import AgreeSettings as AgreeSettings
 from autorubric.jobs.agree import CompareSettings as CompareSettings
+from autorubric.jobs.agree import LabelAgreementSettings as LabelAgreementSettings
 from autorubric.jobs.agree import PairwiseSettings as PairwiseSettings
 from autorubric.jobs.agree import agree as agree
 from autorubric.jobs.agree import agree_pairwise as agree_pairwise
@@ -40,7 +41,6 @@ from autorubric.jobs.label_next import LabelNextSettings as LabelNextSettings
 from autorubric.jobs.label_next import label_next as label_next
 from autorubric.jobs.labels import ExportLabelsSettings as ExportLabelsSettings
 from autorubric.jobs.labels import ImportLabelsSettings as ImportLabelsSettings
-from autorubric.jobs.labels import LabelAgreementSettings as LabelAgreementSettings
 from autorubric.jobs.labels import LabelStatusSettings as LabelStatusSettings
 from autorubric.jobs.labels import export_labels as export_labels
 from autorubric.jobs.labels import import_labels as import_labels

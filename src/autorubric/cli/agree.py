@@ -10,18 +10,15 @@ from autorubric.cli.agreement_report import Shown, show_agreement, show_analysis
 from autorubric.cli.command import command
 from autorubric.errors import InputError
 from autorubric.jobs.agree import (
+    OF_LABEL_STORES,
     CompareSettings,
-    PairwiseSettings,
     agree_pairwise,
+    analyzed,
     compare,
-    drawn_labels,
     has_completed_files,
-    known_annotator,
     label_source,
     measured_agreement,
-    read_labels,
     refuse_simulation,
-    stored_labels,
 )
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import setting
@@ -101,17 +98,16 @@ def agree(settings: AgreeFlags) -> int:
 
 def _shown(settings: AgreeFlags) -> Shown:
     if settings.criteria:
-        return _analysis(settings)
+        return show_analysis(analyzed(settings, settings.rollouts), settings.rollouts)
     if settings.corrected or settings.label_next is not None or (settings.labels and has_completed_files(settings)):
         return _labels_shown(settings)
     run = None if settings.pairwise else read_run(settings.run)
     if run is None or _has_no_labels(settings, run):
-        given = {name: getattr(settings, name) for name in PairwiseSettings.model_fields}
-        return show_judges(agree_pairwise(PairwiseSettings(**given)), settings.by)
+        return show_judges(agree_pairwise(settings), settings.by)
     if settings.against is not None:
         return show_comparison(compare(settings))
     if label_source(settings, run) is not None:
-        refuse_simulation(settings, "with a label store, whose pairs may be drawn with unequal probabilities")
+        refuse_simulation(settings, OF_LABEL_STORES)
         return _label_store_shown(settings)
     by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
     return show_agreement(measured_agreement(run, by_judge), settings.by)
@@ -131,54 +127,29 @@ def _has_no_labels(settings: AgreeFlags, run: StoredRun) -> bool:
 def _label_store_shown(settings: AgreeFlags) -> Shown:
     """Agreement with the labels of a label store, weighted where pairs were drawn."""
     from autorubric.cli.labels import show_label_agreement
-    from autorubric.jobs.labels import LabelAgreementSettings, label_agreement
+    from autorubric.jobs.labels import label_agreement
 
     if settings.by == "tag":
         raise InputError(
             f"--by {settings.by} has no table for labels of a label store; leave it out, or export the labels "
             "(`autorubric labels RUN --export labels.csv`) and pass the file to --labels"
         )
-    given = {name: getattr(settings, name) for name in LabelAgreementSettings.model_fields}
-    return show_label_agreement(label_agreement(**given), settings.confidence, settings.by)
-
-
-def _analysis(settings: AgreeFlags) -> Shown:
-    from autorubric.metrics.rubric_analysis import analyze_rubric
-
-    run, rollouts = read_run(settings.run), settings.rollouts
-    found = analyze_rubric(run, read_labels(run, settings), rollouts=rollouts, confidence=settings.confidence)
-    return show_analysis(found, rollouts)
+    return show_label_agreement(label_agreement(settings), settings.confidence, settings.by)
 
 
 def _labels_shown(settings: AgreeFlags) -> Shown:
     """What labels say of scores, and which to collect next."""
-    from autorubric.cli.labels import show_labelled_score, show_labels_to_collect
+    from autorubric.cli.labels import show_corrected, show_labelled_score, show_labels_to_collect
     from autorubric.jobs.label_next import label_next, labelled_score
+    from autorubric.jobs.labels import corrected
 
     if settings.corrected:
-        return _corrected(settings)
+        found, simulated = corrected(settings)
+        return show_corrected(found, settings.confidence, simulated)
     if settings.label_next is None:
         return show_labelled_score(labelled_score(settings, settings.confidence))
     given = {name: getattr(settings, name) for name in ("dataset", "labels", "annotator", "column")}
     return show_labels_to_collect(label_next(settings.run, n=settings.label_next, seed=settings.seed, **given))
-
-
-def _corrected(settings: AgreeFlags) -> Shown:
-    """The scores, corrected for the judge's errors; with --simulate also the coverage of their intervals."""
-    from autorubric.cli.labels import show_corrected
-    from autorubric.labels.agreement import correct_by_labels
-    from autorubric.metrics.corrected import corrected_scores
-    from autorubric.metrics.simulated_coverage import simulate_corrections
-
-    run, confidence = read_run(settings.run), settings.confidence
-    history = drawn_labels(run, settings)
-    if history is not None:
-        refuse_simulation(settings, "with a label store, whose pairs may be drawn with unequal probabilities")
-        who = known_annotator(history, settings.annotator)
-        return show_corrected(correct_by_labels(run, run.dataset, history, confidence, who), confidence)
-    truth = stored_labels(run, settings)
-    simulated = simulate_corrections(run, truth, confidence, settings.seed) if settings.simulate else None
-    return show_corrected(corrected_scores(run, truth, confidence=confidence), confidence, simulated)
 
 
 def _mode(given: set[str]) -> str:

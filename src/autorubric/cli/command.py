@@ -21,6 +21,7 @@ from pydantic_core import PydanticUndefined
 
 from autorubric.background import ending_heard, new_event_loop, wait_for
 from autorubric.files.descriptors import can_open_more, raise_open_file_limit
+from autorubric.runs.progress import ProgressDisplay
 from autorubric.runs.stopping import STOPPING, Stop, Stoppable
 from autorubric.settings import Flag, Settings, config_values, flag_for, kinds_in
 
@@ -237,6 +238,24 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(main)
     return wait_for(main)
+
+
+def run_shown(
+    function: Callable[[Any], Coroutine[Any, Any, T]],
+    settings: Settings,
+    announce: Callable[[str], object] = print,
+    **more: Any,
+) -> T:
+    """What a public function returns; a display shows its progress, and Ctrl-C stops it cleanly.
+
+    Args:
+        function: awaits the settings.
+        settings: of the command.
+        announce: prints what is to be known before anything else.
+        more: further settings, which only a command has.
+    """
+    with ProgressDisplay(announce=announce) as display:
+        return run(function(settings.model_copy(update={"progress": display, "stop": KeyboardStop(), **more})))
 
 
 class KeyboardStop(Stop):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from autorubric.cli import EXIT_UNFINISHED
-from autorubric.cli.command import KeyboardStop, command, run
-from autorubric.cli.spending import print_early_end, print_unsent, spending_lines
+from autorubric.cli.command import command, run_shown
+from autorubric.cli.spending import print_early_end, print_estimate, print_spending
 from autorubric.core.display import counted
 from autorubric.jobs.evolve import EvolveResult, EvolveSettings, evolve_async
-from autorubric.runs.progress import ProgressDisplay
 
 _EXAMPLES = """
 autorubric evolve graded --writer openai/gpt-5.1 --judge openai/gpt-5.1-mini -o evolved
@@ -22,11 +21,9 @@ def evolve(settings: EvolveSettings) -> int:
     For each query a model proposes criteria and pitfalls. They are graded on the rollouts and pass the gates. Every
     change is a version in rubric_versions.jsonl. The same command again resumes the run; nothing is paid for twice.
     """
-    with ProgressDisplay(announce=print) as display:
-        result = run(evolve_async(settings, progress=display, stop=KeyboardStop()))
+    result = run_shown(evolve_async, settings)
     if result.estimate is not None:
-        print_unsent(result.estimate)
-        return 0
+        return print_estimate("nothing has been sent", result.estimate)
     _print(result)
     ended = print_early_end(result.stopped, settings.again, interrupted=result.interrupted)
     if ended is not None:
@@ -42,6 +39,5 @@ def _print(result: EvolveResult) -> None:
     print(f"  criteria: {', '.join(f'{count} {name}' for name, count in counts.items() if count or name != 'split')}")
     for reason, count in result.undecided.items():
         print(f"  {counted(count, 'rubric')} unchanged, because a call failed: {reason}")
-    for line in spending_lines(result.totals):
-        print(f"  {line}")
+    print_spending(result.totals)
     print(f"  rubrics: {result.file}; versions: {result.out / 'rubric_versions.jsonl'}")

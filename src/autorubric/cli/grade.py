@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
-from autorubric.cli.command import KeyboardStop, command, run
-from autorubric.cli.spending import division_lines, estimate_lines, print_early_end, print_failures, spending_lines
+from autorubric.cli.command import command, run_shown
+from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
 from autorubric.core.display import counted
 from autorubric.jobs.grade import GradeSettings, grade_async
-from autorubric.runs.progress import ProgressDisplay
 from autorubric.runs.result import EvalResult
 
 if TYPE_CHECKING:
-    from autorubric.llm.limits import ModelEstimate
     from autorubric.llm.records.accounts import Totals
     from autorubric.runs.summary import EvaluationSummary
 
@@ -33,11 +31,10 @@ def grade(settings: GradeSettings) -> int:
     The same command again resumes the run: saved replies are reused, failed requests are sent again, and nothing is
     paid for twice.
     """
-    with ProgressDisplay(announce=print) as display:
-        result = run(grade_async(settings, progress=display, stop=KeyboardStop(), keep=False))
+    result = run_shown(grade_async, settings, keep=False)
     if result.estimate is not None:
-        print_estimate(result.estimate, result.total_items, divided=settings.is_divided)
-        return 0
+        head = f"{result.total_items} items; no request was sent"
+        return print_estimate(head, result.estimate, divided=settings.is_divided)
     return print_result(result, settings)
 
 
@@ -83,8 +80,7 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals], negotiate
             print(f"    {criterion.name}: {criterion.weight:g}, {criterion.values.mean:.2f}, {share:.0f} %")
     for line in (*_panel_lines(summary), *_consistency_lines(summary), *_doubt_lines(summary)):
         print(f"  {line}")
-    for line in spending_lines(list(totals)):
-        print(f"  {line}")
+    print_spending(list(totals))
     for note in negotiated:
         print(f"  note: {note}")
     print_failures(summary.failures, "judgment")
@@ -135,10 +131,3 @@ def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
         yield f"mean score {scores.mean:.3f} over {counted(scores.count, 'item')}{shown}"
     if summary.coverage is not None:
         yield f"coverage: {summary.judged:,} of {summary.all_judgments:,} judgments ({summary.coverage:.1%})"
-
-
-def print_estimate(rows: Sequence[ModelEstimate], items: int, *, divided: bool = False) -> None:
-    """Print calls, tokens and cost of a run that was not started."""
-    print(f"{items} items; no request was sent")
-    for line in (*estimate_lines(rows), *division_lines(sum(row.calls for row in rows), divided=divided)):
-        print(f"  {line}")

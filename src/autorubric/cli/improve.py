@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from autorubric.cli.command import KeyboardStop, command, run
-from autorubric.cli.spending import estimate_lines, print_early_end, spending_lines
+from autorubric.cli.command import command, run_shown
+from autorubric.cli.spending import print_early_end, print_estimate, print_spending
 from autorubric.improvement.page import advice_on, headline, plain, sets_of, signed, warnings_of
 from autorubric.improvement.run_files import LOG_FILE, PAGE_FILE, RECORD_FILE, RUBRIC_FILE
 from autorubric.jobs.improve import ImproveResult, ImproveSettings, improve_async
-from autorubric.runs.progress import ProgressDisplay
 
 _EXAMPLES = """
 autorubric improve rubric.yaml --labels essays.json --judge openai/gpt-5.1-mini --writer openai/gpt-5.1 --dry-run
@@ -27,12 +26,9 @@ def improve(settings: ImproveSettings) -> int:
     compared on a second part, and the best of each criterion is tested once on a third. The original stays unless the
     confidence interval of the gain lies above 0. The same command again resumes the run; nothing is paid for twice.
     """
-    with ProgressDisplay(announce=print) as display:
-        result = run(improve_async(settings, progress=display, stop=KeyboardStop()))
+    result = run_shown(improve_async, settings)
     if result.estimate is not None:
-        print(f"{result.items} items; no request was sent")
-        for line in estimate_lines(result.estimate):
-            print(f"  {line}")
+        print_estimate(f"{result.items} items; no request was sent", result.estimate)
         print("  the number of calls depends on what the writer brings; candidates that lose are dropped early")
         return 0
     if settings.undo:
@@ -45,8 +41,7 @@ def _ended(result: ImproveResult, settings: ImproveSettings) -> int:
     if result.record:
         _print(result)
         return 0
-    for line in spending_lines(list(result.totals)):
-        print(f"  {line}")
+    print_spending(result.totals)
     return print_early_end(result.stopped, settings.again, interrupted=result.interrupted) or 0
 
 
@@ -60,8 +55,7 @@ def _print(result: ImproveResult) -> None:
         print(f"  {line}")
     for note in warnings_of({**record, "stand_ins": []}):  # those are printed before anything else
         print(f"  note: {note}")
-    for line in spending_lines(list(result.totals)):
-        print(f"  {line}")
+    print_spending(result.totals)
     print(f"  rubric: {out / RUBRIC_FILE}; report: {out / PAGE_FILE}; record: {out / RECORD_FILE}, {out / LOG_FILE}")
 
 

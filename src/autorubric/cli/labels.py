@@ -60,11 +60,10 @@ class LabelsFlags(ImportLabelsSettings, ExportLabelsSettings):
 def labels(settings: LabelsFlags) -> int:
     """Show the labels of a run, or import or export them."""
     if settings.target is not None:
-        given = {name: getattr(settings, name) for name in ExportLabelsSettings.model_fields}
-        print(f"wrote {export_labels(**given)}")
+        print(f"wrote {export_labels(settings)}")
         return 0
     if settings.files:
-        done = import_labels(**{name: getattr(settings, name) for name in ImportLabelsSettings.model_fields})
+        done = import_labels(settings)
         again = f"; {done.repeated} were there already" if done.repeated else ""
         print(f"added {counted(done.labels, 'label')}{again}")
         return 0

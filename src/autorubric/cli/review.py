@@ -10,13 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
-from autorubric.cli.command import KeyboardStop, command, run
-from autorubric.cli.spending import print_early_end, print_unsent, spending_lines
-from autorubric.jobs.review import ReviewResult, ReviewSettings, review_async
-from autorubric.jobs.review_run import PAGE_FILE, PROPOSALS_FILE
-from autorubric.linting.finding import SEVERITIES
+from autorubric.cli.command import command, run_shown
+from autorubric.cli.spending import print_early_end, print_estimate, print_spending
+from autorubric.jobs.review import PAGE_FILE, PROPOSALS_FILE, ReviewResult, ReviewSettings, review_async
+from autorubric.jobs.rubric_files import severities_from
 from autorubric.reviewing.requests import as_lint_finding, review_rules
-from autorubric.runs.progress import ProgressDisplay
 
 _EXAMPLES = """
 autorubric review rubric.yaml --reviewer openai/gpt-5.1 --query "Why does ice float?" -o reviewed
@@ -32,11 +30,9 @@ def review(settings: ReviewSettings) -> int:
     """
     # Standard output is for findings alone where a program reads it.
     announce = print if settings.format == "text" else partial(print, file=sys.stderr)
-    with ProgressDisplay(announce=announce) as display:
-        result = run(review_async(settings, progress=display, stop=KeyboardStop()))
+    result = run_shown(review_async, settings, announce)
     if result.estimate is not None:
-        print_unsent(result.estimate)
-        return 0
+        return print_estimate("nothing has been sent", result.estimate)
     _print(result, settings)
     return _status(result, settings)
 
@@ -58,8 +54,7 @@ def _print(result: ReviewResult, settings: ReviewSettings) -> None:
     print(result, file=sys.stderr)
     for failure in result.failures:
         print(f"  {_told(failure)}", file=sys.stderr)
-    for line in spending_lines(result.totals):
-        print(f"  {line}", file=sys.stderr)
+    print_spending(result.totals, file=sys.stderr)
     print(f"  report: {result.out / PAGE_FILE}; for improve: {result.out / PROPOSALS_FILE}", file=sys.stderr)
 
 
@@ -75,5 +70,5 @@ def _status(result: ReviewResult, settings: ReviewSettings) -> int:
     if result.failures:
         print(f"request what failed again with:\n  {settings.again}", file=sys.stderr)
         return EXIT_UNFINISHED
-    severe = SEVERITIES[: SEVERITIES.index(settings.fail_on) + 1] if settings.fail_on != "never" else ()
+    severe = severities_from(settings.fail_on)
     return EXIT_SCORE if any(one.severity in severe for one in result.findings) else 0

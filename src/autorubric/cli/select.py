@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autorubric.cli import EXIT_UNFINISHED
-from autorubric.cli.command import KeyboardStop, command, run
-from autorubric.cli.spending import division_lines, estimate_lines, print_early_end, print_failures, spending_lines
+from autorubric.cli.command import command, run_shown
+from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
 from autorubric.jobs.select import SelectSettings, select_async
 from autorubric.jobs.selection_run import SelectionResult
-from autorubric.runs.progress import ProgressDisplay
 
 if TYPE_CHECKING:
     from autorubric.llm.failure_groups import FailureGroups
-    from autorubric.llm.limits import ModelEstimate
     from autorubric.llm.records.accounts import Totals
     from autorubric.training.selection_summary import SelectionSummary, Written
 
@@ -32,13 +30,10 @@ def select(settings: SelectSettings) -> int:
     candidates are graded first. The same command again resumes the run: saved replies are reused, failed requests are
     sent again, and nothing is paid for twice.
     """
-    with ProgressDisplay(announce=print) as display:
-        result = run(select_async(settings, progress=display, stop=KeyboardStop()))
+    result = run_shown(select_async, settings)
     if result.estimate is not None:
-        print_selection_estimate(result.estimate, result.queries, result.candidates)
-        for line in division_lines(sum(row.calls for row in result.estimate), divided=settings.is_divided):
-            print(f"  {line}")
-        return 0
+        head = f"{result.queries} queries, {result.candidates} candidates; no request was sent"
+        return print_estimate(head, result.estimate, divided=settings.is_divided)
     return print_result(result, settings)
 
 
@@ -86,16 +81,8 @@ def print_selection(written: Written, totals: Iterable[Totals], failures: Failur
         print(f"  {written.flagged} kept answers look as if they addressed the judge; see 'flags' in items.jsonl")
     if summary.unjudged:
         print(f"  {summary.unjudged} candidates have no score; see 'failure' in decisions.jsonl")
-    for line in spending_lines(list(totals)):
-        print(f"  {line}")
+    print_spending(list(totals))
     print_failures(failures, "candidate")
-
-
-def print_selection_estimate(rows: Sequence[ModelEstimate], queries: int, candidates: int) -> None:
-    """Print calls, tokens and cost of a run that was not started."""
-    print(f"{queries} queries, {candidates} candidates; no request was sent")
-    for line in estimate_lines(rows):
-        print(f"  {line}")
 
 
 def _spread_lines(written: Written) -> Iterable[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.llm.batches.setting import DETACHED
@@ -42,8 +42,8 @@ def print_failures(groups: FailureGroups, noun: str, indent: str = "  ") -> None
         print(f"{indent}and {len(groups) - _MOST_GROUPS} more kinds of failure; autorubric status shows them all")
 
 
-def spending_lines(totals: Sequence[Totals]) -> Iterable[str]:
-    """Calls, tokens and cost of each role and model, and what is uncertain about them."""
+def print_spending(totals: Sequence[Totals], file: TextIO | None = None) -> None:
+    """Print calls, tokens and cost of each role and model, and what is uncertain about them."""
     width = max((len(total.role) for total in totals), default=0)
     for total in totals:
         failed = f", {total.failed} failed" if total.failed else ""
@@ -52,48 +52,40 @@ def spending_lines(totals: Sequence[Totals]) -> Iterable[str]:
         cached = f" ({format_count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
         tokens = f"{format_count(usage.prompt_tokens)} in, {format_count(usage.completion_tokens)} out"
         calls = f"{total.calls:,} calls{failed}"
-        yield f"{total.role:<{width}} {total.model}: {calls}, {tokens}{reasoning}{cached}, {cost}"
-    if any(total.unpriced or total.unmetered for total in totals):
-        yield from cost_notes(totals)
+        print(f"  {total.role:<{width}} {total.model}: {calls}, {tokens}{reasoning}{cached}, {cost}", file=file)
+    for note in cost_notes(totals) if any(total.unpriced or total.unmetered for total in totals) else ():
+        print(f"  {note}", file=file)
 
 
-def estimate_lines(rows: Iterable[ModelEstimate]) -> Iterable[str]:
-    """Calls, tokens and cost that each model would take, and how that was estimated."""
+def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool = False) -> int:
+    """Print calls, tokens and cost that each model of a dry run would take, and how that was estimated; returns 0."""
+    print(head)
     for row in rows:
         most = "unbounded" if row.most is None else format_count(row.most.total_tokens)
         most_cost = format_cost(None if row.most is None else row.model.cost(row.most))
-        yield (
-            f"{row.model.name}: {row.calls:,} calls to make, {row.recorded:,} on record; "
+        print(
+            f"  {row.model.name}: {row.calls:,} calls to make, {row.recorded:,} on record; "
             f"about {format_count(row.usage.prompt_tokens)} tokens in, "
             f"{format_count(row.usage.completion_tokens)} out, {format_cost(row.cost)}; "
             f"at most {most} tokens, {most_cost}"
         )
-    yield (
-        "tokens are estimated at 4 characters each; "
+    print(
+        "  tokens are estimated at 4 characters each; "
         "the maximum assumes one token per byte and replies at their first limit"
     )
-
-
-def print_unsent(rows: Iterable[ModelEstimate]) -> None:
-    """The estimate of a dry run."""
-    print("nothing has been sent")
-    for line in estimate_lines(rows):
-        print(f"  {line}")
-
-
-def division_lines(calls: int, *, divided: bool) -> Iterator[str]:
-    """When one process is enough for a run that is to be divided.
-
-    Example:
-        >>> print(*division_lines(26_000, divided=True))
-        one process sends 26,000 calls in about 20s; more help only if the endpoint answers over 1,300 calls a second
-    """
     if divided:
-        time = format_duration(max(calls / ONE_PROCESS, 1))
-        yield (
-            f"one process sends {calls:,} calls in about {time}; more help only if the endpoint answers over "
-            f"{ONE_PROCESS:,} calls a second"
-        )
+        print(f"  {division_line(rows)}")
+    return 0
+
+
+def division_line(rows: Iterable[ModelEstimate]) -> str:
+    """When one process is enough for a run that is to be divided."""
+    calls = sum(row.calls for row in rows)
+    time = format_duration(max(calls / ONE_PROCESS, 1))
+    return (
+        f"one process sends {calls:,} calls in about {time}; more help only if the endpoint answers over "
+        f"{ONE_PROCESS:,} calls a second"
+    )
 
 
 def cost_notes(totals: Iterable[Totals]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.agreement_report import Shown
 from autorubric.cli.command import command, run
 from autorubric.cli.spending import cost_notes
+from autorubric.core.display import clipped
 from autorubric.files import dump_json
 from autorubric.jobs.status import DoctorSettings, DriftSettings, StatusSettings, doctor_async
 from autorubric.jobs.status import drift as drift_in_run
@@ -178,8 +179,7 @@ def _told(found: Drift, most: int) -> Iterator[str]:
 
 
 def _criterion_line(criterion: CriterionDrift) -> str:
-    words = criterion.requirement
-    words = words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1]}…"
+    words = clipped(criterion.requirement, _MOST_WORDS)
     return (
         f"{criterion.saturated}: {criterion.name} (weight {criterion.weight:g}): mean {criterion.before:.2f} before, "
         f"{criterion.recent:.2f} lately, {criterion.count} verdicts: {words}"
@@ -256,8 +256,7 @@ def audit_lines(audit: AuditSummary) -> Iterator[str]:
 
 
 def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= 2 * _MOST_WORDS else f"{words[: 2 * _MOST_WORDS - 1]}…"
+    return clipped(" ".join(text.split()), 2 * _MOST_WORDS)
 
 
 def _shown(number: float | None, places: int = 3) -> str:

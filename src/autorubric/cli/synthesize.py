@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.cli.command import KeyboardStop, command, run
-from autorubric.cli.spending import division_lines, print_early_end, print_failures, spending_lines
+from autorubric.cli.command import command, run_shown
+from autorubric.cli.spending import division_line, print_early_end, print_failures, print_spending
 from autorubric.core.display import counted
 from autorubric.files.printable import escaped, raw
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
-from autorubric.runs.progress import ProgressDisplay, format_cost, format_count, format_duration
+from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult
 
 if TYPE_CHECKING:
@@ -37,14 +38,11 @@ def synthesize(settings: SynthesizeSettings) -> int:
     The same command again resumes the run: saved replies are reused, failed requests are sent again, and nothing is
     paid for twice.
     """
-    with ProgressDisplay(announce=print) as display:
-        shown = {"progress": display, "stop": KeyboardStop(), "notice": _notice}
-        result = run(synthesize_async(settings.model_copy(update=shown)))
+    result = run_shown(synthesize_async, settings, notice=partial(print, file=sys.stderr))
     if result.estimate is not None:
         print_estimate(result.estimate)
-        calls = sum(row.calls for row in result.estimate.slots.values())
-        for line in division_lines(calls, divided=settings.is_divided):
-            print(line)
+        if settings.is_divided:
+            print(division_line(result.estimate.slots.values()))
         return 0
     return print_result(result, settings)
 
@@ -70,10 +68,6 @@ def print_result(result: SynthesisResult, settings: SynthesizeSettings) -> int:
     return 0 if summary.complete else EXIT_UNFINISHED
 
 
-def _notice(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
 def print_summary(summary: Summary, out: Path) -> None:
     """Print what was done, what it cost, and what is not finished."""
     print(f"\n{summary.finished} of {summary.rows} queries finished in {format_duration(summary.seconds)}")
@@ -81,8 +75,7 @@ def print_summary(summary: Summary, out: Path) -> None:
         _print_exported(summary.exported, out)
     for line in (line for tally in summary.tallies.values() for line in tally.lines()):
         print(f"  {line}")
-    for line in spending_lines(summary.totals):
-        print(f"  {line}")
+    print_spending(summary.totals)
     _print_counts(summary)
     if summary.failed:
         rows = "1 row is" if summary.failed == 1 else f"{summary.failed} rows are"

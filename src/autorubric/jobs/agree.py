@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import LABEL_ROLES, MAJORITY, LabelTable, is_label_table
@@ -22,6 +22,9 @@ from autorubric.metrics.results import MetricsResult
 from autorubric.metrics.simulated_coverage import simulate_coverage
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, Settings, setting
+
+if TYPE_CHECKING:
+    from autorubric.metrics.rubric_analysis import RubricAnalysis
 
 Abstentions: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 
@@ -71,7 +74,11 @@ class StatisticSettings(Settings):
         return Modes(self.cannot_assess, self.na)
 
 
-class AgreeSettings(LabelSettings, StatisticSettings):
+class LabelAgreementSettings(LabelSettings, StatisticSettings):
+    """The settings of `autorubric.label_agreement`."""
+
+
+class AgreeSettings(LabelAgreementSettings):
     """The settings of `autorubric.agree`."""
 
     simulate: bool = setting(
@@ -211,6 +218,17 @@ def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
         na_mode=settings.na,
         most_disputed=settings.items,
     )
+
+
+def analyzed(settings: LabelAgreementSettings, rollouts: int) -> RubricAnalysis:
+    """How each criterion of a run performs, and the signal of its rubric in groups of `rollouts` submissions."""
+    from autorubric.metrics.rubric_analysis import analyze_rubric
+
+    run = read_run(settings.run)
+    return analyze_rubric(run, read_labels(run, settings), rollouts=rollouts, confidence=settings.confidence)
+
+
+OF_LABEL_STORES = "with a label store, whose pairs may be drawn with unequal probabilities"
 
 
 def refuse_simulation(settings: AgreeSettings, where: str) -> None:

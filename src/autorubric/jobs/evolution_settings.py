@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from autorubric.errors import ConfigError
-from autorubric.jobs.judges import EndpointSettings, judge_specs
+from autorubric.jobs.judges import EndpointSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.settings import Names, setting
@@ -63,12 +61,8 @@ class EvolutionSettings(EndpointSettings):
 
     def writer_config(self, name: str) -> dict[str, LLMConfig]:
         """The configuration of the model that proposes."""
-        common: dict[str, Any] = {
-            **self.reached(self.writer_key_env),
-            "temperature": self.writer_temperature,
-            "max_tokens": self.writer_max_tokens,
-        }
-        [spec] = judge_specs([name], common, self.prices, "writer-")
+        how = {"temperature": self.writer_temperature, "max_tokens": self.writer_max_tokens}
+        [spec] = self.specs([name], self.writer_key_env, "writer-", **how)
         return {"writer": spec.llm_config}
 
 

@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pydantic import model_validator
 
 from autorubric.errors import ConfigError, InputError
+from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ROLE as DEMANDS
 from autorubric.graders.demands import assumed_demands
 from autorubric.graders.judge import Read
 from autorubric.jobs.evolution_settings import EvolutionSettings
-from autorubric.jobs.evolve_run import check_newest, evolved, read_rollouts
 from autorubric.jobs.job import ReplaceableSettings, RunSource, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
-from autorubric.llm.executor import Executor, FollowUp
+from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
+from autorubric.llm.executor import Executor
 from autorubric.llm.limits import ModelEstimate
-from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import Totals
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
-from autorubric.llm.request import Answer, Failure, Model, Reply, Request
-from autorubric.runs.progress import RunState
+from autorubric.llm.request import Answer, Reply, Request
+from autorubric.rows.record import as_text
+from autorubric.runs.manifest import read_manifest
+from autorubric.runs.plan import describe_grader
 from autorubric.runs.run import REPLY_TOKENS, CallCounter
-from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.settings import NewDirectory, setting
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
+from autorubric.training.evolution.live import read_service_rollouts
 from autorubric.training.evolution.proposals import ROLE as EVOLVE
-from autorubric.training.evolution.proposals import Proposal
-from autorubric.training.evolution.rollouts import RolloutGroup
-from autorubric.training.evolution.versions import EVOLVED_FILE, VERSIONS_FILE, Lineage, RubricVersion, read_log
+from autorubric.training.evolution.proposals import Proposal, evolve_prompt
+from autorubric.training.evolution.rollouts import RolloutGroup, read_graded_rollouts
+from autorubric.training.evolution.versions import (
+    EVOLVED_FILE,
+    VERSIONS_FILE,
+    Lineage,
+    RubricVersion,
+    VersionLog,
+    read_log,
+    write_evolved,
+)
+
+_AT_ONCE = 16
+"""Queries in work at a time; each asks for several verdicts at once."""
+_TOKENS_AN_ENTRY = 80
+_UNMET = (
+    '{"explanation": "", "criterion_status": "UNMET"}',
+    json.dumps(
+        {"judgments": [{"criterion_id": f"c{n}", "explanation": "", "criterion_status": "UNMET"} for n in range(200)]}
+    ),
+)
 
 
 class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
@@ -137,53 +159,168 @@ async def evolve_async(run: Path | None, settings: EvolveSettings) -> EvolveResu
     if run is None:
         raise InputError("no run; pass RUN, a run directory of grade, select or serve (Python: the first argument)")
     if settings.dry_run:
-        return EvolveResult([], Path(settings.out), estimate=await estimated(Path(run), settings))
-    found: Any = await evolved(Path(run), settings)
-    return EvolveResult(**found)
+        return EvolveResult([], Path(settings.out), estimate=await _estimated(Path(run), settings))
+    return await _evolved(Path(run), settings)
 
 
 evolve = blocking(evolve_async)
 
 
-if TYPE_CHECKING:
-    from autorubric.jobs.evolve import EvolveSettings
-
-_TOKENS_AN_ENTRY = 80
-_UNMET = (
-    '{"explanation": "", "criterion_status": "UNMET"}',
-    json.dumps(
-        {"judgments": [{"criterion_id": f"c{n}", "explanation": "", "criterion_status": "UNMET"} for n in range(200)]}
-    ),
-)
-
-
 @dataclass
-class _Counting:
-    """Stands where an executor does, and counts instead of asking."""
+class EvolutionRun(RecordedRun):
+    """The rubrics of a run on their way to their next version.
 
-    counter: CallCounter
+    Attributes:
+        evolver: evolves one.
+        log: the versions.
+        groups: the rollouts of each query.
+        done: queries decided, now or in an earlier session.
+        undecided: queries whose rubric stays because a call failed, by reason.
+    """
 
-    async def ask_for(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answer[Any] | Failure:
-        return await self.counter(model, request, read, follow_up)
+    kind = "evolution"
+    stage = "evolved"
+    evolver: Evolver
+    log: VersionLog
+    groups: Sequence[RolloutGroup]
+    done: int = 0
+    undecided: Counter[str] = field(default_factory=Counter)
+
+    async def execute(self) -> None:
+        """Evolve the rubric of every query whose rollouts are not decided on yet."""
+        room = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(number: int, group: RolloutGroup, lineage: Lineage) -> None:
+            async with room:
+                if self.stopped is None:
+                    await self._evolve(number, group, lineage)
+
+        async with asyncio.TaskGroup() as tasks:
+            for number, group in enumerate(self.groups):
+                lineage = self.log.find(group.query, group.rubric) or self.log.begin(group.query, group.rubric)
+                tasks.create_task(one(number, group, lineage))
+
+    async def _evolve(self, number: int, group: RolloutGroup, lineage: Lineage) -> None:
+        if lineage.has_decided(digest_rollouts(group.rollouts)):
+            self.done += 1
+            return
+        try:
+            version, change = await self.evolver.evolve(
+                lineage.newest, lineage.versions[0].rubric, group.rollouts, str(number)
+            )
+        except UndecidedError as error:
+            self.undecided[str(error)] += 1
+            self.end_with(error.failure)
+            return
+        self.log.add(lineage, version, change)
+        self.done += 1
+
+    def count(self) -> tuple[int, int, int]:
+        """Queries, decided ones, and undecided ones."""
+        return len(self.groups), self.done, self.undecided.total()
+
+    def record(self) -> dict[str, Any]:
+        """The prompt."""
+        return {"templates": {"evolve": evolve_prompt().fingerprint}}
 
 
-async def estimated(source: Path, settings: EvolveSettings) -> list[ModelEstimate]:
+async def _evolved(source: Path, settings: EvolveSettings) -> EvolveResult:
+    """Evolve the rubrics of a run in a directory of their own, or resume."""
+    groups, grader = _read_rollouts(source), make_grader(settings)
+    made_of = _made_of(grader, settings)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(aclosing(grader))
+        stack.enter_context(settings.attempts_logged())
+        config = settings.writer_config(str(settings.writer))
+        writers = await stack.enter_async_context(open_models(config, settings.concurrency))
+        models = {**(await grader.open_session()).models, **writers}
+        files = (VERSIONS_FILE, EVOLVED_FILE)
+        ledger = await stack.enter_async_context(run_ledger(settings, EvolutionRun, files, made_of, models))
+        log = stack.enter_context(VersionLog(Path(settings.out) / VERSIONS_FILE))
+        _check_newest(groups, log, source)
+        executor = grader.executor_on(ledger, detached=False)
+        run = EvolutionRun(
+            Evolver(settings.evolution(), writers["writer"], grader, executor.ask_for),
+            log,
+            groups,
+            executor=executor,
+            settings=settings,
+            ledger=ledger,
+            models=models,
+            made_of=made_of,
+        )
+        await run.carry_out()
+        lineages = list(log.lineages.values())
+        write_evolved(run.out, lineages)
+        run.save("stopped" if run.stopped else "failed" if run.undecided else "completed")
+        return EvolveResult(lineages, run.out, dict(run.undecided), ledger.totals(), run.stopped, run.interrupted)
+
+
+def _read_rollouts(source: Path) -> list[RolloutGroup]:
+    """The rollouts of a run, by query and rubric.
+
+    Raises:
+        InputError: it has no rollouts, or it is damaged.
+    """
+    manifest = read_manifest(source)
+    kind = str((manifest or {}).get("kind") or "evaluation")
+    if kind == "service" or (manifest is None and (source / VERSIONS_FILE).exists()):
+        return read_service_rollouts(source)
+    if manifest is None or kind not in ("evaluation", "selection"):
+        what = "no run directory" if manifest is None else f"a run of the kind {kind!r}"
+        raise InputError(f"{source}: {what}; expected a run directory of grade, select or serve")
+    return read_graded_rollouts(source)
+
+
+def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path) -> None:
+    """Refuse rollouts that were graded by a version that is not the newest.
+
+    Raises:
+        InputError: for some queries; those whose rollouts were decided on before are not among them.
+    """
+    old = []
+    for group in groups:
+        lineage = log.find(group.query, group.rubric)
+        if lineage is None or lineage.has_decided(digest_rollouts(group.rollouts)):
+            continue
+        version = next(one for one in reversed(lineage.versions) if one.rubric == group.rubric)
+        if version.digest != lineage.newest.digest:
+            old.append((as_text(group.query or "")[:60], version.number, lineage.newest.number))
+    if old:
+        text, number, newest = old[0]
+        raise InputError(
+            f"{source}: the rollouts of {len(old)} queries were graded by an older version of their rubric, such as "
+            f"{text!r}: version {number}, but {newest} is the newest; grade them with {EVOLVED_FILE}, or pass "
+            "another --out"
+        )
+
+
+def _made_of(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, Any]:
+    """What tells this evolution from another one in its directory; another run continues the versions."""
+    own = ("writer", "writer_temperature", "most_added", "retire_after", "most_rollouts", "retire_original")
+    return {
+        "judges": sorted(grader.judge_ids),
+        "grader": {**describe_grader(grader), "stand_ins": None, "judges": None},
+        "persistent": list(settings.persistent),
+        **({"compound": "split"} if settings.compound == "split" else {}),
+        **{name: getattr(settings, name) for name in own},
+    }
+
+
+async def _estimated(source: Path, settings: EvolveSettings) -> list[ModelEstimate]:
     """The calls that the evolution would make, model by model; nothing is asked and nothing is written.
 
     The writer is taken to propose as many criteria as it may, after a split that the gates have rejected.
     """
-    groups, out, grader = read_rollouts(source), Path(settings.out), make_grader(settings)
-    rule, folder = settings.evolution(), out / LEDGER_FOLDER
-    log = read_log(out / VERSIONS_FILE)
-    check_newest(groups, log, source)
+    groups, out, grader = _read_rollouts(source), Path(settings.out), make_grader(settings)
+    rule, log = settings.evolution(), read_log(out / VERSIONS_FILE)
+    _check_newest(groups, log, source)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
-        ledger = stack.enter_context(Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory())
+        ledger = stack.enter_context(ledger_to_estimate(out))
         writers = await stack.enter_async_context(open_models(settings.writer_config(str(settings.writer)), 1))
-        if settings.progress is not None:
-            models = [*(await grader.open_session()).models.values(), *writers.values()]
-            notes = stand_ins(model.name for model in models)
-            settings.progress(RunState(len(groups), 0, [], 0, 0, 0, 0.0, stand_ins=notes))
+        models = [*(await grader.open_session()).models.values(), *writers.values()]
+        settings.show_stand_ins(len(groups), [model.name for model in models])
 
         def assume(request: Request, read: Read) -> Answer[Any] | None:
             if request.role == EVOLVE:
@@ -196,7 +333,7 @@ async def estimated(source: Path, settings: EvolveSettings) -> list[ModelEstimat
             return entries[request.role] * _TOKENS_AN_ENTRY if request.role in entries else REPLY_TOKENS
 
         counter = CallCounter(Executor(ledger), expected, assume=assume)
-        evolver = Evolver(rule, writers["writer"], grader, _Counting(counter))
+        evolver = Evolver(rule, writers["writer"], grader, counter)
         for number, group in enumerate(groups):
             await _count(evolver, number, group, log.find(group.query, group.rubric))
         return list(counter.found.values())

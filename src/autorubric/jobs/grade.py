@@ -19,22 +19,19 @@ from autorubric.dataset.item import ROLES
 from autorubric.errors import InputError
 from autorubric.files.remote import path_of
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.jobs.engines import workers_of
 from autorubric.jobs.job import RubricSource, blocking, job
 from autorubric.jobs.judges import GradingSettings, experiment_plan, make_grader
+from autorubric.jobs.recorded_run import ledger_to_estimate
 from autorubric.jobs.submissions import check_weighed, columns_named, labelled, read_dataset, rubrics_in
 from autorubric.jobs.upload import check_upload, upload_finished
-from autorubric.llm.attempts import attempt_log
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.runs.another_run import note_another_run
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE
 from autorubric.runs.plan import ExperimentPlan, coming_generation
-from autorubric.runs.progress import RunState
 from autorubric.runs.result import EvalResult
 from autorubric.runs.run import REPLY_TOKENS, estimate
-from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
+from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import Part
 from autorubric.runs.summary import EvalTimingStats
@@ -154,14 +151,14 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
         >>> asyncio.run(graded).get_scores()
         [1.0, 0.0]
     """
-    settings = settings.by_workers(partial(workers_of, settings))
+    settings = settings.by_workers()
     dataset, part = _own_part(_read(data, settings), settings)
-    grader = make_grader(settings, on_failure=settings.on_failure, length_penalty=_penalty(settings))
+    penalty = cast("LengthPenalty | None", settings.length_penalty)
+    grader = make_grader(settings, on_failure=settings.on_failure, length_penalty=penalty)
     out = Path(settings.out)
-    log = None if settings.log_json is None else Path(settings.log_json)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
-        stack.enter_context(attempt_log(log, str(out), prompts=settings.log_prompts))
+        stack.enter_context(settings.attempts_logged())
         await check_upload(settings, dry_run=settings.dry_run)
         if settings.dry_run:
             return await _estimated(dataset, grader, settings)
@@ -196,10 +193,6 @@ def _own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricData
     return replace(whole, items=[whole[place] for place in part.shard.places(whole)]), part
 
 
-def _penalty(settings: GradeSettings) -> LengthPenalty | None:
-    return settings.length_penalty if isinstance(settings.length_penalty, LengthPenalty) else None
-
-
 def _plan(
     dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: Part | None = None
 ) -> ExperimentPlan:
@@ -227,14 +220,11 @@ async def _graded(
 
 async def _estimated(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> EvalResult:
     """The result of a dry run: no request is made and nothing is written."""
-    if settings.progress is not None:
-        labels = stand_ins(model.name for model in (await grader.open_session()).models.values())
-        settings.progress(RunState(len(dataset), 0, [], 0, 0, 0, 0.0, stand_ins=labels))
+    settings.show_stand_ins(len(dataset), [model.name for model in (await grader.open_session()).models.values()])
     if not settings.replace:
         changes = partial(_plan(dataset, grader, settings).find_changes, dataset.to_json().encode())
         note_another_run(Path(settings.out), "evaluation", changes)
-    folder = Path(settings.out) / LEDGER_FOLDER
-    with Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory() as ledger:
+    with ledger_to_estimate(Path(settings.out)) as ledger:
         replies = [row for row in ledger.totals() if row.calls > row.failed]
         calls = sum(row.calls - row.failed for row in replies)
         length = sum(row.usage.completion_tokens for row in replies) / calls if calls else REPLY_TOKENS

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.assembly import JudgeSpec
-from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.search import SHOWN_ERRORS, Case, Commission
-from autorubric.improvement.wording import original
-from autorubric.improvement.writing import build_request, package_writer_prompt
+from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.improvement.labelled import Labelled, read_labelled
+from autorubric.improvement.page import headline
+from autorubric.improvement.refusals import refuse_without_panel
+from autorubric.improvement.run_files import Drawn
+from autorubric.improvement.samples import UsedItems, group_items, split_items
+from autorubric.improvement.wording import Wording
+from autorubric.improvement.writing import chosen_places, read_proposals
 from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.improve_inputs import Inputs, Result, second_grader, writer_config
-from autorubric.jobs.improve_run import improved, undone
 from autorubric.jobs.job import DatasetSource, ReplaceableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
+from autorubric.jobs.submissions import columns_named, is_rows, read_dataset, rubric_in
+from autorubric.labels.exchange import labelled_dataset
+from autorubric.labels.store import read_history, run_of_store
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.executor import Executor
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
-from autorubric.llm.models import open_models, stand_ins
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
-from autorubric.llm.request import Model
-from autorubric.runs.progress import RunState
-from autorubric.runs.run import REPLY_TOKENS, estimate
-from autorubric.runs.run_folder import LEDGER_FOLDER
+from autorubric.llm.records.accounts import Totals
+from autorubric.runs.items_file import read_run
+from autorubric.runs.manifest import MANIFEST_FILE
+from autorubric.runs.plan import describe_grader
 from autorubric.settings import FileName, Names, NewDirectory, setting
-
-ImproveResult = Result
 
 
 class ImproveSettings(JudgeSettings, BatchSettings, ReplaceableSettings):
@@ -102,9 +105,9 @@ class ImproveSettings(JudgeSettings, BatchSettings, ReplaceableSettings):
     )
     dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
 
-    def specs(self, names: Sequence[str], common: Mapping[str, Any], of: str = "") -> list[JudgeSpec]:
+    def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
         """The models of these names, as `configs` describes them where it does."""
-        others = iter(super().specs([name for name in names if name not in self.configs], common, of))
+        others = iter(super().specs([name for name in names if name not in self.configs], key_env, of, **own))
         return [JudgeSpec(self.configs[name], name) if name in self.configs else next(others) for name in names]
 
     @model_validator(mode="after")
@@ -129,9 +132,224 @@ class ImproveSettings(JudgeSettings, BatchSettings, ReplaceableSettings):
             raise ConfigError(problems)
         return self
 
+    def writer_config(self) -> dict[str, LLMConfig]:
+        """The configuration of the writer; empty where there is none."""
+        if self.writer is None:
+            return {}
+        how = {"temperature": self.writer_temperature, "max_tokens": self.writer_max_tokens}
+        [spec] = self.specs([self.writer], self.writer_key_env, "writer-", **how)
+        return {"writer": spec.llm_config}
+
+    def second_grader(self) -> CriterionGrader | None:
+        """The second judge of the test set, as a grader; None where there is none.
+
+        Raises:
+            InputError: it is one of the judges.
+        """
+        if not self.test_judge:
+            return None
+        shared = sorted({*self.test_judge} & {*self.judge})
+        if shared:
+            raise InputError(f"--test-judge {shared[0]} is a --judge too; a second judge has to be another model")
+        changed = {"judge": self.test_judge, "escalate_to": (), "escalate_below": None, "quorum": None}
+        return make_grader(self.model_copy(update=changed))
+
+
+@dataclass
+class ImproveResult:
+    """What `autorubric.improve` returns.
+
+    Attributes:
+        rubric: the rubric with the accepted changes; the original where the run is unfinished.
+        record: everything that was tried, measured and decided, as in `improvement.json`; empty if unfinished.
+        out: the run directory.
+        totals: calls, tokens and cost of all sessions.
+        estimate: of a dry run.
+        stopped: why the run ended early; empty where it did not.
+        interrupted: whether a person stopped it.
+        again: whether the result of an earlier session was returned.
+        items: labelled items that were read.
+    """
+
+    rubric: Rubric
+    record: dict[str, Any] = field(default_factory=dict)
+    out: Path = Path()
+    totals: Sequence[Totals] = ()
+    estimate: list[ModelEstimate] | None = None
+    stopped: str = ""
+    interrupted: bool = False
+    again: bool = False
+    items: int = 0
+
+    @property
+    def accepted(self) -> list[dict[str, Any]]:
+        """The wordings that were accepted, with their evidence."""
+        return [one for one in self.record.get("tests", ()) if one["accepted"]]
+
+    def __str__(self) -> str:
+        return headline(self.record) if self.record else f"unfinished: {self.stopped or 'nothing was decided'}"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What an improvement starts from, checked before anything is spent.
+
+    Attributes:
+        labelled: rubric and labels.
+        proposals: wordings from a file.
+        places: criteria to work on: those that were named; without a writer those that have a proposal. None leaves
+            the choice to the run.
+        used: the record of items that earlier runs used.
+    """
+
+    labelled: Labelled
+    proposals: tuple[Wording, ...]
+    places: tuple[int, ...] | None
+    used: UsedItems
+
+    @classmethod
+    def read(cls, source: Rubric | Path | str, settings: ImproveSettings) -> Inputs:
+        """The inputs that the settings name.
+
+        Raises:
+            InputError: a file is wrong, the labels belong to another rubric or do not vary, or all items are in one
+                group.
+        """
+        rubric = source if isinstance(source, Rubric) else rubric_in(Path(source))
+        dataset = _labels(rubric, settings)
+        labelled = read_labelled(rubric, dataset, group_items(dataset, settings.group_by), settings.score)
+        places = chosen_places(labelled, settings.criterion)
+        proposals = [] if settings.proposals is None else read_proposals(Path(settings.proposals), labelled)
+        problems = [
+            f"criterion {labelled.names[place]!r} has the same label on every item; label items on which it differs"
+            for place in places or ()
+            if labelled.has_labels and labelled.constant(place)
+        ]
+        if not labelled.has_labels:
+            overlooked = _labels_overlooked(labelled) or refuse_without_panel(settings.judge, settings.repeat)
+            problems += filter(None, [overlooked])
+            if settings.weights or settings.measure != "agreement":
+                problems.append(
+                    f"--weights and --measure {settings.measure} (Python: measure=) need labels; there are none"
+                )
+        if settings.writer is None:
+            proposed = {one.place for one in proposals}
+            places = tuple(place for place in places or range(len(rubric)) if place in proposed)
+            if not places and not settings.weights:
+                problems.append(
+                    f"no proposal is for {', '.join(settings.criterion)}, which --criterion (Python: criterion=) "
+                    "names; pass --writer MODEL (Python: writer=), or leave --criterion out"
+                )
+        if problems:
+            raise InputError(problems)
+        return cls(labelled, tuple(proposals), places, UsedItems(_used_path(settings)))
+
+    def digests(self) -> list[str]:
+        """What tells each item from others."""
+        return self.labelled.digests(range(len(self.labelled)))
+
+    def text_digests(self) -> list[str]:
+        """What tells the texts of each item from others, without white space."""
+        return self.labelled.text_digests(range(len(self.labelled)))
+
+    def drawn(self, settings: ImproveSettings) -> Drawn:
+        """The split of the run in the directory, or a new one.
+
+        Raises:
+            InputError: too few labels are left.
+        """
+        labels = self.label_digest()
+        held = None if settings.start_over or settings.replace else Drawn.read(Path(settings.out), labels)
+        if held is not None:
+            return held
+        before = self.used.read("")
+        both = zip(self.digests(), self.text_digests(), strict=True)  # older records hold the exact texts
+        used = [item for item, digests in enumerate(both) if not before.keys().isdisjoint(digests)]
+        groups, strata = self.labelled.groups.tolist(), self.labelled.strata()
+        split = split_items(groups, strata, kind=settings.split, used=used, seed=settings.seed)
+        return Drawn.new(split, labels)
+
+    def label_digest(self) -> str:
+        """A digest of items, labels and groups."""
+        return _digest([self.digests(), self.labelled.truth.tolist(), self.labelled.groups.tolist()])
+
+    def described(self, grader: CriterionGrader, settings: ImproveSettings) -> dict[str, Any]:
+        """What tells this run from another one in its directory."""
+        own = ("writer", "candidates", "rounds", "most_criteria", "measure", "confidence_level", "split", "seed")
+        return {
+            "rubric": _digest(self.labelled.rubric.to_dict()),
+            "labels": self.label_digest(),
+            "proposals": _digest([one.to_dict() for one in self.proposals]),
+            "judges": sorted(grader.judge_ids),
+            "grader": _digest({**describe_grader(grader), "stand_ins": None, "judges": None}),
+            "test_judge": list(settings.test_judge),
+            "criterion": list(settings.criterion),
+            **{name: getattr(settings, name) for name in own},
+            "weights": settings.weights,
+            "score": settings.score,
+            "temperatures": [settings.temperature, settings.writer_temperature],
+            **({"configs": _digest(_sent_by(settings.configs))} if settings.configs else {}),
+        }
+
+
+def _sent_by(configs: Mapping[str, LLMConfig]) -> list[list[Any]]:
+    """What configurations change in the replies; addresses, keys and limits may differ when a run resumes."""
+    fields = ("model", "temperature", "max_tokens", "top_p", "thinking", "seed", "extra_params")
+    return [[name, *(getattr(config, field) for field in fields)] for name, config in sorted(configs.items())]
+
+
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
+    labels = settings.labels
+    assert labels is not None
+    columns = columns_named(settings.column)
+    if isinstance(labels, RubricDataset):
+        return labels
+    if run := _labelled_run(Path(labels)):
+        graded, history = read_run(run).dataset, read_history(run)
+        return labelled_dataset(history, graded) if history.labelled() else graded
+    if is_rows(Path(labels), rubric_given=True):
+        return read_dataset(labels, rubric, None, settings.prompt, columns)
+    return read_dataset(labels, None, None, settings.prompt, columns)
+
+
+def _labelled_run(labels: Path) -> Path | None:
+    """The run directory whose labels are meant, by its own path or that of its label store."""
+    run = run_of_store(labels) or labels
+    is_run = os.path.isfile(run / MANIFEST_FILE)  # noqa: PTH113 (a name that is too long is not an error)
+    return run.resolve() if is_run else None
+
+
+def _labels_overlooked(labelled: Labelled) -> str:
+    """Why a run without labels is refused: columns are named like criteria, so that people's labels would be lost."""
+    held = set[str]().union(*(item.metadata for item in labelled.dataset))
+    named = [name for name in labelled.names if name in held]
+    if not named:
+        return ""
+    example = json.dumps(dict(zip(labelled.names, ("MET", "UNMET"), strict=False)), ensure_ascii=False)
+    return (
+        f"no item has labels, but the metadata has {', '.join(map(repr, named[:3]))}, named like criteria; labels "
+        f"are read from ground_truth: a list in the order of the criteria, or a mapping such as {example}; name "
+        "another column with --column labels=NAME (Python: column=)"
+    )
+
+
+def _used_path(settings: ImproveSettings) -> Path:
+    if settings.used is not None:
+        return Path(settings.used)
+    if isinstance(settings.labels, Path) and str(settings.labels) != "-":
+        run = _labelled_run(settings.labels)
+        if run or settings.labels.is_file():
+            source = run or settings.labels
+            return source.with_name(f"{source.name}.used.jsonl")
+    return Path(settings.out) / "used.jsonl"
+
 
 @job(ImproveSettings)
-async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) -> Result:
+async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) -> ImproveResult:
     """Improve a rubric's wordings and weights; a change is accepted only on labels that were not used to find it.
 
     The labelled items are shared out by group. The writer sees the judge's errors on the teaching set, its
@@ -159,6 +377,8 @@ async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) 
         Traceback (most recent call last):
         autorubric.errors.InputError: no labelled items; pass --labels DATASET (Python: labels=)
     """
+    from autorubric.jobs.improve_run import estimated, improved, undone
+
     if rubric is None:
         raise InputError("no rubric; pass RUBRIC (Python: the first argument)")
     if settings.undo:
@@ -172,61 +392,3 @@ async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) 
 
 
 improve = blocking(improve_async)
-
-__all__ = ["ImproveResult", "ImproveSettings", "RubricDataset", "RubricSource", "improve", "improve_async"]
-
-
-_TOKENS_AN_ALTERNATIVE = 150
-
-
-async def estimated(inputs: Inputs, settings: ImproveSettings) -> Result:
-    """The calls that the run would make, model by model; nothing is asked and nothing is written."""
-    grader, second, out = make_grader(settings), second_grader(settings), Path(settings.out)
-    split, labelled = inputs.drawn(settings).split, inputs.labelled
-    criteria = len(labelled.rubric)
-    worked = min(settings.most_criteria, criteria) if inputs.places is None else len(inputs.places)
-    wordings, extra = _gradings(settings, worked, len(inputs.proposals), split.is_nested)
-    teach, choose, test = len(split.teach), len(split.choose), len(split.test)
-    scored = settings.weights or settings.measure == "score_error"
-    gradings = (teach + choose) * criteria + wordings * teach + (choose or test) * worked + extra * (choose or test)
-    gradings += test * ((criteria if scored else worked) + (0 if split.is_nested else worked))
-    rows: list[ModelEstimate] = []
-    folder = out / LEDGER_FOLDER
-    async with AsyncExitStack() as stack:
-        ledger = stack.enter_context(Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory())
-        for one, count in ((grader, gradings), (second, 2 * worked * test)):
-            if one is None:
-                continue
-            await stack.enter_async_context(aclosing(one))
-            each = await estimate(labelled.dataset, one, Executor(Ledger.in_memory()), REPLY_TOKENS)
-            rows += [row.scale(round(row.calls * count / (len(labelled) * criteria))) for row in each]
-        writers = await stack.enter_async_context(open_models(writer_config(settings), 1))
-        if settings.progress is not None:
-            models = [*(await grader.open_session()).models.values(), *writers.values()]
-            notes = stand_ins(model.name for model in models)
-            settings.progress(RunState(len(labelled), 0, [], 0, 0, 0, 0.0, stand_ins=notes))
-        for model in writers.values():
-            rounds = 1 if split.is_nested else settings.rounds
-            rows.append(_writer_row(model, labelled, settings).scale(worked * rounds))
-        recorded = ledger.count
-    if recorded and rows:
-        rows[0] = replace(rows[0], recorded=recorded)
-    return Result(labelled.rubric, {}, out, estimate=rows, items=len(labelled))
-
-
-def _gradings(settings: ImproveSettings, worked: int, proposals: int, nested: bool) -> tuple[int, float]:
-    """Wordings graded on the teaching set, and how many whole choosing (or nested test) sets the survivors take."""
-    written = 0 if settings.writer is None else worked * settings.candidates * (1 if nested else settings.rounds)
-    wordings = written + proposals
-    return wordings, wordings * 0.5 if nested else wordings * (0.5 * 0.5 + 0.25 * 0.5)
-
-
-def _writer_row(model: Model, labelled: Labelled, settings: ImproveSettings) -> ModelEstimate:
-    longest = sorted(range(len(labelled)), key=lambda item: -len(labelled.dataset[item].submission))
-    cases = [Case(item, "MET", "UNMET", "x" * 200) for item in longest[: SHOWN_ERRORS + SHOWN_ERRORS // 2]]
-    commission = Commission(original(labelled.rubric, 0), cases, [], settings.candidates, 1)
-    row = ModelEstimate(model)
-    row.add(
-        build_request(package_writer_prompt(), labelled, commission), _TOKENS_AN_ALTERNATIVE * settings.candidates
-    )
-    return row

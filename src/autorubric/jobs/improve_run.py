@@ -1,15 +1,15 @@
-"""An improvement in its run directory: inputs, lock, ledger, budget, and the files at the end."""
+"""An improvement in its run directory, its estimate, and changes that are taken back."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, aclosing
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
@@ -36,262 +36,195 @@ from autorubric.improvement.run_files import (
     write_page,
     write_results,
 )
-from autorubric.improvement.search import Rules
+from autorubric.improvement.search import SHOWN_ERRORS, Case, Commission, Rules
 from autorubric.improvement.study import Aims, Improvement, Study
-from autorubric.improvement.writing import NoWriter, Stopped, Writer, package_writer_prompt
-from autorubric.jobs.improve_inputs import WRITER, Inputs, Result, second_grader, writer_config
+from autorubric.improvement.wording import original
+from autorubric.improvement.writing import NoWriter, Stopped, Writer, build_request, package_writer_prompt
+from autorubric.jobs.improve import ImproveResult, ImproveSettings, Inputs
 from autorubric.jobs.judges import make_grader
+from autorubric.jobs.recorded_run import RecordedRun, begin_generation, ledger_to_estimate, run_ledger
 from autorubric.jobs.submissions import rubric_in
-from autorubric.llm.attempts import attempt_log
-from autorubric.llm.budget import check_priced
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.limits import ModelEstimate
+from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
-from autorubric.runs.another_run import Opening, locked_ledger
-from autorubric.runs.changes import changed_since_paid
-from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
-from autorubric.runs.plan import coming_generation
-from autorubric.runs.progress import RunState, StageState, reported
-from autorubric.runs.run import DRAWS_A_GENERATION
-from autorubric.runs.run_folder import run_folder
-from autorubric.runs.stopping import Stop, StoppableRun
-
-if TYPE_CHECKING:
-    from autorubric.jobs.improve import ImproveSettings
-
-KIND = "improvement"
+from autorubric.runs.manifest import read_manifest
+from autorubric.runs.run import REPLY_TOKENS, estimate
 
 
 @dataclass
-class ImprovementRun(StoppableRun):
-    """A study on its way.
+class ImprovementRun(RecordedRun):
+    """An improvement on its way.
 
     Attributes:
-        study: what is done.
+        inputs: rubric, labels and proposals.
+        drawn: who teaches, chooses and tests.
+        grader: who judges.
+        second: another judge, for the test set alone.
+        draws: where the draws of this generation of replies begin.
         counts: gradings done.
+        notes: events of the log.
+        before: how often the writer brought alternatives in an earlier session; None where that is not known.
         found: what came of it; None where it was stopped.
-        stand_ins: notes on models that only stand in for real ones.
     """
 
-    study: Study
-    counts: Progressing
-    stand_ins: Sequence[str] = ()
+    kind = "improvement"
+    stage = "judged"
+    inputs: Inputs
+    drawn: Drawn
+    grader: CriterionGrader
+    second: CriterionGrader | None
+    draws: int
+    before: int | None = 0
+    counts: Progressing = field(default_factory=Progressing)
+    notes: list[dict[str, Any]] = field(default_factory=list)
     found: Improvement | None = None
+
+    @property
+    def aims(self) -> Aims:
+        """What counts."""
+        settings = self.settings
+        return Aims(
+            settings.measure,
+            settings.confidence_level,
+            self.inputs.places,
+            settings.most_criteria,
+            settings.weights,
+            settings.seed,
+        )
 
     async def execute(self) -> None:
         """Carry the study out, or stop where no call can succeed or too many failed."""
         try:
-            self.found = await self.study.run()
-        except Stopped as stopped:
-            self._end(stopped)
-        except ExceptionGroup as several:
-            stops, others = several.split(Stopped)
-            if others is not None or stops is None:
-                raise
-            self._end(_first(stops))
+            self.found = await self._study().run()
+        except* Stopped as several:
+            stopped: BaseException = several
+            while isinstance(stopped, BaseExceptionGroup):
+                stopped = stopped.exceptions[0]
+            assert isinstance(stopped, Stopped)
+            self.end_with(stopped.failure)
+            self.stop(stopped.failure.message)
 
-    def _end(self, stopped: Stopped) -> None:
-        self.end_with(stopped.failure)
-        self.stop(stopped.failure.message)
-
-    def state(self) -> RunState:
-        """How far it is."""
-        activity = [] if self.executor is None else list(self.executor.snapshot().values())
-        done, failed = self.counts.done - self.counts.failed, self.counts.failed
-        stage = StageState("judged", done, sum(one.in_flight for one in activity), failed)
-        return RunState.of(self.counts.wanted, self.counts.done, [stage], activity, self.stand_ins)
-
-
-def _first(error: BaseException) -> Stopped:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, Stopped)
-    return error
-
-
-async def improved(inputs: Inputs, settings: ImproveSettings) -> Result:
-    """Run the improvement in its directory, or resume it; a finished one is read, not run again."""
-    out, grader = Path(settings.out), make_grader(settings)
-    second, log = second_grader(settings), None if settings.log_json is None else Path(settings.log_json)
-    described = inputs.described(grader, settings)
-    async with AsyncExitStack() as stack:
-        for one in (grader, second):
-            if one is not None:
-                await stack.enter_async_context(aclosing(one))
-        stack.enter_context(rare_collections())
-        stack.enter_context(attempt_log(log, str(out), prompts=settings.log_prompts))
-        writers = await stack.enter_async_context(open_models(writer_config(settings), settings.concurrency))
-        models = {**(await grader.open_session()).models, **writers}
-        if second is not None:
-            models |= {f"second {name}": model for name, model in (await second.open_session()).models.items()}
-        if settings.budget_usd is not None:
-            check_priced(models)
-        inputs.drawn(settings)  # too few labels are refused before the directory is made
-        if inputs.used.path.parent != out:
-            inputs.used.check()
-        files = (*FILES, MANIFEST_FILE)
-        folder = stack.enter_context(run_folder(out, files, settings.sources(), start_over=settings.start_over))
-        ledger = await stack.enter_async_context(
-            locked_ledger(
-                out,
-                KIND,
-                lambda manifest: changed_since_paid(manifest, described, _may_differ(manifest)),
-                Opening(settings.wait, settings.start_over, settings.replace),
-            )
-        )
-        ledger.price(models.values())
-        made = _Made(inputs, settings, grader, second, ledger, models, described)
-        result = await made.run(stack)
-        folder.refused = False
-        return result
-
-
-@dataclass
-class _Made:
-    """An improvement with everything that it needs, in its locked directory."""
-
-    inputs: Inputs
-    settings: ImproveSettings
-    grader: CriterionGrader
-    second: CriterionGrader | None
-    ledger: Ledger
-    models: Mapping[str, Model]
-    described: Mapping[str, Any]
-    notes: list[dict[str, Any]] = field(default_factory=list)
-    written: int | None = 0
-
-    async def run(self, stack: ExitStack | AsyncExitStack) -> Result:
-        out, settings = Path(self.settings.out), self.settings
-        if (before := read_manifest(out)) is not None and before.get("calls"):
-            self.written = before.get("written")  # None: an earlier version did not count
-        if settings.start_over:
-            for name in (SPLIT_FILE, FINALISTS_FILE, RECORD_FILE):
-                (out / name).unlink(missing_ok=True)
-        finished = read_record(out, RECORD_FILE)
-        if finished is not None:
-            return self._finished(out, finished)
-        drawn = self.inputs.drawn(settings)
-        drawn.write(out)
-        self.inputs.labelled.rubric.to_file(out / ORIGINAL_FILE)
-        run = self._study(drawn)
-        self._save("running", run)
-        try:
-            with (settings.stop or Stop()).bound(run):
-                async with reported(settings.progress, run.state):
-                    await run.to_the_end()
-        except BaseException:
-            self._save("stopped", run)
-            raise
-        if run.refused and not any(one.paid for one in _activity(run.executor)):
-            raise InputError(run.stopped or "the endpoint refused the run")
-        if run.found is None:
-            self._save("stopped", run)
-            rubric = self.inputs.labelled.rubric
-            totals = self.ledger.totals()
-            return Result(rubric, {}, out, totals, None, run.stopped or "", run.interrupted)
-        record = improvement_record(
-            self.inputs.labelled, drawn.split, run.study.aims, run.found, self._about(run.stand_ins)
-        )
-        made = write_results(out, self.inputs.labelled.rubric, record, events_of(record, self.notes))
-        self._save("completed", run)
-        return Result(made, record, out, self.ledger.totals())
-
-    def _finished(self, out: Path, record: dict[str, Any]) -> Result:
-        """The decisions of an earlier session stand: the test set is not looked at again."""
-        rubric = self.inputs.labelled.rubric
-        made, record = after_undo(rubric, record, undone_names(out))
-        if not (out / RUBRIC_FILE).exists():
-            made.to_file(out / RUBRIC_FILE)
-        return Result(made, record, out, self.ledger.totals(), again=True)
-
-    def _study(self, drawn: Drawn) -> ImprovementRun:
+    def _study(self) -> Study:
         settings, inputs, labelled = self.settings, self.inputs, self.inputs.labelled
-        generation = coming_generation(self.ledger, start_over=settings.start_over)
-        self.ledger.keep_note("generation", generation)
-        draws, counts = generation * DRAWS_A_GENERATION, Progressing()
-        executor = self.grader.executor_on(self.ledger, detached=False)
-        judging = [
-            None if grader is None else LedgerJudging(grader, executor, labelled, draws, settings.concurrency, counts)
-            for grader in (self.grader, self.second)
-        ]
-        writer = self.models.get(WRITER)
-        template = package_writer_prompt()
-        assert judging[0] is not None
-        study = Study(
+        executor, writer, template = self.executor, self.models.get("writer"), package_writer_prompt()
+        assert executor is not None
+        rubric, used = str(self.made_of["rubric"]), inputs.used
+        return Study(
             labelled,
-            drawn.split,
-            judging[0],
-            NoWriter() if writer is None else Writer(writer, executor, labelled, self._note, template, draws),
+            self.drawn.split,
+            self._judging(self.grader, executor),
+            NoWriter() if writer is None else Writer(writer, executor, labelled, self._note, template, self.draws),
             _guard(labelled),
-            Aims(
-                settings.measure,
-                settings.confidence_level,
-                inputs.places,
-                settings.most_criteria,
-                settings.weights,
-                settings.seed,
-            ),
+            self.aims,
             Rules(settings.candidates, settings.rounds),
-            judging[1],
+            None if self.second is None else self._judging(self.second, executor),
             inputs.proposals,
-            TestDoor(
-                Path(settings.out),
-                drawn.run_id,
-                inputs.used,
-                inputs.text_digests(),
-                str(self.described["rubric"]),
-            ),
+            TestDoor(self.out, self.drawn.run_id, used, inputs.text_digests(), rubric),
             self._note,
         )
-        notes = stand_ins(model.name for model in self.models.values())
-        return ImprovementRun(study, counts, notes, executor=executor)
 
-    def _written(self) -> int | None:
-        """How often the writer brought alternatives, in the session that came furthest."""
-        now = sum(note["event"] == "written" for note in self.notes)
-        return None if self.written is None else max(self.written, now)
+    def _judging(self, grader: CriterionGrader, executor: Executor) -> LedgerJudging:
+        window = self.settings.concurrency
+        return LedgerJudging(grader, executor, self.inputs.labelled, self.draws, window, self.counts)
 
     def _note(self, kind: str, **values: Any) -> None:
         self.notes.append({"event": kind, **values})
 
-    def _about(self, notes: Sequence[str]) -> dict[str, Any]:
+    def count(self) -> tuple[int, int, int]:
+        """Gradings that are coming, done and failed."""
+        counts = self.counts
+        return counts.wanted, counts.done - counts.failed, counts.failed
+
+    def record(self) -> dict[str, Any]:
+        """How often the writer brought alternatives, in the session that came furthest; and the prompt."""
+        now = sum(note["event"] == "written" for note in self.notes)
+        written = None if self.before is None else max(self.before, now)
+        return {"written": written, "templates": {"improve": package_writer_prompt().fingerprint}}
+
+    def about(self) -> dict[str, Any]:
+        """What the record says of the run."""
         return {
             "autorubric": version("autorubric-hub"),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "judges": list(self.grader.judge_ids),
             "second_judges": [] if self.second is None else list(self.second.judge_ids),
-            "writer": self.models[WRITER].name if WRITER in self.models else "",
+            "writer": self.models["writer"].name if "writer" in self.models else "",
             "measure": self.settings.measure,
-            "stand_ins": list(notes),
+            "stand_ins": list(self.stand_ins),
         }
 
-    def _save(self, status: str, run: ImprovementRun) -> None:
-        counts = run.counts
-        write_manifest(
-            Path(self.settings.out),
-            {
-                "kind": KIND,
-                "status": status,
-                "made_of": self.described,
-                "settings": {**self.settings.recorded(), "again": self.settings.again},
-                "stand_ins": list(run.stand_ins),
-                "counts": {"rows": counts.wanted, "finished": counts.done - counts.failed, "failed": counts.failed},
-                "error": run.stopped,
-                "calls": self.ledger.count,
-                "written": self._written(),
-                "templates": {"improve": package_writer_prompt().fingerprint},
-            },
+
+async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
+    """Run the improvement in its directory, or resume it; a finished one is read, not run again."""
+    out, grader, second = Path(settings.out), make_grader(settings), settings.second_grader()
+    made_of = inputs.described(grader, settings)
+    async with AsyncExitStack() as stack:
+        for one in (grader, second):
+            if one is not None:
+                await stack.enter_async_context(aclosing(one))
+        stack.enter_context(rare_collections())
+        stack.enter_context(settings.attempts_logged())
+        writers = await stack.enter_async_context(open_models(settings.writer_config(), settings.concurrency))
+        models = {**(await grader.open_session()).models, **writers}
+        if second is not None:
+            models |= {f"second {name}": model for name, model in (await second.open_session()).models.items()}
+        inputs.drawn(settings)  # too few labels are refused before the directory is made
+        if inputs.used.path.parent != out:
+            inputs.used.check()
+        ledger = await stack.enter_async_context(
+            run_ledger(settings, ImprovementRun, FILES, made_of, models, _may_differ)
         )
+        before = read_manifest(out)
+        if settings.start_over:
+            for name in (SPLIT_FILE, FINALISTS_FILE, RECORD_FILE):
+                (out / name).unlink(missing_ok=True)
+        finished = read_record(out, RECORD_FILE)
+        if finished is not None:
+            return _finished(inputs.labelled.rubric, finished, out, ledger)
+        drawn = inputs.drawn(settings)
+        drawn.write(out)
+        inputs.labelled.rubric.to_file(out / ORIGINAL_FILE)
+        run = ImprovementRun(
+            inputs,
+            drawn,
+            grader,
+            second,
+            begin_generation(ledger, start_over=settings.start_over),
+            before.get("written") if before and before.get("calls") else 0,  # None: an earlier version did not count
+            executor=grader.executor_on(ledger, detached=False),
+            settings=settings,
+            ledger=ledger,
+            models=models,
+            made_of=made_of,
+        )
+        return await _ended(run)
+
+
+async def _ended(run: ImprovementRun) -> ImproveResult:
+    await run.carry_out()
+    rubric, totals = run.inputs.labelled.rubric, run.ledger.totals()
+    if run.found is None:
+        run.save("stopped")
+        return ImproveResult(rubric, {}, run.out, totals, None, run.stopped or "", run.interrupted)
+    record = improvement_record(run.inputs.labelled, run.drawn.split, run.aims, run.found, run.about())
+    made = write_results(run.out, rubric, record, events_of(record, run.notes))
+    run.save("completed")
+    return ImproveResult(made, record, run.out, totals)
+
+
+def _finished(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
+    """The decisions of an earlier session stand: the test set is not looked at again."""
+    made, record = after_undo(rubric, record, undone_names(out))
+    if not (out / RUBRIC_FILE).exists():
+        made.to_file(out / RUBRIC_FILE)
+    return ImproveResult(made, record, out, ledger.totals(), again=True)
 
 
 def _may_differ(manifest: Mapping[str, Any]) -> list[str]:
     """A writer that brought nothing may be exchanged; after a kill it is not known what it brought."""
     return ["writer"] if manifest.get("written") == 0 and manifest.get("status") != "running" else []
-
-
-def _activity(executor: Executor | None) -> Iterable[Any]:
-    return () if executor is None else executor.snapshot().values()
 
 
 def _guard(labelled: Labelled) -> Guard:
@@ -302,7 +235,7 @@ def _guard(labelled: Labelled) -> Guard:
     return Guard.of((item.submission for item in dataset), known, (item.id for item in dataset))
 
 
-def undone(source: Rubric | Path | str, names: Sequence[str], out: Path) -> Result:
+def undone(source: Rubric | Path | str, names: Sequence[str], out: Path) -> ImproveResult:
     """Take changes back; the rubric is written to the directory, and its log says so."""
     rubric = undo(source if isinstance(source, Rubric) else rubric_in(Path(source)), names)
     try:
@@ -319,4 +252,57 @@ def undone(source: Rubric | Path | str, names: Sequence[str], out: Path) -> Resu
             write_page(out, after_undo(original, record, undone_names(out))[1])
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {error.strerror}; pass another --out") from error
-    return Result(rubric, {}, out)
+    return ImproveResult(rubric, {}, out)
+
+
+_TOKENS_AN_ALTERNATIVE = 150
+
+
+async def estimated(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
+    """The calls that the run would make, model by model; nothing is asked and nothing is written."""
+    grader, second, out = make_grader(settings), settings.second_grader(), Path(settings.out)
+    split, labelled = inputs.drawn(settings).split, inputs.labelled
+    criteria = len(labelled.rubric)
+    worked = min(settings.most_criteria, criteria) if inputs.places is None else len(inputs.places)
+    wordings, extra = _gradings(settings, worked, len(inputs.proposals), split.is_nested)
+    teach, choose, test = len(split.teach), len(split.choose), len(split.test)
+    scored = settings.weights or settings.measure == "score_error"
+    gradings = (teach + choose) * criteria + wordings * teach + (choose or test) * worked + extra * (choose or test)
+    gradings += test * ((criteria if scored else worked) + (0 if split.is_nested else worked))
+    rows: list[ModelEstimate] = []
+    async with AsyncExitStack() as stack:
+        ledger = stack.enter_context(ledger_to_estimate(out))
+        for one, count in ((grader, gradings), (second, 2 * worked * test)):
+            if one is None:
+                continue
+            await stack.enter_async_context(aclosing(one))
+            each = await estimate(labelled.dataset, one, Executor(Ledger.in_memory()), REPLY_TOKENS)
+            rows += [row.scale(round(row.calls * count / (len(labelled) * criteria))) for row in each]
+        writers = await stack.enter_async_context(open_models(settings.writer_config(), 1))
+        models = [*(await grader.open_session()).models.values(), *writers.values()]
+        settings.show_stand_ins(len(labelled), [model.name for model in models])
+        for model in writers.values():
+            rounds = 1 if split.is_nested else settings.rounds
+            rows.append(_writer_row(model, labelled, settings).scale(worked * rounds))
+        recorded = ledger.count
+    if recorded and rows:
+        rows[0] = replace(rows[0], recorded=recorded)
+    return ImproveResult(labelled.rubric, {}, out, estimate=rows, items=len(labelled))
+
+
+def _gradings(settings: ImproveSettings, worked: int, proposals: int, nested: bool) -> tuple[int, float]:
+    """Wordings graded on the teaching set, and how many whole choosing (or nested test) sets the survivors take."""
+    written = 0 if settings.writer is None else worked * settings.candidates * (1 if nested else settings.rounds)
+    wordings = written + proposals
+    return wordings, wordings * 0.5 if nested else wordings * (0.5 * 0.5 + 0.25 * 0.5)
+
+
+def _writer_row(model: Model, labelled: Labelled, settings: ImproveSettings) -> ModelEstimate:
+    longest = sorted(range(len(labelled)), key=lambda item: -len(labelled.dataset[item].submission))
+    cases = [Case(item, "MET", "UNMET", "x" * 200) for item in longest[: SHOWN_ERRORS + SHOWN_ERRORS // 2]]
+    commission = Commission(original(labelled.rubric, 0), cases, [], settings.candidates, 1)
+    row = ModelEstimate(model)
+    row.add(
+        build_request(package_writer_prompt(), labelled, commission), _TOKENS_AN_ALTERNATIVE * settings.candidates
+    )
+    return row

@@ -5,26 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    ParamSpec,
-    Protocol,
-    Self,
-    TypeAlias,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import BeforeValidator, PlainValidator, PrivateAttr, model_validator
+from pydantic import BeforeValidator, PlainValidator, model_validator
 from pydantic.fields import FieldInfo
 
 from autorubric.background import wait_for
@@ -33,8 +20,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
 from autorubric.files.remote import address_of, path_of
 from autorubric.jobs.batching import batches_of
-from autorubric.runs.progress import Progress
-from autorubric.runs.shard import Division, Parts, Shard, Workers
+from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
 from autorubric.settings import LocalName, NewDirectory, Settings, flag_for, setting
 
@@ -203,6 +189,18 @@ RubricSource: TypeAlias = Annotated[Rubric | Path | str, _or_path(Rubric)]
 """A rubric, or the file of one."""
 
 
+def flags_given(settings: Settings, names: Iterable[str]) -> list[str]:
+    """The flags of those of these settings that were passed, as a person writes them."""
+    flags, fields = settings.flags(), type(settings).model_fields
+    return [
+        f"--no-{flags[name].name[2:]}"
+        if fields[name].default is True and getattr(settings, name) is False
+        else flags[name].name
+        for name in names
+        if name in settings.model_fields_set
+    ]
+
+
 class RunSettings(Settings):
     """Where a run is kept, how it resumes, and what it logs."""
 
@@ -226,6 +224,37 @@ class RunSettings(Settings):
             raise ConfigError("--log-prompts has no effect without --log-json; pass --log-json FILE as well")
         return self
 
+    def passed_on(self, what: str, without: Collection[str], kept: Collection[str] = ()) -> dict[str, Any]:
+        """The settings that further processes of this run need, as JSON values.
+
+        Args:
+            what: the run, for messages.
+            without: names that are left out, as those are that only Python or a config file can pass.
+            kept: names of the latter that are not.
+
+        Raises:
+            ConfigError: a setting holds a Python object.
+        """
+        unshown = {name for name, flag in type(self).flags().items() if not flag.shown}.difference(kept)
+        try:
+            return self.passed(unshown.union(without))
+        except ConfigError as error:
+            raise ConfigError(f"{what} needs each setting as plain text; {error}") from None
+
+    def attempts_logged(self) -> AbstractContextManager[None]:
+        """While the context is open, each attempt at a model gets a line in the file of `log_json`."""
+        from autorubric.llm.attempts import attempt_log
+
+        log = None if self.log_json is None else Path(self.log_json)
+        return attempt_log(log, str(self.out), prompts=self.log_prompts)
+
+    def show_stand_ins(self, rows: int, names: Iterable[str]) -> None:
+        """Let `progress` show, before anything is asked, which of these models only stand in for real ones."""
+        if self.progress is not None:
+            from autorubric.llm.models import stand_ins
+
+            self.progress(RunState(rows, 0, [], 0, 0, 0, 0.0, stand_ins=stand_ins(names)))
+
 
 class ReplaceableSettings(RunSettings):
     """A run whose directory means one run."""
@@ -243,129 +272,3 @@ class UploadedSettings(ReplaceableSettings):
         group="Run",
         record=False,
     )
-
-
-def _shard(value: Any) -> str:
-    return str(Shard.parse(value))
-
-
-_OF_ONE_SHARD = frozenset(
-    {
-        *("shard", "out", "wait", "replace", "start_over", "refresh", "dry_run", "export_only", "upload"),
-        *(
-            "processes",
-            "engine",
-            "ray_address",
-            "batch",
-            "batch_detach",
-            "batch_cancel",
-            "batch_poll",
-            "log_json",
-            "log_prompts",
-            "budget_usd",
-            "budget_tokens",
-            "fail_under",
-            "show",
-        ),
-    }
-)
-"""Settings that may differ between the shards of a run, and that a merge does without."""
-
-
-class ShardedSettings(UploadedSettings):
-    """A run that can be divided into shards, which run anywhere and are merged afterwards."""
-
-    shard: Annotated[str, BeforeValidator(_shard)] | None = setting(
-        None,
-        "Run shard I of N only; `autorubric merge` unites finished shards.",
-        metavar="I/N",
-        group="Run",
-    )
-    processes: int | None = setting(
-        None, "Run in N processes on this machine, under one budget and one rate limit.", group="Run", ge=1, le=256
-    )
-    engine: Literal["ray"] | None = setting(
-        None, "ray: run on a Ray cluster; --processes is the number of workers.", metavar="ENGINE", group="Run"
-    )
-    ray_address: str | None = setting(
-        None, "Ray cluster (default: RAY_ADDRESS, else one that is started here).", metavar="ADDRESS", group="Run"
-    )
-    command: ClassVar[str] = ""
-    _parts: Parts | None = PrivateAttr(None)
-
-    @model_validator(mode="after")
-    def _check_division(self) -> Self:
-        if self.ray_address is not None and self.engine is None:
-            raise ConfigError("--ray-address has no effect without --engine ray; pass --engine ray too")
-        if self.processes is None and self.engine is None:
-            return self
-        by = "--processes" if self.engine is None else "--engine ray"
-        if self.shard is not None:
-            raise ConfigError(f"--shard and {by} exclude each other; pass one of them")
-        once = [name for name in ("start_over", "refresh", "log_json") if getattr(self, name, None)]
-        once += ["batch"] if getattr(self, "batch", None) is not None else []
-        if once and self.is_divided:
-            flags = " and ".join(f"--{name.replace('_', '-')}" for name in once)
-            raise ConfigError(f"{flags} cannot be combined with {by}; leave {by} out")
-        return self
-
-    @property
-    def is_divided(self) -> bool:
-        """Whether it was asked to run in shards or in several processes."""
-        return self.shard is not None or self.engine is not None or (self.processes or 1) > 1
-
-    @property
-    def parts(self) -> Parts | None:
-        """The shards that this run unites; None for every other run."""
-        return self._parts
-
-    def of_parts(self, parts: Parts) -> Self:
-        """The settings of the run that unites these shards, without a request."""
-        made = self.model_copy()
-        made._parts = parts
-        return made
-
-    def by_workers(self, run_by: Callable[[Mapping[str, Any], int], Workers]) -> Self:
-        """The settings of the run that starts its own processes; unchanged where one process does it.
-
-        Args:
-            run_by: makes the processes, given the settings that they need, and their number.
-        """
-        concurrency = getattr(self, "concurrency", 1)
-        once = any(getattr(self, name, False) for name in ("dry_run", "export_only"))
-        number = min(self.processes or 1, concurrency)
-        if self._parts is not None or (number == 1 and self.engine is None) or once:
-            return self
-        workers = run_by(self._passed(), number)
-        return self.of_parts(Parts({}, by_prompt=self.command == "select", is_partial=True, workers=workers))
-
-    def division(self) -> Division:
-        """How the run is divided.
-
-        Raises:
-            ConfigError: a setting cannot be recorded, so the shards could not be merged.
-        """
-        if self.shard is None:
-            return Division(self.command, parts=self._parts)
-        return Division(self.command, Shard.parse(self.shard), self._passed())
-
-    def _passed(self) -> dict[str, Any]:
-        """The settings that all shards have in common, as JSON values."""
-        if Path("-") in self.sources():
-            raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")
-        # Of what only Python or a config file can pass, the models alone shape the results.
-        unshown = {name for name, flag in type(self).flags().items() if not flag.shown} - {"roles", "full"}
-        try:
-            return self.passed(_OF_ONE_SHARD | unshown)
-        except ConfigError as error:
-            raise ConfigError(f"a run in shards needs each setting as plain text; {error}") from None
-
-
-class ResumableSettings(ShardedSettings):
-    """A run that can be started over, or estimated without a request."""
-
-    start_over: bool = setting(
-        False, "Ignore saved replies and start over; what was spent still counts in a budget.", group="Run"
-    )
-    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
-    share_equal: bool = setting(False, "Let equal submissions share replies.", group="Run")

@@ -20,7 +20,8 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.reporting import OnFailure
 from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.job import DatasetSource, ResumableSettings
+from autorubric.jobs.job import DatasetSource, flags_given
+from autorubric.jobs.sharding import ResumableSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed
@@ -70,16 +71,25 @@ class EndpointSettings(Settings):
             raise ConfigError(f"--budget-usd {dollars} is not a valid budget; expected a finite number of at least 0")
         return self
 
-    def reached(self, key_env: str | None) -> dict[str, Any]:
-        """How models are reached, as fields of `LLMConfig`; `key_env` is the variable of their own key."""
-        return {
+    def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
+        """The models of these names; see `judge_specs`.
+
+        Args:
+            names: each `MODEL` or `MODEL@BASE_URL`.
+            key_env: the variable of their own key.
+            of: what the flag of their temperature begins with.
+            own: their temperature, tokens and further fields of `LLMConfig`.
+        """
+        common = {
             "api_base": self.base_url,
             "api_key_env": key_env or self.api_key_env,
             "allow_plain_http": self.allow_plain_http,
             "timeout": self.timeout,
             "max_retries": self.retry,
             "max_tokens_ceiling": self.max_tokens_ceiling,
+            **own,
         }
+        return judge_specs(names, common, self.prices, of)
 
 
 class JudgeSettings(EndpointSettings):
@@ -172,18 +182,9 @@ class JudgeSettings(EndpointSettings):
 
     def _refuse_judge_settings(self) -> None:
         """Refuse settings of judges where there is none: nobody who passes one means it to do nothing."""
-        unused = [
-            f"--{'no-' if getattr(self, name) is False else ''}{name.replace('_', '-')}"
-            for name in self.of_judges()
-            if name in self.model_fields_set
-        ]
-        if unused:
+        if unused := flags_given(self, self.of_judges()):
             verb = "has" if len(unused) == 1 else "have"
             raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")
-
-    def specs(self, names: Sequence[str], common: Mapping[str, Any], of: str = "") -> list[JudgeSpec]:
-        """The models of these names; see `judge_specs`."""
-        return judge_specs(names, common, self.prices, of)
 
     def of_judges(self) -> tuple[str, ...]:
         """The settings that need a judge."""
@@ -238,19 +239,19 @@ def make_grader(
         return CriterionGrader.of_checks(
             on_failure=on_failure, cannot_assess_config=abstention, length_penalty=length_penalty
         )
-    common = {
-        **settings.reached(settings.judge_key_env),
-        "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
-        "max_tokens_fixed": "max_tokens" in settings.model_fields_set,
-    }
     training = settings.training_data
     if isinstance(training, str | Path):
         training = RubricDataset.from_file(training)
     judges, strong = (
         [
             JudgeSpec(spec.llm_config, spec.judge_id, spec.weight, repeats=settings.repeat)
-            for spec in settings.specs(names, common)
+            for spec in settings.specs(
+                names,
+                settings.judge_key_env,
+                temperature=settings.temperature,
+                max_tokens=settings.max_tokens,
+                max_tokens_fixed="max_tokens" in settings.model_fields_set,
+            )
         ]
         for names in (settings.judge, settings.escalate_to)
     )

@@ -71,11 +71,9 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     Raises:
         InputError: everything is labelled, or a setting or file is wrong.
     """
-    stored = read_run(run)
-    truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    filled = labels_in(list(cast("list[Path]", settings.labels)), truth)
+    truth, filled, pairs = _read_filled(settings)
     batch = 1 + max((label.batch for label in filled.labels), default=-1)
-    pairs, seed = read_pairs(stored, truth), settings.seed + batch
+    seed = settings.seed + batch
     asked = choose_pairs(pairs, settings.n, filled.labels, seed)
     draw = f"{len(asked)} of {len(open_pairs(pairs, with_labels(pairs, filled.labels)))}, seed {seed}"
     return [row_to_label(request, batch, draw, truth) for request in asked]
@@ -87,13 +85,17 @@ def labelled_score(settings: LabelSettings, confidence: float) -> LabelledScore:
     Raises:
         InputError: the files are of another run, or of another state of its labels.
     """
-    stored = read_run(settings.run)
-    truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    filled = labels_in(list(cast("list[Path]", settings.labels)), truth)
-    pairs = read_pairs(stored, truth)
+    _, filled, pairs = _read_filled(settings)
     _refuse_other_state(pairs, filled)
     estimate = score_from_labels(pairs, filled.weighted(), confidence)
     return LabelledScore(estimate, len(filled.labels), pairs.clamped, tuple(_notes(pairs, filled, estimate)))
+
+
+def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, Filled, JudgedPairs]:
+    """What was graded, the labels in completed files, and the pairs of item and criterion."""
+    stored = read_run(settings.run)
+    truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
+    return truth, labels_in(list(cast("list[Path]", settings.labels)), truth), read_pairs(stored, truth)
 
 
 def _notes(pairs: JudgedPairs, filled: Filled, estimate: Estimate) -> Iterator[str]:
@@ -127,7 +129,7 @@ TEXTS = ("requirement", "choices", "submission")
 _LONGEST_TEXT = 30_000
 """Characters of a text in that file: spreadsheets take 32,767 in a cell."""
 _LEAST_PROBABILITY = 1e-9
-_DRAW = re.compile(r"(\d+) of (\d+), seed \d+")
+_DRAW = re.compile(r"(\d+) of (\d+), seed (\d+)")
 
 
 class Filled(NamedTuple):
@@ -213,14 +215,20 @@ def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> Filled:
     if problems:
         raise InputError(problems)
     batches = {label.batch for label in labels}
-    return Filled(labels, {batch: _drawn(draw) for batch, draw in draws.items() if batch in batches})
+    return Filled(labels, {batch: read_draw(draw)[:2] for batch, draw in draws.items() if batch in batches})
 
 
-def _drawn(draw: str) -> tuple[int, int]:
-    found = _DRAW.fullmatch(draw)
+def read_draw(text: str) -> tuple[int, int, int]:
+    """How many pairs were drawn of how many, and the seed, as the column `draw` says it.
+
+    Raises:
+        ValueError: it does not say so.
+    """
+    found = _DRAW.fullmatch(text.strip())
     if found is None or not 0 < int(found[1]) <= int(found[2]):
         raise ValueError
-    return int(found[1]), int(found[2])
+    asked, opened, seed = map(int, found.groups())
+    return asked, opened, seed
 
 
 def _check_columns(row: Mapping[str, Any], path: Path) -> None:
@@ -234,7 +242,7 @@ def _read(row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str])
     try:
         made = list(_label(row))
         batch, draw = int(row["batch"]), row["draw"].strip()
-        _drawn(draw)
+        read_draw(draw)
     except (ValueError, TypeError, AttributeError):
         return [], ["item, criterion, probability, batch and draw must stay as written"]
     if draws.setdefault(batch, draw) != draw:
@@ -242,7 +250,7 @@ def _read(row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str])
             f"batch {batch} is of two draws ({draws[batch]}; {draw}); "
             "give the labels of the first to --labels when asking for the next"
         ]
-    return made, [wrong for label in made for wrong in (*_unlike(row, label, dataset), *_unsaid(label, dataset))]
+    return made, [wrong for label in made for wrong in _problems(row, label, dataset)]
 
 
 def _label(row: Mapping[str, str]) -> Iterator[CellLabel]:
@@ -256,33 +264,19 @@ def _label(row: Mapping[str, str]) -> Iterator[CellLabel]:
     yield CellLabel(int(row["item"]), int(row["criterion"]), verdict, probability, batch)
 
 
-def _unsaid(label: CellLabel, dataset: RubricDataset) -> Iterator[str]:
-    """A verdict that the criterion does not have."""
-    if not 0 <= label.item < len(dataset):
-        return
-    rubric = dataset.get_item_rubric(label.item).rubric
-    if not 0 <= label.criterion < len(rubric):
-        return
-    try:
-        cell(rubric[label.criterion], label.verdict)
-    except ValueError:
-        word = label.verdict.value if isinstance(label.verdict, CriterionVerdict) else label.verdict
-        yield f"verdict {word!r} is none of {', '.join(_choices(rubric[label.criterion]))}"
-
-
 def _choices(criterion: Criterion) -> list[str]:
     if criterion.options is None:
         return list(CriterionVerdict.__members__)
     return [option.label for option in criterion.options]
 
 
-def _unlike(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) -> Iterator[str]:
-    """What the row calls its item and criterion, where the dataset calls them otherwise."""
+def _problems(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) -> Iterator[str]:
+    """Names of item and criterion that differ from those of the dataset, and a verdict that the criterion lacks."""
     if not 0 <= label.item < len(dataset):
         return
     rubric = dataset.get_item_rubric(label.item).rubric
-    known = {"id": dataset[label.item].id or ""}
-    if 0 <= label.criterion < len(rubric):
+    known, is_known = {"id": dataset[label.item].id or ""}, 0 <= label.criterion < len(rubric)
+    if is_known:
         known["name"] = criterion_names(rubric)[label.criterion]
     for column, value in known.items():
         if row[column] not in ("", value, defused(value)):
@@ -291,3 +285,9 @@ def _unlike(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) ->
                 f"{column} is {row[column]!r}, but the run's {what} {row[what]} has {value!r}; "
                 "give rows as --label-next wrote them to the run that asked"
             )
+    try:
+        if is_known:
+            cell(rubric[label.criterion], label.verdict)
+    except ValueError:
+        word = label.verdict.value if isinstance(label.verdict, CriterionVerdict) else label.verdict
+        yield f"verdict {word!r} is none of {', '.join(_choices(rubric[label.criterion]))}"

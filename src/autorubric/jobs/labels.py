@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,23 +11,31 @@ from typing import cast
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
-from autorubric.jobs.agree import LabelSettings, StatisticSettings, known_annotator, label_source
+from autorubric.jobs.agree import (
+    OF_LABEL_STORES,
+    AgreeSettings,
+    LabelAgreementSettings,
+    drawn_labels,
+    known_annotator,
+    label_source,
+    refuse_simulation,
+    stored_labels,
+)
 from autorubric.jobs.job import RunSource, job
-from autorubric.jobs.label_next import COLUMNS, labels_in
+from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
 from autorubric.jobs.submissions import columns_named
-from autorubric.labels.agreement import LabelAgreement
+from autorubric.labels.agreement import LabelAgreement, correct_by_labels
 from autorubric.labels.agreement import label_agreement as measured
 from autorubric.labels.annotators import Annotators, annotators_of
 from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, pair_of
 from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, read_labels
 from autorubric.labels.store import History, label_store, read_history
+from autorubric.metrics.corrected import CorrectedScores, corrected_scores
+from autorubric.metrics.results import CoverageSimulation
+from autorubric.metrics.simulated_coverage import simulate_corrections
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, LocalName, Settings, setting
-
-
-class LabelAgreementSettings(LabelSettings, StatisticSettings):
-    """The settings of `autorubric.label_agreement`."""
 
 
 class LabelStatusSettings(Settings):
@@ -123,6 +130,19 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
     return measured(stored, stored.dataset, history, settings.modes, settings.draws, who)
 
 
+def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
+    """The scores of a run, corrected for the judge's errors; with `simulate`, how often their intervals cover."""
+    run, confidence = read_run(settings.run), settings.confidence
+    history = drawn_labels(run, settings)
+    if history is not None:
+        refuse_simulation(settings, OF_LABEL_STORES)
+        who = known_annotator(history, settings.annotator)
+        return correct_by_labels(run, run.dataset, history, confidence, who), None
+    truth = stored_labels(run, settings)
+    simulated = simulate_corrections(run, truth, confidence, settings.seed) if settings.simulate else None
+    return corrected_scores(run, truth, confidence=confidence), simulated
+
+
 @job(LabelStatusSettings)
 def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
     """How many labels a run has, from whom, and how far the annotators agree.
@@ -214,9 +234,6 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
     return target
 
 
-_NUMBERS = re.compile(r"\d+ of (\d+), seed (\d+)")
-
-
 def is_drawn(path: Path) -> bool:
     """Whether `agree --label-next --csv` wrote a file."""
     first = next(iter(read_rows(path, [], what="Label file")), None)
@@ -249,10 +266,7 @@ def _draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
             row = record.fields
             try:
                 pair = pair_of(dataset, int(row["item"]), int(row["criterion"]))
-                numbers = _NUMBERS.fullmatch(str(row["draw"]).strip())
-                if numbers is None:
-                    raise ValueError
-                opened, seed = map(int, numbers.groups())
+                _, opened, seed = read_draw(str(row["draw"]))
                 draw = Draw(int(row["batch"]), "label_next", None, seed, float(row["probability"]), opened, 0)
             except (ValueError, TypeError):
                 problems.append(f"{record.where}: item, criterion, probability, batch and draw must stay as written")

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 from autorubric.core.display import counted
 from autorubric.errors import InputError, MissingFileError
-from autorubric.jobs.divided import load_job
-from autorubric.jobs.job import ShardedSettings, blocking, job
+from autorubric.jobs.job import blocking, job
 from autorubric.jobs.selection_run import SelectionResult
+from autorubric.jobs.sharding import ShardedSettings, load_job
 from autorubric.llm.batches.store import open_batches
 from autorubric.runs.another_run import locked
 from autorubric.runs.changes import changed_values, describe_difference

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -10,16 +16,39 @@ from pydantic import model_validator
 
 from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
+from autorubric.files import write_atomically
+from autorubric.graders.judge import request_again
+from autorubric.graders.session import Limits
 from autorubric.jobs.batching import BatchSettings
 from autorubric.jobs.job import ReplaceableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import EndpointSettings
-from autorubric.jobs.review_run import carried_out, estimated
+from autorubric.jobs.recorded_run import RecordedRun, begin_generation, ledger_to_estimate, run_ledger
 from autorubric.jobs.submissions import rubric_in
+from autorubric.llm.config import LLMConfig
+from autorubric.llm.executor import Executor
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
+from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import Totals
-from autorubric.reviewing.requests import ReviewFinding, headline
+from autorubric.llm.request import Failure, Model
+from autorubric.reviewing.principles import shown_criteria
+from autorubric.reviewing.requests import (
+    Part,
+    ReviewFinding,
+    build_request,
+    headline,
+    page,
+    parts_of,
+    read_findings,
+    review_prompt,
+    usable_findings,
+)
+from autorubric.runs.plan import coming_generation
+from autorubric.runs.run import DRAWS_A_GENERATION
 from autorubric.settings import setting
+
+RECORD_FILE, PROPOSALS_FILE, PAGE_FILE = "review.json", "proposals.json", "report.html"
+_REPLY_TOKENS = 350
 
 
 class ReviewSettings(EndpointSettings, BatchSettings, ReplaceableSettings):
@@ -51,6 +80,12 @@ class ReviewSettings(EndpointSettings, BatchSettings, ReplaceableSettings):
         if self.reviewer is None:
             raise ConfigError("no reviewer; pass --reviewer MODEL (Python: reviewer=)")
         return self
+
+    def config(self) -> dict[str, LLMConfig]:
+        """The configuration of the reviewer."""
+        how = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        [spec] = self.specs([str(self.reviewer)], self.reviewer_key_env, "", **how)
+        return {"reviewer": spec.llm_config}
 
 
 @dataclass
@@ -112,11 +147,145 @@ async def review_async(rubric: RubricSource | None, settings: ReviewSettings) ->
         raise InputError("no rubric; pass RUBRIC (Python: the first argument)")
     read = rubric if isinstance(rubric, Rubric) else rubric_in(Path(rubric))
     if settings.dry_run:
-        return ReviewResult([], estimate=await estimated(read, settings))
-    done = await carried_out(read, "" if isinstance(rubric, Rubric) else str(rubric), settings)
-    return ReviewResult(
-        done.findings, done.failures, Path(settings.out), done.totals, None, done.run.stopped, done.run.interrupted
-    )
+        return ReviewResult([], estimate=await _estimated(read, settings))
+    return await _reviewed(read, "" if isinstance(rubric, Rubric) else str(rubric), settings)
 
 
 review = blocking(review_async)
+
+
+@dataclass
+class ReviewRun(RecordedRun):
+    """The parts of a rubric on their way to the reviewer.
+
+    Attributes:
+        parts: what is reviewed.
+        draws: where the draws of this generation of replies begin.
+        found: findings by part.
+        lost: why a part was not reviewed.
+        left: the usable findings in the last reply on a part that was lost.
+    """
+
+    kind = "review"
+    stage = "reviewed"
+    parts: list[Part]
+    draws: int = 0
+    found: dict[int, list[ReviewFinding]] = field(default_factory=dict)
+    lost: dict[int, Failure] = field(default_factory=dict)
+    left: dict[int, list[ReviewFinding]] = field(default_factory=dict)
+
+    async def execute(self) -> None:
+        """Ask about every part."""
+        async with asyncio.TaskGroup() as group:
+            for part in self.parts:
+                group.create_task(self._review(part))
+
+    async def _review(self, part: Part) -> None:
+        assert self.executor is not None
+        request = replace(build_request(part, self.draws), item=str(part.number))
+        answer = await self.executor.ask_for(self.reviewer, request, partial(read_findings, part), request_again)
+        if isinstance(answer, Failure):
+            self.lost[part.number] = answer
+            self.left[part.number] = usable_findings(part, answer.reply)
+            self.end_with(answer)
+        else:
+            self.found[part.number] = answer.value
+
+    @property
+    def reviewer(self) -> Model:
+        """The model that reviews."""
+        return self.models["reviewer"]
+
+    @property
+    def findings(self) -> list[ReviewFinding]:
+        """What was found, the faults of the rubric as a whole first."""
+        parts = self.found | self.left
+        found = [one for number in sorted(parts) for one in parts[number]]
+        return sorted(dict.fromkeys(found), key=lambda one: one.number)
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The parts that were not reviewed."""
+        return [
+            {
+                "part": f"criterion {number}" if number else "the rubric as a whole",
+                "kind": one.kind,
+                "message": one.message,
+            }
+            for number, one in sorted(self.lost.items())
+        ]
+
+    def count(self) -> tuple[int, int, int]:
+        """Parts to review, reviewed, and lost."""
+        return len(self.parts), len(self.found), len(self.lost)
+
+    def record(self) -> dict[str, Any]:
+        """The prompt."""
+        return {"templates": {"review": review_prompt().fingerprint}}
+
+
+async def _reviewed(rubric: Rubric, file: str, settings: ReviewSettings) -> ReviewResult:
+    """Review a rubric in its directory, or resume a review."""
+    made_of = {
+        "rubric": shown_criteria(rubric),
+        "guidelines": rubric.guidelines,
+        "query": settings.query,
+        "reviewer": settings.reviewer,
+        "temperature": settings.temperature,
+    }
+    files = (RECORD_FILE, PROPOSALS_FILE, PAGE_FILE)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(settings.attempts_logged())
+        models = await stack.enter_async_context(open_models(settings.config(), settings.concurrency))
+        ledger = await stack.enter_async_context(run_ledger(settings, ReviewRun, files, made_of, models))
+        run = ReviewRun(
+            parts_of(rubric, settings.query),
+            begin_generation(ledger, start_over=settings.start_over),
+            executor=Executor(ledger, Limits(settings.budget_usd, settings.budget_tokens).budget(ledger)),
+            settings=settings,
+            ledger=ledger,
+            models=models,
+            made_of=made_of,
+        )
+        await run.carry_out()
+        _write(run, rubric, file)
+        run.save("stopped" if run.stopped else "failed" if run.lost else "completed")
+        return ReviewResult(run.findings, run.failures, run.out, ledger.totals(), None, run.stopped, run.interrupted)
+
+
+def _write(run: ReviewRun, rubric: Rubric, file: str) -> None:
+    findings = [one.as_dict() for one in run.findings]
+    record = {
+        "headline": headline(run.findings, len(run.failures)),
+        "file": file,
+        "query": run.settings.query,
+        "reviewer": run.reviewer.name,
+        "stand_ins": list(run.stand_ins),
+        "autorubric": version("autorubric-hub"),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "criteria": shown_criteria(rubric),
+        "findings": findings,
+        "failures": run.failures,
+    }
+    proposals = [one for one in findings if one["requirement"]]
+    for name, value in ((RECORD_FILE, record), (PROPOSALS_FILE, proposals)):
+        write_atomically(run.out / name, [json.dumps(value, ensure_ascii=False, indent=2), "\n"])
+    write_atomically(run.out / PAGE_FILE, [page(record)])
+
+
+async def _estimated(rubric: Rubric, settings: ReviewSettings) -> list[ModelEstimate]:
+    """The calls that the review would make; nothing is asked and nothing is written."""
+    async with AsyncExitStack() as stack:
+        ledger = stack.enter_context(ledger_to_estimate(Path(settings.out)))
+        model = (await stack.enter_async_context(open_models(settings.config(), 1)))["reviewer"]
+        parts, executor = parts_of(rubric, settings.query), Executor(ledger)
+        draws = coming_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
+        settings.show_stand_ins(len(parts), [model.name])
+        row = ModelEstimate(model)
+        for part in parts:
+            request = build_request(part, draws)
+            if executor.find(model, request) is None:
+                row.add(request, _REPLY_TOKENS)
+            else:
+                row.recorded += 1
+        return [row]

@@ -16,7 +16,6 @@ from autorubric.jobs.grade import GradeData, check_data
 from autorubric.jobs.job import RubricSource, RunSettings, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, read_dataset
-from autorubric.llm.attempts import attempt_log
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.settings import Names, NewDirectory, setting
 from autorubric.training.reward import Reward, RewardRule, SoftOverlong
@@ -107,8 +106,7 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
     """
     samples = _samples(data, settings)
     out = Path(settings.out)
-    log = None if settings.log_json is None else Path(settings.log_json)
-    with attempt_log(log, str(out), prompts=settings.log_prompts), run_folder(out, (), settings.sources()):
+    with settings.attempts_logged(), run_folder(out, (), settings.sources()):
         grader = make_grader(settings, run_dir=out / LEDGER_FOLDER)
         async with aclosing(grader):
             return await Rewarder(grader, settings.rule()).rewards(samples)

@@ -16,7 +16,7 @@ from autorubric.formats import Conversion, Options, format_names
 from autorubric.formats import convert as convert_file
 from autorubric.jobs.job import job
 from autorubric.jobs.submissions import columns_named
-from autorubric.linting import Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
+from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
 from autorubric.linting.sources import iter_rubrics
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
@@ -24,7 +24,6 @@ LintData: TypeAlias = Rubric | Path | str | Sequence[Path | str | Mapping[str, A
 """A rubric, its criteria as mappings, or one or several files of rubrics, datasets or rows."""
 
 _ROLES = ("query", "rubric", "id", "reference")
-_SEVERITIES = ("error", "warning", "note")
 
 
 def _check_data(value: Any) -> Any:
@@ -43,6 +42,11 @@ def _check_ids(value: Any) -> Any:
     if given and not ids:
         raise ValueError("expected ids of rules; --list-rules shows them all")
     return ids
+
+
+def severities_from(fail_on: str) -> Sequence[str]:
+    """The severities that are at least as high as `fail_on`; none for `never`."""
+    return SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
 
 
 class LintSettings(Settings):
@@ -98,8 +102,7 @@ class LintRun:
 
     def fails(self, fail_on: str) -> bool:
         """Whether there is a finding as severe as `fail_on`."""
-        severe = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
-        return any(self.by_severity[name] for name in severe)
+        return any(self.by_severity[name] for name in severities_from(fail_on))
 
     def _findings(self) -> Iterator[Finding]:
         data: Any = self._data

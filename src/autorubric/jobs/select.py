@@ -15,14 +15,12 @@ from pydantic import PlainValidator, model_validator
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import path_of
-from autorubric.jobs.engines import workers_of
-from autorubric.jobs.job import blocking, job
-from autorubric.jobs.judges import GradingSettings, judge_specs, make_grader
+from autorubric.jobs.job import blocking, flags_given, job
+from autorubric.jobs.judges import GradingSettings, make_grader
 from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
 from autorubric.jobs.selection_run import selected_from_run as from_run
 from autorubric.jobs.submissions import check_weighed, columns_named
 from autorubric.jobs.upload import check_upload, upload_finished
-from autorubric.llm.attempts import attempt_log
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.runs.result import EvalResult
@@ -137,7 +135,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
         _refuse_unused(settings, path)
         await check_upload(settings)
         return await _uploaded(from_run(path, settings.rule(), trainers, settings), settings)
-    settings = settings.by_workers(partial(workers_of, settings))
+    settings = settings.by_workers()
     grader = make_grader(settings)
     sampling = Sampling(_samplers(settings), settings.k) if settings.sample else None
     queries, candidates, skipped = _inputs(settings, path)
@@ -147,9 +145,8 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
         candidates = _candidates_of(queries, candidates)
     taken = candidates if sampling is None else sampling
     selection = Selection(queries, taken, grader, settings.rule(), skipped, settings, trainers, part)
-    log = None if settings.log_json is None else Path(settings.log_json)
     async with aclosing(grader):
-        with attempt_log(log, str(settings.out), prompts=settings.log_prompts):
+        with settings.attempts_logged():
             await check_upload(settings, dry_run=settings.dry_run)
             if settings.dry_run:
                 return await estimated(selection)
@@ -166,13 +163,8 @@ async def _uploaded(result: SelectionResult, settings: SelectSettings) -> Select
 
 
 def _refuse_unused(settings: SelectSettings, run: Path) -> None:
-    flags = type(settings).flags()
-    unused = [
-        f"--no-{flag.name[2:]}" if getattr(settings, name) is False else flag.name
-        for name, flag in flags.items()
-        if name in settings.model_fields_set and name not in _OF_GRADED_RUNS and flag.shown
-    ]
-    if unused:
+    shown = (name for name, flag in type(settings).flags().items() if flag.shown and name not in _OF_GRADED_RUNS)
+    if unused := flags_given(settings, shown):
         raise ConfigError(
             f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are taken as they are; "
             f"leave these flags out, or pass {run / 'dataset.json'} to grade again"
@@ -181,13 +173,9 @@ def _refuse_unused(settings: SelectSettings, run: Path) -> None:
 
 def _samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
     """The configuration of each model that writes candidates, by its name."""
-    common = {
-        **settings.reached(settings.sample_key_env),
-        "temperature": settings.sample_temperature,
-        "max_tokens": settings.sample_max_tokens,
-    }
+    how = {"temperature": settings.sample_temperature, "max_tokens": settings.sample_max_tokens}
     configs: dict[str, LLMConfig] = {}
-    for spec in judge_specs(settings.sample, common, settings.prices, "sample-"):
+    for spec in settings.specs(settings.sample, settings.sample_key_env, "sample-", **how):
         if spec.judge_id in configs:
             raise ConfigError(f"--sample names {spec.judge_id!r} twice; for more answers of one model raise -k")
         configs[spec.judge_id] = spec.llm_config

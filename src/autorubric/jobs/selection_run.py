@@ -17,6 +17,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import ReplaceableSettings
 from autorubric.jobs.judges import GradingSettings, experiment_plan, recorded_examples
+from autorubric.jobs.recorded_run import ledger_to_estimate
 from autorubric.jobs.submissions import check_weighed
 from autorubric.llm.batches.setting import widened
 from autorubric.llm.config import LLMConfig
@@ -25,7 +26,7 @@ from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
 from autorubric.runs.blocks import all_records, feed
@@ -35,7 +36,7 @@ from autorubric.runs.plan import coming_generation, describe_grader
 from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.result import EvalResult, ItemResult
 from autorubric.runs.run import REPLY_TOKENS, estimate
-from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
+from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import Part
 from autorubric.runs.stopping import Stop
@@ -188,7 +189,7 @@ async def selected(selection: Selection) -> SelectionResult:
     Raises:
         InputError: a rubric cannot be judged, or a key, model name or address was refused; nothing was paid.
     """
-    labels = await _stand_ins(selection)
+    labels = stand_ins(await _model_names(selection))
     settings = selection.settings
     files = (*_selection_files(), DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
     with run_folder(selection.out, files, settings.sources(), start_over=settings.start_over):
@@ -231,12 +232,9 @@ async def selected(selection: Selection) -> SelectionResult:
 
 async def estimated(selection: Selection) -> SelectionResult:
     """What the run would ask and cost; no request is made and nothing is written."""
-    labels = await _stand_ins(selection)
-    if selection.settings.progress is not None:
-        selection.settings.progress(RunState(0, 0, [], 0, 0, 0, 0.0, stand_ins=labels))
-    folder = selection.out / LEDGER_FOLDER
+    selection.settings.show_stand_ins(0, await _model_names(selection))
     rows: list[ModelEstimate] = []
-    with Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory() as ledger:
+    with ledger_to_estimate(selection.out) as ledger:
         lengths = {total.role: _reply_length(total) for total in ledger.totals()}
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
@@ -254,8 +252,8 @@ async def estimated(selection: Selection) -> SelectionResult:
     return SelectionResult(selection.out, len(selection.queries), len(candidates), estimate=rows)
 
 
-async def _stand_ins(selection: Selection) -> tuple[str, ...]:
-    """Which models are stand-ins; refuses rubrics that cannot be judged, all before a call is paid for."""
+async def _model_names(selection: Selection) -> list[str]:
+    """All models that are asked; refuses rubrics that cannot be judged, all before a call is paid for."""
     session = await selection.grader.open_session()
     names = [model.name for model in session.models.values()]
     if isinstance(selection.candidates, Sampling):
@@ -273,7 +271,7 @@ async def _stand_ins(selection: Selection) -> tuple[str, ...]:
         raise InputError(problems)
     for sentence in selection.skipped[:20]:
         warnings.warn(f"left out: {sentence}", UserWarning, stacklevel=2)
-    return stand_ins(names)
+    return names
 
 
 async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[str]) -> SamplingRun:

@@ -16,15 +16,13 @@ from pydantic import model_validator
 from autorubric.background import rare_collections
 from autorubric.errors import ConfigError
 from autorubric.jobs.evolution_settings import OF_EVOLUTION, EvolutionSettings
-from autorubric.jobs.job import ReplaceableSettings, blocking, job
+from autorubric.jobs.job import ReplaceableSettings, blocking, flags_given, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.reward import RewardRuleSettings
-from autorubric.llm.attempts import attempt_log
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.http.access import checked_token
-from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.models import open_models
 from autorubric.runs.manifest import MANIFEST_FILE
-from autorubric.runs.progress import RunState
 from autorubric.runs.run_folder import run_folder
 from autorubric.settings import NewDirectory, setting
 from autorubric.training.reward import RewardRule
@@ -143,22 +141,17 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 
         if self.processes is None or self.processes == 1:
             return None
-        unshown = {name for name, flag in type(self).flags().items() if not flag.shown}
-        try:
-            passed = self.passed(_OF_FIRST_PROCESS | unshown)
-        except ConfigError as error:
-            raise ConfigError(f"a service with --processes needs each setting as plain text; {error}") from None
+        passed = self.passed_on("a service with --processes", _OF_FIRST_PROCESS)
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
     def _refuse_audit_settings(self) -> None:
         names = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
-        if unused := [f"--{name.replace('_', '-')}" for name in names if name in self.model_fields_set]:
+        if unused := flags_given(self, names):
             raise ConfigError(f"{', '.join(unused)} without an audit; pass --audit MODEL too")
 
     def _check_evolution(self) -> None:
         if self.evolve is None:
-            unused = [f"--{n.replace('_', '-')}" for n in OF_EVOLUTION if n in self.model_fields_set]
-            if unused:
+            if unused := flags_given(self, OF_EVOLUTION):
                 raise ConfigError(f"{', '.join(unused)} without evolution; pass --evolve MODEL too")
         elif not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
@@ -217,14 +210,12 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
     for one in (grader, audit.grader if audit else None):
         if one is not None:
             names += [model.name for model in (await one.open_session()).models.values()]
-    if settings.progress is not None:
-        settings.progress(RunState(0, 0, [], 0, 0, 0, 0.0, stand_ins=stand_ins(names)))
+    settings.show_stand_ins(0, names)
     out, service = Path(settings.out), _service(settings, rule, limits)
-    log = None if settings.log_json is None else Path(settings.log_json)
     async with AsyncExitStack() as stack:
         service = replace(service, evolution=await _open_evolution(settings, stack))
         stack.enter_context(rare_collections())  # a long search for cycles would be a long wait for somebody
-        stack.enter_context(attempt_log(log, str(out), prompts=settings.log_prompts))
+        stack.enter_context(settings.attempts_logged())
         stack.enter_context(run_folder(out, (MANIFEST_FILE,), start_over=settings.start_over))
 
         def announce(url: str) -> None:

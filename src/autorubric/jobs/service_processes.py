@@ -16,8 +16,8 @@ from typing import Any
 from autorubric.background import ending_heard
 from autorubric.errors import AutorubricError, InputError
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.jobs.child import Child
 from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.talk import Child
 from autorubric.llm.billing import Activity
 from autorubric.llm.budget import Budget
 from autorubric.llm.http.access import listening_at
@@ -109,24 +109,13 @@ class ServiceProcesses:
             file = stack.enter_context(tempfile.TemporaryFile())
             self._board, self._file = Board.made(file, self.processes), file.fileno()
             self._lender = Lender(Purse(self.left, self.processes), self._living)
-            self._door, self._ready = Door(listening), asyncio.Event()
+            self._door, self._announce = Door(listening), announce
             stack.callback(self._door.close)
             stack.enter_context(ending_heard(self._end))
             self._workers = [_Worker(place=place) for place in range(self.processes)]
-            all_of_them = asyncio.gather(*(self._supervise(one) for one in self._workers))
-            started = asyncio.create_task(self._announced(announce))
-            try:
-                await all_of_them
-            finally:
-                started.cancel()
-                with suppress(asyncio.CancelledError):
-                    await started
+            await asyncio.gather(*(self._supervise(one) for one in self._workers))
         if self._problem is not None:
             raise self._problem
-
-    async def _announced(self, announce: Callable[[], object]) -> None:
-        await self._ready.wait()
-        announce()
 
     def _end(self) -> None:
         """Let all processes answer what is open, and end."""
@@ -179,7 +168,8 @@ class ServiceProcesses:
             one.channel, one.failed_starts = channel, 0
             self._door.add(channel)
             if len(self._living()) == self.processes:
-                self._ready.set()
+                announce, self._announce = self._announce, lambda: None
+                announce()
         if "note" in word and word["note"] not in self._notes:
             self._notes.add(word["note"])
             warnings.warn(word["note"], UserWarning, stacklevel=2)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, cast
 
 from autorubric.files import write_atomically
 from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.engines import workers_of
-from autorubric.jobs.job import ShardedSettings, blocking, job
+from autorubric.jobs.job import blocking, job
+from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
-from autorubric.llm.attempts import attempt_log
 from autorubric.settings import setting
 from autorubric.synthesis.run_summary import SynthesisResult
 from autorubric.synthesis.synthesis_settings import QUERY_FILE, Queries, SynthesisSettings, resolve_protocol
@@ -66,14 +64,13 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
     from autorubric.synthesis.synthesis_run import Session
 
     if settings.processes or settings.engine:
-        settings = settings.by_workers(partial(workers_of, settings))
+        settings = settings.by_workers()
     with ExitStack() as stack:
         if not isinstance(queries, str | Path):
             queries = stack.enter_context(_as_file(cast(Any, queries)))
         run, division = settings.model_copy(update={"input": Path(queries)}), settings.division()
         if settings.log_json is not None:
-            log = Path(settings.log_json)
-            stack.enter_context(attempt_log(log, str(settings.out), prompts=settings.log_prompts))
+            stack.enter_context(settings.attempts_logged())
         session = Session(run, settings.progress, settings.stop, settings.notice, division)
         if settings.upload is not None:
             await check_upload(settings, dry_run=settings.dry_run)

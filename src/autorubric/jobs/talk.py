@@ -1,7 +1,7 @@
-"""The talk of a process with the one that started it: lines of JSON on standard input and output.
+"""The talk of a process with those that it starts, both ends of it: lines of JSON on standard input and output.
 
 The first line of standard input is the order; further lines are words of the parent. Each line of standard output is
-a word of this process. When standard input ends, the parent has gone.
+a word of the child. When standard input ends, the parent has gone.
 """
 
 from __future__ import annotations
@@ -9,26 +9,96 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from autorubric.background import new_event_loop
 from autorubric.errors import AutorubricError, InputError
 from autorubric.files.descriptors import raise_open_file_limit
 from autorubric.llm.sharing import Sharing, Sum, sharing
 
-_stdin = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115 (a buffer is locked while a thread reads)
-
-
 LEASED_SECONDS = 0.25
 """How often a process asks at which rate it may call endpoints."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Child:
+    """A process, and what it says.
+
+    Attributes:
+        process: the last one that was started; None before the first.
+        words: what it says; None when it has ended.
+    """
+
+    process: subprocess.Popen[bytes] | None = None
+    words: asyncio.Queue[dict[str, Any] | None] = field(default_factory=asyncio.Queue)
+
+    def tell(self, **word: Any) -> None:
+        """Send a word to the process; one that has ended hears nothing."""
+        if self.process is None or self.process.stdin is None:
+            return
+        try:
+            self.process.stdin.write(json.dumps(word).encode() + b"\n")
+            self.process.stdin.flush()
+        except (OSError, ValueError):
+            return
+
+    @contextmanager
+    def started(
+        self, module: str, order: Mapping[str, Any], files: Iterable[int] = ()
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A process that runs a module; at the end of the block it hears that nobody listens, and is waited for.
+
+        Args:
+            module: what it runs.
+            order: the first word it hears.
+            files: descriptors that it inherits.
+        """
+        command, pipe, loop = [sys.executable, "-m", module], subprocess.PIPE, asyncio.get_running_loop()
+        kept = tuple(files)
+        # In a session of its own: Ctrl-C reaches this process alone, which tells the others.
+        with subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, start_new_session=True, pass_fds=kept
+        ) as self.process:
+            self.tell(**order)
+            listener = threading.Thread(target=_listen, args=(self, self.process, loop), daemon=True)
+            listener.start()
+            try:
+                yield self.process
+            finally:
+                with suppress(OSError):  # it has ended
+                    if self.process.stdin is not None:
+                        self.process.stdin.close()
+                listener.join()
+
+
+def _listen(one: Child, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
+    """Pass on what a process says, and None when it has ended."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        try:
+            word = json.loads(line)
+        except ValueError:  # torn by a kill
+            continue
+        loop.call_soon_threadsafe(one.words.put_nowait, word)
+    loop.call_soon_threadsafe(one.words.put_nowait, None)
+
+
+@cache
+def _stdin() -> IO[bytes]:
+    """Standard input without a buffer, which is locked while a thread reads."""
+    return open(0, "rb", buffering=0, closefd=False)
 
 
 class Talk:
@@ -84,7 +154,7 @@ class Talk:
 
         def read() -> None:
             with suppress(ValueError):  # torn by a kill
-                for line in _stdin:
+                for line in _stdin():
                     loop.call_soon_threadsafe(hear, json.loads(line))
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._end_borrowing)
@@ -144,7 +214,7 @@ def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[
     """
     out = os.dup(1)
     os.dup2(2, 1)  # what else prints does not disturb the talk
-    order = json.loads(_stdin.readline() or b"{}")
+    order = json.loads(_stdin().readline() or b"{}")
     if order:
         talk = Talk(_Pipe(out).send)
         carry_out(talk, work(talk, order))

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autorubric.jobs.divided import load_job
+from autorubric.jobs.sharding import load_job
 from autorubric.jobs.talk import Talk, run_ordered
 from autorubric.runs.progress import RunState
 from autorubric.runs.stopping import GRACE_SECONDS, Stop

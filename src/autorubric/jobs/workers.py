@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from autorubric.errors import InputError
-from autorubric.jobs.child import Child
 from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.talk import Child
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent

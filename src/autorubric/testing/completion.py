@@ -23,6 +23,12 @@ class Completion:
     refusal: str | None = None
     reasoning: str | None = None
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of the reply, its reasoning included."""
+        said = self.content or self.refusal or ""
+        return estimated_tokens(len(self.reasoning or "")) + estimated_tokens(len(said))
+
 
 CHARS_A_TOKEN = 4
 
@@ -51,25 +57,29 @@ def prompt_text(body: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def envelope(completion: Completion, model: str, prompt_tokens: int, cached_tokens: int | None = None) -> bytes:
+def prompt_tokens(body: dict[str, Any]) -> int:
+    """Tokens of all that a request body says."""
+    return estimated_tokens(len(prompt_text(body)))
+
+
+def envelope(completion: Completion, model: str, asked: int, cached_tokens: int | None = None) -> bytes:
     """The body of a `chat.completion` answer.
 
     Args:
         completion: what the model said.
         model: the name to answer under.
-        prompt_tokens: tokens of the request.
+        asked: tokens of the request.
         cached_tokens: how many of them came from the prefix cache; None leaves the figure out.
 
     Example:
         >>> json.loads(envelope(Completion("Yes."), "m", 7))["usage"]
         {'prompt_tokens': 7, 'completion_tokens': 1, 'total_tokens': 8}
     """
-    thought = estimated_tokens(len(completion.reasoning or ""))
-    spoken = thought + estimated_tokens(len(completion.content or completion.refusal or ""))
+    thought, spoken = estimated_tokens(len(completion.reasoning or "")), completion.tokens
     usage: dict[str, Any] = {
-        "prompt_tokens": prompt_tokens,
+        "prompt_tokens": asked,
         "completion_tokens": spoken,
-        "total_tokens": prompt_tokens + spoken,
+        "total_tokens": asked + spoken,
     }
     if cached_tokens is not None:
         usage["prompt_tokens_details"] = {"cached_tokens": cached_tokens}

@@ -17,17 +17,16 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.core.display import clipped
 from autorubric.core.report import EnsembleEvaluationReport
-from autorubric.errors import AutorubricError, ConfigError, LedgerError
+from autorubric.errors import ConfigError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
-from autorubric.graders.judge import Ask, JudgeInput
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model, Request
 from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
-from autorubric.training.background_grading import BackgroundQueue, Given, Key, is_chosen
-from autorubric.training.observations import AUDIT, UNANSWERED, failure_kind
+from autorubric.training.background_grading import BackgroundQueue, Given, grade_anyway, is_chosen
+from autorubric.training.observations import AUDIT, UNANSWERED, Key, failure_kind
 from autorubric.training.reward import KeptCriteria, Reward, RewardRule, compute_reward
 
 _FAMILIES = {
@@ -175,7 +174,7 @@ class Auditor:
 
     def offer(self, given: Given) -> None:
         """Audit a reward behind the caller's back, if it is one of the chosen ones and was not audited yet."""
-        plan, key = self.plan, given.key
+        plan, key = self.plan, given.record.key
         if (
             given.record.reward is None
             or key in self._audited
@@ -203,23 +202,13 @@ class Auditor:
         # Nothing else would note that its judge hangs if no other reward is audited meanwhile.
         watch = asyncio.get_running_loop().call_later(self.found.patience + 0.1, self._note_unanswered)
         try:
-            report = await self._report(given.inputs)
+            report = await grade_anyway(self.plan.grader, given.inputs, PrefixFirst(self._ask))
         finally:
             watch.cancel()
         second = compute_reward(report, self._rule)
         if second.value is not None:
             second = replace(second, value=second.value - given.reward.penalty)
         self._note(self._record(given, given.kept.restore(second), None, report))
-
-    async def _report(self, inputs: JudgeInput) -> EnsembleEvaluationReport:
-        ask: Ask = PrefixFirst(self._ask)
-        try:
-            return await self.plan.grader.grade_input(inputs, ask)
-        except LedgerError:
-            raise
-        except Exception as error:  # an audit must not end the run that it watches
-            name = "" if isinstance(error, AutorubricError) else f"{type(error).__name__}: "
-            return EnsembleEvaluationReport(score=None, error=f"unknown: {name}{error}")
 
     async def _ask(self, model: Model, request: Request, read: Any, follow_up: FollowUp) -> Any:
         return await self.executor.ask_for(model, replace(request, role=AUDIT_ROLE), read, follow_up)

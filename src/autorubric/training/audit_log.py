@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.metrics.confidence_sequence import Growth, GrowthSequence
 from autorubric.metrics.intervals import Interval
+from autorubric.training.observations import Key
 
 ALPHA = 0.05
 """The probability of any false alarm in a run of any length: half for the reward, half for all criteria together."""
@@ -33,8 +34,6 @@ _TIMES = 10  # of the mean time of an audit, likewise
 _NOTABLE = 0.5  # a gap on one criterion that is worth an example
 
 GapStatus: TypeAlias = Literal["ok", "gap"]
-AuditKey: TypeAlias = tuple[str, str, int | None]
-"""Group, submission and step: what is audited once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class AuditRecord:
         return None if self.first is None or self.second is None else self.first - self.second
 
     @property
-    def key(self) -> AuditKey:
+    def key(self) -> Key:
         """What is audited once: a submission of a group, at a step where the trainer sends one."""
         return self.group, self.answer, self.step
 
@@ -128,7 +127,7 @@ class AuditLog:
     criteria: dict[tuple[str, int], GrowthSequence] = field(default_factory=dict)
     _examples: dict[tuple[str, int], deque[Example]] = field(default_factory=dict)
     _exploited: bool = False
-    _open: dict[AuditKey, float] = field(default_factory=dict)
+    _open: dict[Key, float] = field(default_factory=dict)
     _succeeded: float = -math.inf
     _seconds: float = 0.0
     _timed: int = 0
@@ -146,7 +145,7 @@ class AuditLog:
         """Seconds after which an audit that is not answered makes the run blind."""
         return max(PATIENCE, _TIMES * self._seconds / self._timed) if self._timed else PATIENCE
 
-    def begin(self, key: AuditKey, at: float) -> None:
+    def begin(self, key: Key, at: float) -> None:
         """Note that an audit begins."""
         self._open[key] = at
 

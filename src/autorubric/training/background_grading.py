@@ -6,21 +6,19 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any
 
-from autorubric.errors import ConfigError, LedgerError
+from autorubric.core.report import EnsembleEvaluationReport
+from autorubric.errors import AutorubricError, ConfigError, LedgerError
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
-from autorubric.graders.judge import JudgeInput, Query
+from autorubric.graders.judge import Ask, JudgeInput, Query
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.group_signals import Repeat
-from autorubric.training.observations import REPEAT, RewardRecord, failure_kind
+from autorubric.training.observations import REPEAT, Key, RewardRecord, failure_kind
 from autorubric.training.reward import KeptCriteria, Reward, RewardRule, compute_reward
-
-Key: TypeAlias = tuple[str, str, int | None]
-"""What is graded once more at most once: group and submission, and the step where the trainer sends one."""
 
 _MOST_OPEN = 256
 _AT_ONCE = 8  # a budget that ends leaves few submissions half paid
@@ -36,10 +34,20 @@ class Given:
     reward: Reward
     record: RewardRecord
 
-    @property
-    def key(self) -> Key:
-        """What tells it from others."""
-        return self.record.group, self.record.answer, self.record.step
+
+async def grade_anyway(grader: CriterionGrader, inputs: JudgeInput, ask: Ask) -> EnsembleEvaluationReport:
+    """The report on a submission; an error is a failure in it, and ends nothing else.
+
+    Raises:
+        LedgerError: nothing can be recorded.
+    """
+    try:
+        return await grader.grade_input(inputs, ask)
+    except LedgerError:
+        raise
+    except Exception as error:
+        name = "" if isinstance(error, AutorubricError) else f"{type(error).__name__}: "
+        return EnsembleEvaluationReport(score=None, error=f"unknown: {name}{error}")
 
 
 def is_chosen(share: float, seed: str, key: Sequence[str | int | None]) -> bool:
@@ -128,23 +136,15 @@ class Repeater:
     def offer(self, given: Given) -> None:
         """Judge a submission again, if it is one of the chosen ones, was not repeated yet, and the queue has room."""
         first = given.reward.value
-        if first is None or given.key in self._known or not is_chosen(self._share, "repeat", given.key):
+        if first is None or given.record.key in self._known or not is_chosen(self._share, "repeat", given.record.key):
             return
         if self.queue.start(lambda: self._repeat(given, first + given.reward.penalty)):
-            self._known.add(given.key)
+            self._known.add(given.record.key)
 
     async def _repeat(self, given: Given, first: float) -> None:
         inputs = replace(given.inputs, copies=(1,) * len(given.inputs.criteria))
-        try:
-            report = await self._grader.grade_input(inputs, PrefixFirst(self._executor.ask_for))
-        except LedgerError:
-            raise
-        except Exception:  # as for the reward itself, whose caller was told
-            self._note(given, first, None, "unknown")
-            return
+        report = await grade_anyway(self._grader, inputs, PrefixFirst(self._executor.ask_for))
         again = compute_reward(report, self._rule)
         failure = None if again.failure is None else failure_kind(again.failure)
-        self._note(given, first, again.value if failure is None else None, failure)
-
-    def _note(self, given: Given, first: float, again: float | None, failure: str | None) -> None:
-        self._ledger.observe(REPEAT, asdict(Repeat(*given.key, first, again, failure)))
+        value = again.value if failure is None else None
+        self._ledger.observe(REPEAT, asdict(Repeat(*given.record.key, first, value, failure)))

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.core.criterion import criterion_names
 from autorubric.core.report import (
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _MOST_IN_PASS = 65_536
+Key: TypeAlias = tuple[str, str, int | None]
+"""Group and submission, by their digests, and the step where the trainer sends one: what is graded once more once."""
 
 
 class Replays:
@@ -103,6 +105,11 @@ class RewardRecord:
     compound: float | None = None  # the share of the points that comes from criteria with several demands
 
     @property
+    def key(self) -> Key:
+        """What tells the submission from others of the run."""
+        return self.group, self.answer, self.step
+
+    @property
     def rollouts(self) -> tuple[str, str, int | None]:
         """What the rollouts of one query share that a trainer compares: a later step makes another group."""
         return self.rubric, self.group, self.step
@@ -117,7 +124,7 @@ def describe_rubric(rubric: Rubric) -> dict[str, Any]:
         {"name": name, "requirement": criterion.requirement, "weight": criterion.weight}
         for name, criterion in zip(criterion_names(list(rubric)), rubric, strict=True)
     ]
-    return {"rubric": _digest(criteria), "criteria": criteria}
+    return {"rubric": digest(criteria), "criteria": criteria}
 
 
 class Observer:
@@ -138,16 +145,16 @@ class Observer:
             self._digests.move_to_end(id(rubric))
             return held[1]
         note = describe_rubric(rubric)
-        digest: str = note["rubric"]
+        name: str = note["rubric"]
         # The rubric is kept too, so that its id is not reused.
-        self._digests[id(rubric)] = (rubric, digest)
+        self._digests[id(rubric)] = (rubric, name)
         if len(self._digests) > _MOST_RUBRICS:
             self._digests.popitem(last=False)
-        if digest not in self._noted:
-            self._noted.add(digest)
+        if name not in self._noted:
+            self._noted.add(name)
             several = [index for index, criterion in enumerate(rubric) if is_compound(criterion)]
             self._ledger.observe(RUBRIC, {**note, "several": several, "graded": self._graded})
-        return digest
+        return name
 
     def reward(
         self,
@@ -168,7 +175,7 @@ class Observer:
         record = RewardRecord(
             rubric,
             digest_group(sample.query, rubric),
-            _digest(sample.submission),
+            digest(sample.submission),
             len(sample.submission),
             reward.value if reward.failure is None else None,
             None if reward.failure is None else failure_kind(reward.failure),
@@ -186,9 +193,14 @@ class Observer:
         return record
 
 
-def digest_group(query: Any, rubric: str) -> str:
-    """What the rollouts of one query share, from the query and the digest of the rubric."""
-    return _digest([query, rubric])
+def digest_rubric(rubric: Rubric) -> str:
+    """The digest that records of rewards hold."""
+    return str(describe_rubric(rubric)["rubric"])
+
+
+def digest_group(query: Any, rubric: Rubric | str) -> str:
+    """What the rollouts of one query under one rubric share; the rubric may be given by its digest."""
+    return digest([query, rubric if isinstance(rubric, str) else digest_rubric(rubric)])
 
 
 def failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Sequence[int]) -> list[int]:
@@ -213,5 +225,6 @@ def failure_kind(failure: str) -> str:
     return "unassessed"
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """What tells JSON values apart, as 16 hexadecimal digits."""
     return blake2b(json_bytes(value), digest_size=8).hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -178,11 +178,11 @@ def completion_text(completion: Any) -> str:
     return content_text(said[-1].get("content")) if said else ""
 
 
-def content_text(content: Any) -> str:
-    """The text of a message's content, which may come in parts."""
+def content_text(content: Any, kinds: Collection[str] = ("text",)) -> str:
+    """The text of a message's content, which may come in parts; parts of other kinds are left out."""
     if content is None or isinstance(content, str):
         return content or ""
-    return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") == "text")
+    return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") in kinds)
 
 
 def conversation(prompt: Any) -> str | tuple[Mapping[str, str], ...]:

@@ -18,7 +18,7 @@ from autorubric.metrics.intervals import t_quantile
 from autorubric.training.audit_log import AuditLog, AuditRecord, AuditSummary, audit_warnings, summarise_audits
 from autorubric.training.compound import CompoundMeter, CompoundShare
 from autorubric.training.group_signals import GroupSignals, Repeat, measure_noise, measure_signals, recommend
-from autorubric.training.observations import RewardRecord
+from autorubric.training.observations import Key, RewardRecord
 
 _SATURATED = 0.95  # a criterion that this share of recent submissions meets, or misses, is saturated
 _MIN_VERDICTS = 8  # recent verdicts needed to call a criterion saturated
@@ -184,7 +184,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
         end = math.inf if is_last else stretch[-1][0]
         compared = [value for at, value in dated if at <= end]
         dated = dated[len(compared) :]
-        compared += [audit for _, one in stretch for audit in made.pop((one.group, one.answer, one.step), ())]
+        compared += [audit for _, one in stretch for audit in made.pop(one.key, ())]
         measured.append(measure_window(stretch, compared))
         last = [one for _, one in stretch]
         compound.add(last)
@@ -195,7 +195,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found())
 
 
-_ByReward: TypeAlias = dict[tuple[str, str, int | None], list[AuditRecord]]
+_ByReward: TypeAlias = dict[Key, list[AuditRecord]]
 
 
 def _take_audits(

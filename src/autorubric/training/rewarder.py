@@ -30,7 +30,7 @@ from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import Given, Repeater
 from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution, open_evolution
-from autorubric.training.observations import Observer, describe_rubric, digest_group, failed_indices, failure_kind
+from autorubric.training.observations import Observer, digest_group, failed_indices, failure_kind
 from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
 EVOLUTION_LOCK = "evolution"
@@ -117,7 +117,7 @@ class RewardPath(ABC):
     async def reward(self, sample: Sample) -> Reward:
         """The reward of one submission whose rubric was checked; a failed judgment gives None."""
         started = time.perf_counter()
-        group = digest_group(sample.query, describe_rubric(sample.rubric)["rubric"]) if self.rule.dropout else ""
+        group = digest_group(sample.query, sample.rubric) if self.rule.dropout else ""
         kept = keep_criteria(sample.rubric, self.rule, group, sample.step)
         subset = replace(sample, rubric=kept.rubric)
         inputs = _read_sample(self.grader, subset) if isinstance(self.grader, CriterionGrader) else None
@@ -139,6 +139,15 @@ class RewardPath(ABC):
             self.auditor.offer(given)
             reward = self.auditor.mark(reward)
         return reward
+
+    async def _settle(self, seconds: float) -> None:
+        """Wait for open evolutions, audits and repetitions; then abandon evolutions and audits."""
+        if self.evolution is not None:
+            await self.evolution.finish(seconds)
+        if self.auditor is not None:
+            await self.auditor.finish(seconds)
+        if self.repeater is not None:
+            await self.repeater.queue.settle(seconds)
 
     @abstractmethod
     async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
@@ -283,14 +292,10 @@ class Rewarder(RewardPath):
 
     async def finish(self, seconds: float = 30.0) -> None:
         """Wait for open evolutions, audits and repetitions at the end of a training; then abandon them."""
+        await self._settle(seconds)
         if self.evolution is not None:
-            await self.evolution.finish(seconds)
             self.evolution = None
             await self._held.aclose()
-        if self.repeater is not None:
-            await self.repeater.queue.settle(seconds)
-        if self.auditor is not None:
-            await self.auditor.finish(seconds)
         if self._ledger is not None:
             self._ledger.flush()
 

@@ -36,7 +36,7 @@ class TokenLimits:
 
     def refusal(self, body: Mapping[str, Any], prompt_tokens: int) -> str | None:
         """Why a request is refused, in the words of OpenAI and vLLM; None where it is taken."""
-        asked = _limit(body)
+        asked = token_limit(body)
         if asked is None:
             return None
         if self.most_tokens is not None and asked > self.most_tokens:
@@ -49,7 +49,7 @@ class TokenLimits:
 
     def cut(self, completion: Completion, body: Mapping[str, Any]) -> Completion:
         """The completion up to the limit of its request, reasoning first."""
-        most = _limit(body) or self.default
+        most = token_limit(body) or self.default
         reasoning, content = completion.reasoning or "", completion.content or ""
         left = most - estimated_tokens(len(reasoning))
         if estimated_tokens(len(content)) <= left:
@@ -62,7 +62,8 @@ class TokenLimits:
         )
 
 
-def _limit(body: Mapping[str, Any]) -> int | None:
+def token_limit(body: Mapping[str, Any]) -> int | None:
+    """The most completion tokens that a request allows; None where it names no limit."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else None
 

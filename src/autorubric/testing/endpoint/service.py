@@ -12,11 +12,19 @@ from hashlib import blake2b
 from random import Random
 from typing import Any
 
-from autorubric.testing.completion import Completion, Replier, envelope, estimated_tokens, prompt_text, sized_replies
+from autorubric.testing.completion import (
+    Completion,
+    Replier,
+    envelope,
+    estimated_tokens,
+    prompt_text,
+    prompt_tokens,
+    sized_replies,
+)
 from autorubric.testing.endpoint.batches import Asked, BatchBooks, BatchFaults
 from autorubric.testing.endpoint.batches import answer as answer_batches
 from autorubric.testing.endpoint.batches.books import Refused as BatchRefused
-from autorubric.testing.endpoint.limits import Headers, PrefixCache, RateWindow, TokenBucket, TokenLimits
+from autorubric.testing.endpoint.limits import Headers, PrefixCache, RateWindow, TokenBucket, TokenLimits, token_limit
 from autorubric.testing.faults import (
     FAULTS,
     Action,
@@ -236,9 +244,12 @@ class Service:
         self._in_batches += 1
         if fault is not None and fault.status != 200:
             return BatchRefused(fault.status, _words(fault))
-        said = self._behaviour.replier(body)
-        completion = Completion(said) if isinstance(said, str) else said
+        completion = self._said(body)
         return completion if fault is None or fault.change is None else fault.change(completion)
+
+    def _said(self, body: dict[str, Any]) -> Completion:
+        said = self._behaviour.replier(body)
+        return Completion(said) if isinstance(said, str) else said
 
     def _completion(self, data: bytes, head: bytes) -> Outcome:
         index = self.counts.requests
@@ -287,27 +298,26 @@ class Service:
             if _uses(body, parameter):
                 return self._failed(rejection, digest, delay=0.0)
         limits = self._behaviour.limits
-        problem = limits.refusal(body, estimated_tokens(len(prompt_text(body)))) if limits else None
+        problem = limits.refusal(body, prompt_tokens(body)) if limits else None
         return Outcome(400, error_body(problem, "invalid_request_error"), digest=digest) if problem else None
 
     def _completed(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> Outcome:
-        said = self._behaviour.replier(body)
-        completion = Completion(said) if isinstance(said, str) else said
+        completion = self._said(body)
         if self._behaviour.limits is not None:
             completion = self._behaviour.limits.cut(completion, body)
         if fault is not None and fault.change is not None:
             completion = fault.change(completion)
         prompt = prompt_text(body)
-        prompt_tokens = estimated_tokens(len(prompt))
+        asked = estimated_tokens(len(prompt))
         cached = self._cache.cached_tokens(prompt) if self._cache else None
         return Outcome(
             200,
-            envelope(completion, str(body.get("model")), prompt_tokens, cached),
+            envelope(completion, str(body.get("model")), asked, cached),
             delay=delay,
             action="answer" if fault is None else fault.action,
             digest=digest,
             prompt=prompt if self._cache else "",
-            tokens=(prompt_tokens, cached or 0, _completion_tokens(completion)),
+            tokens=(asked, cached or 0, completion.tokens),
         )
 
     def _failed(self, fault: Fault, digest: str, delay: float) -> Outcome:
@@ -323,14 +333,7 @@ class Service:
 
 def _tokens_asked(body: dict[str, Any] | None) -> int:
     """Tokens that a request counts for: its prompt, and the answer at most as long as it allows."""
-    if body is None:
-        return 0
-    most = body.get("max_tokens", body.get("max_completion_tokens"))
-    return estimated_tokens(len(prompt_text(body))) + (most if isinstance(most, int) else 0)
-
-
-def _completion_tokens(completion: Completion) -> int:
-    return estimated_tokens(len(completion.reasoning or "")) + estimated_tokens(len(completion.content or ""))
+    return 0 if body is None else prompt_tokens(body) + (token_limit(body) or 0)
 
 
 def _chat_body(data: bytes) -> dict[str, Any] | None:

@@ -1,1 +1,20 @@
 """Reward functions for trainers and evaluation frameworks; each file is imported only by those who use it."""
+
+from autorubric.training.reward import Reward, RewardFailed, refuse_gap
+
+
+def value_or_raise(reward: Reward) -> float:
+    """The value of a reward, for trainers that have none for a missing one.
+
+    Raises:
+        RewardFailed: the reward is missing.
+        RewardGap: an audit says that training should stop.
+
+    Example:
+        >>> value_or_raise(Reward(0.5, {}))
+        0.5
+    """
+    refuse_gap([reward])
+    if reward.value is None:
+        raise RewardFailed(f"no reward: {reward.failure}")
+    return reward.value

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.training.queries import conversation, read_rubric, rubric_column
+from autorubric.training.queries import content_text, conversation, read_rubric, rubric_column
 from autorubric.training.reward import RewardFailed, refuse_gap
 from autorubric.training.rewarder import RewardSource, Sample
 
@@ -106,13 +106,7 @@ def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str |
 def _turns(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
     """The messages among the items of a response or its input."""
     messages = (item for item in items if item.get("type", "message") == "message" and item.get("role"))
-    return [{"role": item["role"], "content": _text(item.get("content"))} for item in messages]
-
-
-def _text(content: Any) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") in _TEXT)
+    return [{"role": item["role"], "content": content_text(item.get("content"), _TEXT)} for item in messages]
 
 
 def _judge_error() -> type[Exception]:

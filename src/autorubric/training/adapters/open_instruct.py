@@ -12,9 +12,9 @@ from autorubric.core.entries import from_json_text
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.graders.judge import Query
+from autorubric.training.adapters import value_or_raise
 from autorubric.training.evolution.versions import EVOLVED
 from autorubric.training.queries import read_rubric
-from autorubric.training.reward import Reward, RewardFailed, refuse_gap
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
 
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
@@ -51,14 +51,14 @@ def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
         ) -> Any:
             """The result for one response."""
             [reward] = await source.rewards([read_label(prediction, label, query, len(tokenized_prediction))])
-            return VerificationResult(_value(reward))
+            return VerificationResult(value_or_raise(reward))
 
         def __call__(
             self, tokenized_prediction: Any, prediction: str, label: Any, query: str | None = None, *_: Any, **__: Any
         ) -> Any:
             """The same, for callers without an event loop."""
             [reward] = rewards_now(source, [read_label(prediction, label, query, len(tokenized_prediction))])
-            return VerificationResult(_value(reward))
+            return VerificationResult(value_or_raise(reward))
 
     return AutorubricVerifier
 
@@ -120,10 +120,3 @@ def ground_truth_overrides(rubrics: Mapping[int, tuple[Query, Rubric]]) -> dict[
 def _kind(criterion: Criterion) -> str:
     evolved = EVOLVING in criterion.tags or EVOLVED in criterion.metadata
     return EVOLVING if evolved and PERSISTENT not in criterion.tags else PERSISTENT
-
-
-def _value(reward: Reward) -> float:
-    refuse_gap([reward])
-    if reward.value is None:
-        raise RewardFailed(f"no reward: {reward.failure}")
-    return reward.value

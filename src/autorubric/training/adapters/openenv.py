@@ -16,7 +16,8 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.entries import rubric_from
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
-from autorubric.training.reward import GATE_TAG, RewardFailed, refuse_gap
+from autorubric.training.adapters import value_or_raise
+from autorubric.training.reward import GATE_TAG, RewardFailed
 from autorubric.training.rewarder import RewardSource, Sample
 
 Reading: TypeAlias = Callable[[Any, Any], Any]
@@ -110,10 +111,8 @@ class _Grading:
     async def reward(self, rubric: Rubric, action: Any, observation: Any) -> tuple[float, Mapping[str, float]]:
         sample = Sample(self.submission(action, observation), rubric, self.query(action, observation))
         [reward] = await self.source.rewards([sample])
-        refuse_gap([reward])
-        if reward.value is None:
-            raise RewardFailed(f"no reward: {reward.failure}")
-        return reward.value, {name: value for name, value in reward.criteria.items() if value is not None}
+        value = value_or_raise(reward)
+        return value, {name: one for name, one in reward.criteria.items() if one is not None}
 
     async def reward_and_tell(self, whole: Any, action: Any, observation: Any) -> float:
         """The reward of an OpenEnv rubric, whose children then have their values."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
+from autorubric.training.adapters import value_or_raise
 from autorubric.training.queries import read_rubric
-from autorubric.training.reward import RewardFailed, refuse_gap
 from autorubric.training.rewarder import RewardSource, Sample
 
 
@@ -36,10 +36,7 @@ def trace_reward(
         held = _field(task, rubric)
         asked = str(_field(task, query)) if query else task.prompt_text
         [found] = await source.rewards([Sample(trace.last_reply, read_rubric(held, "the task"), asked)])
-        refuse_gap([found])
-        if found.value is None:
-            raise RewardFailed(f"no reward: {found.failure}")
-        return found.value
+        return value_or_raise(found)
 
     return reward
 

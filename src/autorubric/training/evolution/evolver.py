@@ -6,19 +6,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import blake2b
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
-from autorubric.files.strict_json import json_bytes
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ListedDemands, demands_request, read_demands
-from autorubric.graders.judge import Query, request_again
+from autorubric.graders.judge import Ask, Query, request_again
 from autorubric.improvement.wording import IMPROVED
 from autorubric.linting.wording import detect_language
-from autorubric.llm.request import Failure, FailureKind, Model, Request
+from autorubric.llm.request import Failure, FailureKind, Model
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.rows.record import as_text
 from autorubric.synthesis.accounting import sameness_key
@@ -26,22 +24,23 @@ from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gates import GateContext, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
 from autorubric.training.evolution.proposals import (
-    PERSISTENT_TAG,
     EvolutionRule,
     Proposal,
     Split,
     find_divisible,
+    gate_evidence,
+    gate_row,
     gate_rows,
     judge_splits,
     make_split,
+    never_changes,
     proposal_request,
     read_proposals,
     split_rubric,
 )
 from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
 from autorubric.training.evolution.versions import EVOLVED, Change, RubricVersion
-from autorubric.training.observations import failure_kind
-from autorubric.training.reward import GATE_TAG
+from autorubric.training.observations import digest, failure_kind
 
 
 class UndecidedError(Exception):
@@ -49,20 +48,11 @@ class UndecidedError(Exception):
 
     Attributes:
         failure: the call's.
-        by: `evolve`, `judge` or `relevance`.
     """
 
     def __init__(self, failure: Failure, by: str) -> None:
-        self.failure, self.by = failure, by
+        self.failure = failure
         super().__init__(f"{by}: {failure}")
-
-
-class Asking(Protocol):
-    """How models are asked: an `Executor`, or what counts its calls."""
-
-    async def ask_for(self, model: Model, request: Request, read: Any, follow_up: Any) -> Any:
-        """The value that `read` finds in the reply, or a failure."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +63,7 @@ class Evolver:
         rule: how.
         writer: proposes criteria.
         grader: judges proposals on the rollouts; its models also assess their relevance.
-        executor: makes all calls.
+        ask: makes all calls.
         draws: where the draws of this generation of replies begin.
         assessor: assesses relevance where the grader has a judge of the user's own, without models.
     """
@@ -81,7 +71,7 @@ class Evolver:
     rule: EvolutionRule
     writer: Model
     grader: CriterionGrader
-    executor: Asking
+    ask: Ask
     draws: int = 0
     assessor: Model | None = None
 
@@ -132,7 +122,7 @@ class Evolver:
         places = find_divisible(rubric, self.rule.persistent)
         answers = await asyncio.gather(
             *(
-                self.executor.ask_for(
+                self.ask(
                     self.writer,
                     replace(demands_request(rubric[place]), item=item, draw=self.draws),
                     partial(read_demands, rubric[place].requirement),
@@ -165,7 +155,7 @@ class Evolver:
     async def _propose(self, version: RubricVersion, shown: Sequence[Rollout], item: str) -> list[Proposal]:
         count = 2 * self.rule.most_added
         request = proposal_request(version.query, version.rubric, shown, count, self.draws)
-        answer = await self.executor.ask_for(
+        answer = await self.ask(
             self.writer, replace(request, item=item), lambda reply: read_proposals(reply, count), request_again
         )
         if isinstance(answer, Failure):
@@ -182,8 +172,8 @@ class Evolver:
         change: Change,
     ) -> tuple[list[Criterion], Change]:
         """The candidates that pass the gates, at most `most_added`, heaviest first; and the change with evidence."""
-        rows = [_candidate(f"m{n}", one, version.rubric) for n, one in enumerate(version.rubric, 1)]
-        new = [_candidate(f"e1.{n}", one, version.rubric, "evolved") for n, one in enumerate(candidates, 1)]
+        rows = [gate_row(f"m{n}", one, version.rubric) for n, one in enumerate(version.rubric, 1)]
+        new = [gate_row(f"e1.{n}", one, version.rubric, "evolved") for n, one in enumerate(candidates, 1)]
         votes = {row.id: (_votes(one, shown),) for row, one in zip(rows, version.rubric, strict=True)}
         judged = await asyncio.gather(*(self._judge(version, candidates, rollout, item) for rollout in shown))
         graded = [Rollout(one.submission, one.reward, found) for one, found in zip(shown, judged, strict=True)]
@@ -199,8 +189,7 @@ class Evolver:
             reason = _refusal(row, final, relevance, votes, self.rule)
             if reason is None and len(passed) < self.rule.most_added:
                 passed.append(one)
-                own = [d for d in decisions if d.candidate == row.id]
-                evidence[str(one.name)] = {d.gate: {"outcome": d.outcome, **d.figures} for d in own}
+                evidence[str(one.name)] = gate_evidence(row.id, decisions)
             else:
                 gate, words = reason or ("most_added", f"{self.rule.most_added} others were added")
                 rejected.append({"description": one.requirement, "gate": gate, "reason": words})
@@ -211,7 +200,7 @@ class Evolver:
     ) -> Mapping[str, bool | None]:
         rubric = Rubric(_named(candidates), guidelines=version.rubric.guidelines)
         inputs = self.grader.read_input(rollout.submission, rubric, version.query, None, guidelines=rubric.guidelines)
-        report = await self.grader.grade_input(replace(inputs, item=item), self.executor.ask_for)
+        report = await self.grader.grade_input(replace(inputs, item=item), self.ask)
         errors = [one.error for one in report.report or () if one.error is not None]
         if report.error is not None and not report.report:
             errors.append(report.error)
@@ -228,7 +217,7 @@ class Evolver:
         prompts, read = package_gate_prompts(), partial(read_relevance, rows)
         answers = await asyncio.gather(
             *(
-                self.executor.ask_for(
+                self.ask(
                     model,
                     replace(relevance_request(prompts, query or "", rows, self.draws + draw), item=item),
                     read,
@@ -260,10 +249,9 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
     names = criterion_names(list(rubric))
     found = []
     for name, one in zip(names, rubric, strict=True):
-        fixed = {PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) or {name, one.id} & {*rule.persistent}
         # The parts of an original criterion are original.
         is_original = one.requirement in original or (IMPROVED in one.metadata and not rule.retire_original)
-        if fixed or is_original:
+        if is_original or never_changes(one, name, rule.persistent):
             continue
         verdicts = [row.verdicts.get(one.requirement) for row in rollouts]
         latest = [verdict for verdict in verdicts if verdict is not None][-rule.retire_after :]
@@ -279,7 +267,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
 def digest_rollouts(rollouts: Sequence[Rollout]) -> str:
     """What tells the evidence of one evolution from that of another."""
     rows = [[one.submission, one.reward, dict(one.verdicts)] for one in rollouts]
-    return blake2b(json_bytes(rows), digest_size=8).hexdigest()
+    return digest(rows)
 
 
 def _next(
@@ -334,14 +322,6 @@ def _refusal(
 
 def _votes(criterion: Criterion, rollouts: Sequence[Rollout]) -> tuple[bool | None, ...]:
     return tuple(one.verdicts.get(criterion.requirement) for one in rollouts)
-
-
-def _candidate(name: str, one: Criterion, rubric: Rubric, origin: Any = "merged") -> Candidate:
-    largest = max(abs(other.weight) for other in rubric) or 1.0
-    size = min(10, max(1, round(abs(one.weight) / largest * 10)))
-    return Candidate(
-        name, one.name or "", one.requirement, -size if one.weight < 0 else size, origin, int(origin != "merged")
-    )
 
 
 def _criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubric) -> list[Criterion]:

@@ -24,15 +24,8 @@ from autorubric.runs.manifest import ledger_folder
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.proposals import EvolutionRule
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, verdicts_of
-from autorubric.training.evolution.versions import (
-    VERSIONS_FILE,
-    Lineage,
-    VersionLog,
-    lineage_key,
-    read_versions,
-    write_evolved,
-)
-from autorubric.training.observations import Replays
+from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, read_versions, write_evolved
+from autorubric.training.observations import Replays, digest_group
 from autorubric.training.reward import Reward, RewardRule
 
 if TYPE_CHECKING:
@@ -141,10 +134,10 @@ class LiveEvolution:
         if sample.step is None:
             return "rubrics evolve between training steps; give each submission its 'step'"
         lineage = self.log.find(sample.query, sample.rubric)
-        if lineage is None or lineage.group == lineage_key(sample.query, sample.rubric):
+        if lineage is None or lineage.group == digest_group(sample.query, sample.rubric):
             return None
-        digest, newest = lineage_key(sample.query, sample.rubric), lineage.newest.number
-        number = next(v.number for v in lineage.versions if lineage_key(v.query, v.rubric) == digest)
+        digest, newest = digest_group(sample.query, sample.rubric), lineage.newest.number
+        number = next(v.number for v in lineage.versions if digest_group(v.query, v.rubric) == digest)
         return (
             f"the rubric is version {number} of one that evolves here (the newest is {newest}); send version 0, the "
             "rubric that training began with, or use another service or run directory"
@@ -158,7 +151,7 @@ class LiveEvolution:
         return _key(one)
 
     def _placed(self, sample: Sample) -> Sample:
-        lineage = self.log.lineages[lineage_key(sample.query, sample.rubric)]
+        lineage = self.log.lineages[digest_group(sample.query, sample.rubric)]
         version = lineage.at_step(sample.step or 0)
         return replace(sample, rubric=version.rubric, version=version.number)
 
@@ -221,7 +214,8 @@ async def open_evolution(
     async with plan.opened(grader.max_in_flight) as writer:
         ledger.price([writer])
         with VersionLog(out / VERSIONS_FILE) as log:
-            live = LiveEvolution(log, ledger, Evolver(fixed, writer, grader, executor, assessor=plan.assessor))
+            evolver = Evolver(fixed, writer, grader, executor.ask_for, assessor=plan.assessor)
+            live = LiveEvolution(log, ledger, evolver)
             if log.lineages:
                 live.recall(value for _, value in ledger.observations(ROLLOUT))
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Reply, Request, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts.template import Template
-from autorubric.synthesis.candidate import Candidate, Pool, Relevance
+from autorubric.synthesis.candidate import Candidate, Origin, Pool, Relevance
 from autorubric.synthesis.drafts import find_criterion_fault
 from autorubric.synthesis.gates import GateContext, GateDecision, decide, find_final_decisions
 from autorubric.synthesis.items import weight_in
@@ -193,9 +193,14 @@ def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
     return [
         place
         for place, (name, one) in enumerate(zip(names, rubric, strict=True))
-        if is_compound(one)
-        and not ({PERSISTENT_TAG, GATE_TAG} & set(one.tags or ()) or {name, one.id} & {*persistent})
+        if is_compound(one) and not never_changes(one, name, persistent)
     ]
+
+
+def never_changes(criterion: Criterion, name: str, persistent: Sequence[str]) -> bool:
+    """Whether a criterion, which rewards show under `name`, is persistent or a gate."""
+    fixed = {PERSISTENT_TAG, GATE_TAG} & set(criterion.tags or ())
+    return bool(fixed or {name, criterion.id} & {*persistent})
 
 
 def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) -> Split:
@@ -222,21 +227,28 @@ def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) 
 
 def gate_rows(rubric: Rubric, splits: Sequence[Split]) -> list[Candidate]:
     """What the gates look at: the criteria that stay, and the parts of the others."""
-    largest = max(abs(one.weight) for one in rubric) or 1.0
     by_place = {split.place: split for split in splits}
     rows = list[Candidate]()
     for place, one in enumerate(rubric):
         split = by_place.get(place)
         if split is None:
-            rows.append(_row(f"m{place + 1}", one, largest))
+            rows.append(gate_row(f"m{place + 1}", one, rubric))
         else:
-            rows += [_row(name, part, largest) for name, part in zip(split.ids, split.parts, strict=True)]
+            rows += [gate_row(name, part, rubric) for name, part in zip(split.ids, split.parts, strict=True)]
     return rows
 
 
-def _row(name: str, one: Criterion, largest: float) -> Candidate:
+def gate_row(name: str, one: Criterion, rubric: Rubric, origin: Origin = "merged") -> Candidate:
+    """A criterion as the gates look at it: the largest weight of the rubric is 10."""
+    largest = max(abs(other.weight) for other in rubric) or 1.0
     size = min(10, max(1, round(abs(one.weight) / largest * 10)))
-    return Candidate(name, one.name or "", one.requirement, -size if one.weight < 0 else size)
+    signed = -size if one.weight < 0 else size
+    return Candidate(name, one.name or "", one.requirement, signed, origin, int(origin != "merged"))
+
+
+def gate_evidence(name: str, decisions: Iterable[GateDecision]) -> dict[str, Any]:
+    """What each gate decided on a row, with its figures."""
+    return {one.gate: {"outcome": one.outcome, **one.figures} for one in decisions if one.candidate == name}
 
 
 def judge_splits(
@@ -259,8 +271,7 @@ def judge_splits(
             continue
         passed.append(split)
         for name, part in zip(split.ids, split.parts, strict=True):
-            own = [one for one in decisions if one.candidate == name]
-            evidence[str(part.name)] = {one.gate: {"outcome": one.outcome, **one.figures} for one in own}
+            evidence[str(part.name)] = gate_evidence(name, decisions)
     return passed, rejected, evidence
 
 

@@ -21,7 +21,7 @@ from autorubric.files.descriptors import sync_folder
 from autorubric.files.strict_json import json_bytes, parse_json
 from autorubric.graders.judge import Query
 from autorubric.rows.record import as_text
-from autorubric.training.observations import describe_rubric, digest_group
+from autorubric.training.observations import digest_group, digest_rubric
 
 VERSIONS_FILE = "rubric_versions.jsonl"
 EVOLVED = "evolved"
@@ -49,8 +49,7 @@ class RubricVersion:
     @property
     def digest(self) -> str:
         """The digest that reward rows hold."""
-        digest: str = describe_rubric(self.rubric)["rubric"]
-        return digest
+        return digest_rubric(self.rubric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +118,6 @@ class Lineage:
         return next(one for one in reversed(self.versions) if one.from_step <= step or not one.number)
 
 
-def lineage_key(query: Query | None, rubric: Rubric) -> str:
-    """What the rollouts of one query under the first version share."""
-    digest: str = describe_rubric(rubric)["rubric"]
-    return digest_group(query, digest)
-
-
 class VersionLog:
     r"""The log of a run directory, open for appending; the caller holds the lock of the directory.
 
@@ -158,7 +151,7 @@ class VersionLog:
 
     def begin(self, query: Query | None, rubric: Rubric) -> Lineage:
         """The lineage that a rubric begins, recorded when it is new."""
-        key = lineage_key(query, rubric)
+        key = digest_group(query, rubric)
         if key not in self.lineages:
             self._append([{"event": "begin", "group": key, **_values(RubricVersion(query, 0, rubric))}])
         return self.lineages[key]
@@ -167,7 +160,7 @@ class VersionLog:
         """Record the training steps that begin for rubrics, and rubrics that are new; those whose step is new."""
         events, steps = list[dict[str, Any]](), dict[str, int]()
         for query, rubric, step in begun:
-            key = lineage_key(query, rubric)
+            key = digest_group(query, rubric)
             if key not in self.lineages and key not in steps:
                 events.append({"event": "begin", "group": key, **_values(RubricVersion(query, 0, rubric))})
             last = self.lineages[key].last_step if key in self.lineages else -1
@@ -182,7 +175,7 @@ class VersionLog:
 
     def find(self, query: Query | None, rubric: Rubric) -> Lineage | None:
         """The lineage that has this rubric as one of its versions; None if there is none."""
-        return self._by_rubric.get(lineage_key(query, rubric))
+        return self._by_rubric.get(digest_group(query, rubric))
 
     def add(self, lineage: Lineage, version: RubricVersion | None, change: Change) -> None:
         """Record a decision, and the version that came of it; None where the rubric stays as it is."""
@@ -223,7 +216,7 @@ class VersionLog:
         if "rubric" in event:
             version = _version(event)
             lineage.versions.append(version)
-            self._by_rubric.setdefault(lineage_key(version.query, version.rubric), lineage)
+            self._by_rubric.setdefault(digest_group(version.query, version.rubric), lineage)
 
 
 def read_versions(path: Path) -> dict[str, Lineage]:

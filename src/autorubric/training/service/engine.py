@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autorubric.core.report import EnsembleEvaluationReport
-from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput
@@ -16,7 +15,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.audit import AUDIT_ROLE, Auditor, AuditPlan
-from autorubric.training.background_grading import Repeater
+from autorubric.training.background_grading import Repeater, grade_anyway
 from autorubric.training.observations import Observer
 from autorubric.training.reward import RewardRule
 from autorubric.training.rewarder import RewardPath, Sample
@@ -69,22 +68,11 @@ class RewardEngine(RewardPath):
             self.executor.readmit()
         assert inputs is not None
         ask: Ask = self.executor.ask_for
-        try:
-            return await self.grader.grade_input(inputs, PrefixFirst(ask) if self._prefix_first else ask)
-        except LedgerError:
-            raise
-        except Exception as error:  # one submission must not fail the others of its call
-            name = "" if isinstance(error, AutorubricError) else f"{type(error).__name__}: "
-            return EnsembleEvaluationReport(score=None, error=f"unknown: {name}{error}")
+        return await grade_anyway(self.grader, inputs, PrefixFirst(ask) if self._prefix_first else ask)
 
     async def finish(self, seconds: float) -> None:
         """Wait for calls in flight, repetitions and open audits, then abandon them; finished calls stay recorded."""
-        if self.evolution is not None:
-            await self.evolution.finish(seconds)
-        if self.auditor is not None:
-            await self.auditor.finish(seconds)
-        if self.repeater is not None:
-            await self.repeater.queue.settle(seconds)
+        await self._settle(seconds)
         self.executor.stop("the service is shutting down")
         try:
             await asyncio.wait_for(self.executor.drain(), seconds)

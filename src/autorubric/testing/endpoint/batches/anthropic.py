@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from autorubric.testing.completion import prompt_tokens
 from autorubric.testing.endpoint.batches.books import (
     EXPIRED,
     Asked,
@@ -19,7 +20,6 @@ from autorubric.testing.endpoint.batches.books import (
     created,
     one_job,
     paged,
-    tokens,
 )
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
@@ -86,7 +86,7 @@ def _result(ran: Ran) -> dict[str, Any]:
         error = {"type": _KINDS.get(said.status, "api_error"), "message": said.words}
         errored = {"type": "errored", "error": {"type": "error", "error": error}}
         return {"type": "expired", "reason": EXPIRED} if said.status == -1 else errored
-    prompt, spoken = tokens(ran, said)
+    prompt, spoken = prompt_tokens(ran.body), said.tokens
     thought = [{"type": "thinking", "thinking": said.reasoning, "signature": "x"}] if said.reasoning else []
     message = {
         "id": "msg_loopback",

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from autorubric.errors import ConfigError
-from autorubric.testing.completion import Completion, estimated_tokens, prompt_text
+from autorubric.testing.completion import Completion
 
 ChatBody: TypeAlias = dict[str, Any]
 Run: TypeAlias = Callable[[ChatBody], "Completion | Refused"]
@@ -294,9 +294,3 @@ def one_job(
         return None if job is None else Said(shown_by(books)(job))
 
     return handler
-
-
-def tokens(ran: Ran, said: Completion) -> tuple[int, int]:
-    """Tokens of the prompt and of the reply."""
-    spoken = estimated_tokens(len(said.content or said.refusal or "")) + estimated_tokens(len(said.reasoning or ""))
-    return estimated_tokens(len(prompt_text(ran.body))), spoken

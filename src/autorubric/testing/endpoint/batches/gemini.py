@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from autorubric.testing.completion import Completion
+from autorubric.testing.completion import Completion, prompt_tokens
 from autorubric.testing.endpoint.batches.books import (
     EXPIRED,
     Asked,
@@ -20,7 +20,6 @@ from autorubric.testing.endpoint.batches.books import (
     created,
     one_job,
     paged,
-    tokens,
 )
 
 _ROLES = {"user": "user", "model": "assistant"}
@@ -101,7 +100,7 @@ def _line(ran: Ran) -> bytes:
 
 
 def _response(ran: Ran, said: Completion) -> dict[str, Any]:
-    prompt, spoken = tokens(ran, said)
+    prompt, spoken = prompt_tokens(ran.body), said.tokens
     parts = [{"text": said.content or said.refusal or ""}]
     thought = [{"text": said.reasoning, "thought": True}] if said.reasoning else []
     candidate = {

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from autorubric.testing.completion import envelope, estimated_tokens, prompt_text
+from autorubric.testing.completion import envelope, prompt_tokens
 from autorubric.testing.endpoint.batches.books import (
     EXPIRED,
     Asked,
@@ -60,8 +60,8 @@ def result_record(ran: Ran) -> dict[str, Any]:
     record: dict[str, Any] = {"id": f"batch_req_{ran.custom_id[:8]}", "custom_id": ran.custom_id, "error": None}
     said = ran.said
     if not isinstance(said, Refused):
-        prompt = estimated_tokens(len(prompt_text(ran.body)))
-        record["response"] = {"status_code": 200, "body": json.loads(envelope(said, str(ran.body["model"]), prompt))}
+        said_by_model = envelope(said, str(ran.body["model"]), prompt_tokens(ran.body))
+        record["response"] = {"status_code": 200, "body": json.loads(said_by_model)}
     elif said.status == -1:
         record |= {"response": None, "error": {"code": "batch_expired", "message": EXPIRED}}
     elif said.status:

@@ -1,0 +1,156 @@
+"""What runs of `evolve`, `improve` and `review` share: a locked directory, a ledger, and a manifest of one shape."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from autorubric.errors import InputError
+from autorubric.llm.budget import check_priced
+from autorubric.llm.models import stand_ins
+from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.request import Model
+from autorubric.runs.another_run import Opening, locked_ledger
+from autorubric.runs.changes import changed_since_paid
+from autorubric.runs.manifest import MANIFEST_FILE, write_manifest
+from autorubric.runs.plan import coming_generation
+from autorubric.runs.progress import RunState, StageState, reported
+from autorubric.runs.run import DRAWS_A_GENERATION
+from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
+from autorubric.runs.stopping import Stop, StoppableRun
+
+
+@dataclass(kw_only=True)
+class RecordedRun(StoppableRun):
+    """A run whose manifest says what it is made of and how far it is.
+
+    Attributes:
+        kind: of the run, as manifests name it.
+        stage: what progress calls the rows that are done.
+        settings: of the run.
+        ledger: keeps its replies.
+        models: all that it asks.
+        made_of: what tells it from another run in its directory.
+    """
+
+    kind: ClassVar[str]
+    stage: ClassVar[str]
+    settings: Any
+    ledger: Ledger
+    models: Mapping[str, Model]
+    made_of: Mapping[str, Any]
+
+    @abstractmethod
+    def count(self) -> tuple[int, int, int]:
+        """Rows to do, finished, and failed."""
+
+    @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """Further entries of the manifest, such as the prompts of this kind of run."""
+
+    @property
+    def out(self) -> Path:
+        """The run directory."""
+        return Path(self.settings.out)
+
+    @property
+    def stand_ins(self) -> Sequence[str]:
+        """A sentence for each built-in model that stands in for a real one."""
+        return stand_ins(model.name for model in self.models.values())
+
+    def state(self) -> RunState:
+        """How far it is."""
+        (rows, finished, failed), activity = self.count(), self._activity()
+        stage = StageState(self.stage, finished, sum(one.in_flight for one in activity), failed)
+        return RunState.of(rows, finished + failed, [stage], activity, self.stand_ins)
+
+    async def carry_out(self) -> None:
+        """Execute the run, which its manifest follows; how it ended is for the caller to save.
+
+        Raises:
+            InputError: a key, a model or an address was refused, and nothing was paid.
+        """
+        self.save("running")
+        try:
+            with (self.settings.stop or Stop()).bound(self):
+                async with reported(self.settings.progress, self.state):
+                    await self.to_the_end()
+        except BaseException:
+            self.save("stopped")
+            raise
+        if self.refused and not any(one.paid for one in self._activity()):
+            raise InputError(self.stopped or "the endpoint refused the run")
+
+    def save(self, status: str) -> None:
+        """Write the manifest."""
+        rows, finished, failed = self.count()
+        write_manifest(
+            self.out,
+            {
+                "kind": self.kind,
+                "status": status,
+                "made_of": self.made_of,
+                "settings": {**self.settings.recorded(), "again": self.settings.again},
+                "stand_ins": list(self.stand_ins),
+                "counts": {"rows": rows, "finished": finished, "failed": failed},
+                "error": self.stopped,
+                "calls": self.ledger.count,
+                **self.record(),
+            },
+        )
+
+    def _activity(self) -> list[Any]:
+        return [] if self.executor is None else list(self.executor.snapshot().values())
+
+
+@asynccontextmanager
+async def run_ledger(
+    settings: Any,
+    run: type[RecordedRun],
+    files: Iterable[str],
+    made_of: Mapping[str, Any],
+    models: Mapping[str, Model],
+    free: Callable[[Mapping[str, Any]], Collection[str]] = lambda manifest: (),
+) -> AsyncIterator[Ledger]:
+    """The ledger of a run in its directory, which no other process works in meanwhile.
+
+    Args:
+        settings: of the run.
+        run: its kind.
+        files: what it writes next to manifest and ledger.
+        made_of: what tells it from another run in the directory.
+        models: all that it asks.
+        free: names in `made_of` that may differ from the run that a manifest records.
+
+    Raises:
+        InputError: the directory cannot be used or holds another run, or dollars are limited and a price is unknown.
+    """
+    if settings.budget_usd is not None:
+        check_priced(models)
+    out, start_over = Path(settings.out), bool(getattr(settings, "start_over", False))
+    with run_folder(out, (*files, MANIFEST_FILE), settings.sources(), start_over=start_over):
+        async with locked_ledger(
+            out,
+            run.kind,
+            lambda manifest: changed_since_paid(manifest, made_of, free(manifest)),
+            Opening(settings.wait, start_over, settings.replace),
+        ) as ledger:
+            ledger.price(models.values())
+            yield ledger
+
+
+def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
+    """Where the draws of this generation of replies begin, which the ledger keeps."""
+    generation = coming_generation(ledger, start_over=start_over)
+    ledger.keep_note("generation", generation)
+    return generation * DRAWS_A_GENERATION
+
+
+def ledger_to_estimate(out: Path) -> Ledger:
+    """The ledger of a run directory, for a dry run; an empty one where there is none."""
+    folder = out / LEDGER_FOLDER
+    return Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory()

@@ -1,0 +1,155 @@
+"""Runs that are divided: into shards that run anywhere, into processes here, or among the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, PrivateAttr, model_validator
+
+from autorubric.errors import ConfigError
+from autorubric.jobs.job import UploadedSettings
+from autorubric.runs.shard import Division, Parts, Shard, Workers
+from autorubric.settings import setting
+
+
+def _shard(value: Any) -> str:
+    return str(Shard.parse(value))
+
+
+_OF_ONE_SHARD = frozenset(
+    {
+        *("shard", "out", "wait", "replace", "start_over", "refresh", "dry_run", "export_only", "upload"),
+        *("processes", "engine", "ray_address", "batch", "batch_detach", "batch_cancel", "batch_poll"),
+        *("log_json", "log_prompts", "budget_usd", "budget_tokens", "fail_under", "show"),
+    }
+)
+"""Settings that may differ between the shards of a run, and that a merge does without."""
+
+
+class ShardedSettings(UploadedSettings):
+    """A run that can be divided into shards, which run anywhere and are merged afterwards."""
+
+    shard: Annotated[str, BeforeValidator(_shard)] | None = setting(
+        None,
+        "Run shard I of N only; `autorubric merge` unites finished shards.",
+        metavar="I/N",
+        group="Run",
+    )
+    processes: int | None = setting(
+        None, "Run in N processes on this machine, under one budget and one rate limit.", group="Run", ge=1, le=256
+    )
+    engine: Literal["ray"] | None = setting(
+        None, "ray: run on a Ray cluster; --processes is the number of workers.", metavar="ENGINE", group="Run"
+    )
+    ray_address: str | None = setting(
+        None, "Ray cluster (default: RAY_ADDRESS, else one that is started here).", metavar="ADDRESS", group="Run"
+    )
+    command: ClassVar[str] = ""
+    _parts: Parts | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _check_division(self) -> Self:
+        if self.ray_address is not None and self.engine is None:
+            raise ConfigError("--ray-address has no effect without --engine ray; pass --engine ray too")
+        if self.processes is None and self.engine is None:
+            return self
+        by = "--processes" if self.engine is None else "--engine ray"
+        if self.shard is not None:
+            raise ConfigError(f"--shard and {by} exclude each other; pass one of them")
+        once = [name for name in ("start_over", "refresh", "log_json") if getattr(self, name, None)]
+        once += ["batch"] if getattr(self, "batch", None) is not None else []
+        if once and self.is_divided:
+            flags = " and ".join(f"--{name.replace('_', '-')}" for name in once)
+            raise ConfigError(f"{flags} cannot be combined with {by}; leave {by} out")
+        return self
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether it was asked to run in shards or in several processes."""
+        return self.shard is not None or self.engine is not None or (self.processes or 1) > 1
+
+    @property
+    def parts(self) -> Parts | None:
+        """The shards that this run unites; None for every other run."""
+        return self._parts
+
+    def of_parts(self, parts: Parts) -> Self:
+        """The settings of the run that unites these shards, without a request."""
+        made = self.model_copy()
+        made._parts = parts
+        return made
+
+    def by_workers(self) -> Self:
+        """The settings of the run that starts its own processes; unchanged where one process does it.
+
+        Raises:
+            MissingPackageError: Ray is needed, and not installed.
+        """
+        concurrency = getattr(self, "concurrency", 1)
+        once = any(getattr(self, name, False) for name in ("dry_run", "export_only"))
+        number = min(self.processes or 1, concurrency)
+        if self._parts is not None or (number == 1 and self.engine is None) or once:
+            return self
+        workers = self._workers(self._passed(), number)
+        return self.of_parts(Parts({}, by_prompt=self.command == "select", is_partial=True, workers=workers))
+
+    def _workers(self, passed: Mapping[str, Any], number: int) -> Workers:
+        """The processes on this machine, or the workers of a Ray cluster."""
+        from autorubric.jobs.workers import WorkerProcesses  # most runs are not divided, and start without it
+
+        if self.engine is None:
+            return WorkerProcesses.of(self, passed, number)
+        from autorubric.jobs.cluster.driver import RayWorkers
+        from autorubric.jobs.cluster.ray_cluster import check_installed
+
+        check_installed()
+        workers = RayWorkers.of(self, passed, number)
+        workers.address, workers.asked = self.ray_address, self.processes
+        workers.rounds = 2 if getattr(self, "sample", None) else 1  # all candidates are sampled before any is graded
+        return workers
+
+    def division(self) -> Division:
+        """How the run is divided.
+
+        Raises:
+            ConfigError: a setting cannot be recorded, so the shards could not be merged.
+        """
+        if self.shard is None:
+            return Division(self.command, parts=self._parts)
+        return Division(self.command, Shard.parse(self.shard), self._passed())
+
+    def _passed(self) -> dict[str, Any]:
+        """The settings that all shards have in common, as JSON values."""
+        if Path("-") in self.sources():
+            raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")
+        # Of what only Python or a config file can pass, the models alone shape the results.
+        return self.passed_on("a run in shards", _OF_ONE_SHARD, ("roles", "full"))
+
+
+class ResumableSettings(ShardedSettings):
+    """A run that can be started over, or estimated without a request."""
+
+    start_over: bool = setting(
+        False, "Ignore saved replies and start over; what was spent still counts in a budget.", group="Run"
+    )
+    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
+    share_equal: bool = setting(False, "Let equal submissions share replies.", group="Run")
+
+
+def load_job(command: str) -> tuple[type[ShardedSettings], Any]:
+    """The settings of a command whose runs can be divided, and its function; only its own modules are imported.
+
+    Raises:
+        KeyError: the runs of this command cannot be divided.
+
+    Example:
+        >>> load_job("grade")[0].__name__
+        'GradeSettings'
+    """
+    if command not in ("grade", "select", "synthesize"):
+        raise KeyError(command)
+    module = import_module(f"autorubric.jobs.{command}")
+    return getattr(module, f"{command.title()}Settings"), getattr(module, f"{command}_async")
