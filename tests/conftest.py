@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Tests start some hundred processes. Where Python may not write bytecode, each of them would compile the package and
-# its dependencies again, which takes longer than most tests; so it goes into a folder of the tests' own.
-if sys.dont_write_bytecode:
-    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
-    sys.dont_write_bytecode = False
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Tests start some hundred processes. Where Python may not write bytecode, each of them would compile the package
+# again, which takes longer than most tests. Bytecode goes beside the source, where pip has put that of dependencies.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Most tests write files, and have them synced. In memory, they do not wait for a disk.
+_MEMORY = Path("/dev/shm")
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 1 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 # `make fuzz` widens every search. How long an example takes says more about the machine than about the program.
 settings.register_profile(

@@ -19,11 +19,6 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(SOURCE), **more}
 
 
-def compiled() -> dict[str, str]:
-    """The variable that says where compiled modules are, for a process that is given no others."""
-    return {name: value for name, value in os.environ.items() if name == "PYTHONPYCACHEPREFIX"}
-
-
 def start(words: Sequence[str], **variables: str) -> subprocess.Popen[str]:
     """The process of `autorubric` with these words."""
     pipe = subprocess.PIPE

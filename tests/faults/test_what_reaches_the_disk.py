@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from tests.processes import compiled
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,8 +39,7 @@ def recorded(folder: Path, *words: str, failing: str = "") -> tuple[int, str, li
     log = folder / "disk.log"
     log.write_text("")
     command = [sys.executable, "-m", "tests.faults.recorded_disk", str(log), failing, *words]
-    path = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin"}
-    bare = {**path, **compiled()}
+    bare = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=bare, check=False, timeout=600)
     return done.returncode, done.stdout + done.stderr, [json.loads(line) for line in log.read_text().splitlines()]
 

@@ -13,7 +13,6 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.checks import PACKAGES
-from tests.processes import compiled
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "checks.md").read_text("utf-8")
@@ -48,7 +47,7 @@ def run_without(kind: str, folder: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         encoding="utf-8",
         check=False,
-        env={"PYTHONPATH": str(ROOT / "src"), **compiled()},
+        env={"PYTHONPATH": str(ROOT / "src")},
     )
 
 
