@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from autorubric.llm.billing import Activity, Amount, Bill, Reservation, Tally, bill
+from autorubric.llm.billing import Activity, Amount, Bill, Reservation, Tally, bill, current_reservation
+from autorubric.llm.budget import Budget
+from autorubric.llm.executor import Executor
+from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
 from tests.offenders import each
 
 
 @dataclass
 class Priced:
-    """At most 100 tokens of the prompt and 900 of the reply, at one price a token."""
+    """Takes at most 100 tokens of the prompt and `most` in all, each at one price; its calls never end."""
 
     price: float | None = 0.001
     name: str = "local/priced"
+    most: int = 1000
 
     def identity(self) -> tuple[object, ...]:
         return (self.name,)
 
     def ceiling(self, request: Request) -> Usage | None:
-        return Usage(100, 900)
+        return Usage(100, self.most - 100)
 
     def cost(self, usage: Usage) -> float | None:
         return None if self.price is None else usage.total_tokens * self.price
 
     async def complete(self, request: Request) -> Reply:
-        raise AssertionError("nothing is sent")
+        reservation = current_reservation.get()
+        assert reservation is not None
+        reservation.note_waiting()
+        for sent in request.item:
+            reservation.note_sent(sent == "s")
+        await asyncio.Event().wait()
+        return READ
 
     async def close(self) -> None: ...
 
@@ -118,3 +131,40 @@ def test_replies_that_a_batch_recorded_count_as_paid_and_not_as_hits_once_they_a
     for _ in range(5):
         tally.hit("judge")
     assert tally.snapshot() == {"judge": Activity(0, 4, 1, 0, 0, 60, 8, 1.0, 2)}
+
+
+async def test_only_an_attempt_in_flight_may_be_billed_after_its_caller_is_cancelled(tmp_path: Path) -> None:
+    # What the items say: nothing is sent, an attempt is in flight, one returned, one returned and one is in flight.
+    expected = {"": Spent(), "s": Spent(1, 1000, 1.0), "sr": Spent(1), "srs": Spent(1, 1000, 1.0)}
+    for item, spent in expected.items():
+        with Ledger.open(tmp_path / f"run{item}") as ledger:
+            executor = Executor(ledger, Budget(tokens=5000), detached=False)
+            asking = asyncio.create_task(executor.ask(Priced(), replace(ASKED, item=item)))
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            ledger.flush()
+            assert (item, ledger.spent(), ledger.spent("judge")) == (item, spent, spent)
+            assert ledger.spent("rubric") == Spent()
+        assert not {path.name for path in (tmp_path / f"run{item}").iterdir()} & {
+            "departures",
+            "arrivals.0",
+            "arrivals.1",
+        }
+
+
+@each(("limit", "admitted"), [(2999, False), (3000, False), (5999, False), (6000, True)])
+def test_a_call_that_moves_to_a_dearer_model_is_covered_with_its_earlier_attempts(limit: int, admitted: bool) -> None:
+    async def moved() -> Failure | None:
+        budget = Budget(tokens=limit)
+        call = await budget.reserve_for(Priced(), ASKED)
+        assert isinstance(call, Reservation) and await call.extend() is None  # 1000 tokens, twice
+        refused = await call.move(Priced(most=3000), ASKED)
+        assert budget.reserved().tokens <= limit
+        assert budget.fits(Amount(limit - budget.reserved().tokens))
+        assert not budget.fits(Amount(limit - budget.reserved().tokens + 1))
+        return refused
+
+    refused = asyncio.run(moved())
+    assert (refused is None) == admitted
+    assert refused is None or refused.kind == "budget"
