@@ -1,12 +1,16 @@
 """How many small faults in a module its tests notice.
 
-    python tools/mutate.py src/autorubric/core/scoring.py --most 15
-    python tools/mutate.py src/autorubric/llm/budget.py --tests tests/llm/test_budget.py
+    python -m tools.mutate src/autorubric/core/scoring.py --most 15
+    python -m tools.mutate src/autorubric/llm/budget.py --tests tests/llm/test_budget.py
 
 Each mutant changes one operator, comparison, constant, condition or return value. It is killed when a test fails or
-the time limit passes. The tests run in a copy of the repository, one process at a time, so nothing here is changed.
-Without --tests these are the test files in the folder that mirrors the module's, those that import the module or what
-it defines, and the doctests of the module. --lines chooses the mutants of some lines, all of them.
+takes far longer than without it. The tests run in copies of the repository, so nothing here is changed. Without
+--tests these are the test files in the folder that mirrors the module's, those that import the module or what it
+defines, and the doctests of the module. --lines chooses the mutants of some lines, all of them.
+
+Each test runs once without a mutant, to see which lines it runs; this is kept until its file or a module changes. A
+mutant gets the tests that run its statement, then those that start processes, the fastest first, as many as fit into
+--seconds. A survivor may still fall to a test that did not fit.
 """
 
 from __future__ import annotations
@@ -16,20 +20,22 @@ import ast
 import contextlib
 import copy
 import functools
+import hashlib
 import importlib
+import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeAlias
+
+from tools.mutant_runs import Job, Killing, Tracer, write_source
 
 ROOT = Path(__file__).parents[1]
 HEAVY = (
@@ -70,14 +76,21 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }
 _SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "bases", "keywords_of_class"}
 
+Way: TypeAlias = tuple[tuple[str, int | None], ...]
+"""From the root of a tree to a node: fields, and places in those that are lists."""
+Traced: TypeAlias = dict[str, dict[str, Any]]
+"""By the id of a test: what `Tracer` writes of it."""
+
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of a module: where, what it is, and the whole source with it."""
+    """One change of a module: where, what it is, the whole source with it, and the lines of its statement."""
 
     line: int
     change: str
     source: str
+    tree: ast.Module
+    span: range
 
 
 def mutants(source: str) -> list[Mutant]:
@@ -88,13 +101,33 @@ def mutants(source: str) -> list[Mutant]:
         for replaced in _changed(node):
             whole = _with(tree, path, replaced)
             before, after = (" ".join(ast.unparse(one).split())[:60] for one in (node, replaced))
-            found.append(Mutant(getattr(node, "lineno", 0), f"{before}  ->  {after}", ast.unparse(whole)))
+            change, line = f"{before}  ->  {after}", getattr(node, "lineno", 0)
+            found.append(Mutant(line, change, ast.unparse(whole), whole, _span(tree, path)))
     return found
 
 
-def _places(
-    node: ast.AST, path: tuple[tuple[str, int | None], ...]
-) -> Iterator[tuple[tuple[tuple[str, int | None], ...], ast.AST]]:
+def _span(tree: ast.Module, path: Way) -> range:
+    """The lines of the statement at a place: the body for a function's defaults, every line outside of functions."""
+    node: ast.AST = tree
+    statement: ast.AST = tree
+    inside = False
+    for name, place in path:
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        value = getattr(node, name)
+        node = value if place is None else value[place]
+        statement = node if isinstance(node, ast.stmt) else statement
+    if not inside or not isinstance(statement, ast.stmt):
+        return range(1, sys.maxsize)
+    last = statement.end_lineno or statement.lineno
+    match statement:
+        case ast.FunctionDef(body=[first, *_]) | ast.AsyncFunctionDef(body=[first, *_]):
+            return range(first.lineno, last + 1)  # the line of `def` runs when the module is imported
+        case ast.If(body=[first, *_]) | ast.While(body=[first, *_]) | ast.For(body=[first, *_]):
+            last = max(statement.lineno, first.lineno - 1)
+    return range(statement.lineno, last + 1)
+
+
+def _places(node: ast.AST, path: Way) -> Iterator[tuple[Way, ast.AST]]:
     """Every node that a run executes, with the way to it from the root; no annotations, docstrings or messages."""
     if isinstance(node, ast.JoinedStr | ast.Raise) or _is_docstring(node):
         return
@@ -114,7 +147,7 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _with(tree: ast.Module, path: tuple[tuple[str, int | None], ...], replaced: ast.AST) -> ast.Module:
+def _with(tree: ast.Module, path: Way, replaced: ast.AST) -> ast.Module:
     whole = copy.deepcopy(tree)
     parent: ast.AST = whole
     for name, place in path[:-1]:
@@ -203,11 +236,18 @@ def copied() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _run_tests(folder: Path, tests: list[str]) -> NoReturn:
-    """Leave this process with the status of pytest; what it prints is in `told.txt`."""
+def run_tests(folder: Path, tests: list[str], plugin: object) -> int:
+    """The status that pytest ends with in a process of its own; what it prints is in `told.txt`."""
+    child = os.fork()
+    if child == 0:
+        _run_tests(folder, tests, plugin)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _run_tests(folder: Path, tests: list[str], plugin: object) -> NoReturn:
     status = 70
     try:
-        os.setsid()
         os.chdir(folder)
         # Before the installed package, which pytest would import for its plugin.
         sys.path.insert(0, str(folder / "src"))
@@ -217,7 +257,9 @@ def _run_tests(folder: Path, tests: list[str]) -> NoReturn:
             os.dup2(told, descriptor)
         import pytest
 
-        status = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", _ALREADY_IMPORTED, *tests]))
+        # Doctests last: collecting a module sets it as an attribute of its package, over a function of the same name.
+        tests = sorted(tests, key=lambda one: one.startswith("src"))
+        status = int(pytest.main(["-q", "-p", "no:cacheprovider", "-W", _ALREADY_IMPORTED, *tests], [plugin]))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -225,47 +267,84 @@ def _run_tests(folder: Path, tests: list[str]) -> NoReturn:
         os._exit(status)
 
 
-def status_of(folder: Path, tests: list[str], seconds: float) -> int | None:
-    """The status that pytest ends with in a process of its own; None where the time is up."""
-    child = os.fork()
-    if child == 0:
-        _run_tests(folder, tests)
-    deadline = time.monotonic() + seconds
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return None
-        time.sleep(0.02)
+def traced(test_files: list[str], modules: list[Path], folder: Path) -> Traced:
+    """What each test runs of the modules; what is known of a file is kept in `.pytest_cache` until one changes."""
+    kept = {one: _kept(one, modules) for one in test_files}
+    missing = [one for one, path in kept.items() if not path.exists()]
+    if missing:
+        told = folder / "traced.jsonl"
+        told.write_text("", encoding="utf-8")
+        plugin = Tracer({str(folder / one): str(one) for one in modules}, told)
+        run_tests(folder, missing, plugin)
+        rows = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
+        if failed := [row["test"] for row in rows if row["failed"]]:
+            print(f"left out, as they fail without a mutant: {' '.join(failed)}", flush=True)
+        for one in missing:
+            kept[one].parent.mkdir(parents=True, exist_ok=True)
+            found = {row["test"]: row for row in rows if row["test"].partition("::")[0] == one and not row["failed"]}
+            kept[one].write_text(json.dumps(found), encoding="utf-8")
+    return {test: row for path in kept.values() for test, row in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
-def measure(module: Path, tests: list[str], folder: Path, settings: argparse.Namespace) -> tuple[int, int]:
+def _kept(test_file: str, modules: list[Path]) -> Path:
+    digest = hashlib.sha256(b"\0".join((ROOT / one).read_bytes() for one in [*modules, Path(test_file)])).hexdigest()
+    return ROOT / ".pytest_cache" / "mutants" / f"{Path(test_file).stem}-{digest[:20]}.json"
+
+
+def chosen_tests(mutant: Mutant, module: Path, tests: Traced, seconds: float) -> dict[str, float]:
+    """The tests that a mutant gets, in their order, with the seconds that each takes."""
+    ranked = []
+    for test, row in tests.items():
+        runs = any(line in mutant.span for line in row["lines"].get(str(module), ()))
+        if runs or row["forks"]:
+            ranked.append((not runs, row["seconds"], test))
+    found: dict[str, float] = {}
+    for _, took, test in sorted(ranked):
+        if sum(found.values()) + took <= seconds:
+            found[test] = took
+    return found
+
+
+def measure(module: Path, tests: Traced, folder: Path, settings: argparse.Namespace) -> tuple[int, int]:
     """How many of the chosen mutants of a module are killed, and how many there are; survivors are printed."""
-    source = (ROOT / module).read_text(encoding="utf-8")
-    # Doctests last: collecting a module sets it as an attribute of its package, over a function of the same name.
-    tests = sorted(tests, key=lambda one: one == str(module))
-    began = time.monotonic()
-    if status_of(folder, tests, 600.0) != 0:
-        told = (folder / "told.txt").read_text(encoding="utf-8")
-        sys.exit(f"{module}: its tests fail without a mutant: {' '.join(tests)}\n{told}")
-    limit = settings.timeout or 3 * (time.monotonic() - began) + 10
-    every = mutants(source)
+    every = mutants((ROOT / module).read_text(encoding="utf-8"))
     wanted = [one for one in every if not settings.lines or one.line in settings.lines]
     most = len(wanted) if settings.lines else min(settings.most, len(wanted))
-    chosen = random.Random(settings.seed).sample(wanted, most)
-    killed = 0
-    for mutant in sorted(chosen, key=lambda one: one.line):
-        (folder / module).write_text(mutant.source, encoding="utf-8")
-        survived = status_of(folder, tests, limit) == 0
-        killed += not survived
-        if survived:
-            print(f"  {module}:{mutant.line}: {mutant.change}", flush=True)
-    (folder / module).write_text(source, encoding="utf-8")
+    chosen = sorted(random.Random(settings.seed).sample(wanted, most), key=lambda one: one.line)
+    place = folder / module
+    jobs = [
+        Job(one.source, compile(one.tree, str(place), "exec"), chosen_tests(one, module, tests, settings.seconds))
+        for one in chosen
+    ]
+    killers = _killers(place, jobs, folder)
+    for number, job in enumerate(jobs):
+        if killers[number] == Killing.UNCHANGED:  # it changes what an import does
+            write_source(place, job.source)
+            [killers[number]] = _killers(place, [replace(job, code=None)], folder)
+    shutil.copy(ROOT / module, place)
+    for mutant, job, killer in zip(chosen, jobs, killers, strict=True):
+        if killer is None or settings.verbose:
+            outcome = f"survives {len(job.tests)} tests" if killer is None else f"killed by {killer}"
+            print(f"  {module}:{mutant.line}: {mutant.change}: {outcome}", flush=True)
+    killed = sum(killer is not None for killer in killers)
     print(f"{module}: {killed} of {len(chosen)} killed ({len(every)} mutants in all)", flush=True)
     return killed, len(chosen)
+
+
+def _killers(place: Path, jobs: list[Job], folder: Path) -> list[str | None]:
+    """What kills each mutant."""
+    files = {test.partition("::")[0] for job in jobs for test in job.tests}
+    if not files:
+        return [None for _ in jobs]
+    told = folder / "killers.json"
+    told.unlink(missing_ok=True)
+    run_tests(folder, sorted(files), Killing(place, jobs, told))
+    if told.exists():
+        found: list[str | None] = json.loads(told.read_text(encoding="utf-8"))
+        return found
+    if any(job.code for job in jobs):
+        sys.exit(f"the tests do not start:\n{(folder / 'told.txt').read_text(encoding='utf-8')}")
+    return ["its import" for _ in jobs]
 
 
 def main() -> None:
@@ -276,13 +355,18 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=12, help="mutants of a module, chosen at random")
     parser.add_argument("--lines", type=int, nargs="+", help="mutate only these lines, in every way")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, help="seconds that tests may take; by default 3 times the first run")
+    parser.add_argument("--seconds", type=float, default=60.0, help="seconds of tests that a mutant gets at most")
+    parser.add_argument("--verbose", action="store_true", help="also print what kills each mutant")
     settings = parser.parse_args()
-    sys.dont_write_bytecode = True
     for name in HEAVY:
         importlib.import_module(name)
+    files = {one: settings.tests or tests_of(one) for one in settings.modules}
+    counts = []
     with copied() as folder:
-        counts = [measure(one, settings.tests or tests_of(one), folder, settings) for one in settings.modules]
+        every = traced(sorted({path for found in files.values() for path in found}), settings.modules, folder)
+        for module, found in files.items():
+            tests = {test: row for test, row in every.items() if test.partition("::")[0] in found}
+            counts.append(measure(module, tests, folder, settings))
     killed, total = (sum(column) for column in zip(*counts, strict=True))
     print(f"{killed} of {total} mutants killed ({100 * killed / max(total, 1):.0f} %)")
 

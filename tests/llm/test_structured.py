@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.llm.request import Answer, Reply, Unreadable
-from autorubric.llm.structured import read_json, read_text
+from autorubric.llm.structured import Asked, read_json, read_text, unwrap
 from tests.offenders import each
 
 UNTIMED = settings(deadline=None)
@@ -330,3 +330,42 @@ def test_the_fields_of_an_entry_that_only_its_inner_list_is_taken_from_are_noted
     assert answer.notes == ("the fields around the list were left out: title, weight",)
     plain = read_json(Reply('[{"criteria": [{"title": "Dose"}]}]'), "array", ("criteria",))
     assert isinstance(plain, Answer) and plain.notes == ()
+
+
+@each(
+    ("others", "notes"),
+    [
+        ({"rubric": [{"title": "Dose"}]}, True),
+        ({"rubric": [{"title": "Tone"}]}, None),
+        ({"rubric": []}, False),
+        ({"rubric": ["Tone"]}, False),
+        ({"sources": [{"title": "Tone"}]}, True),
+        ({"sources": ["Tone"]}, False),
+        ({"count": 1}, False),
+    ],
+)
+def test_lists_under_two_known_keys_are_an_answer_only_if_they_are_equal(
+    others: dict[str, Any], notes: bool | None
+) -> None:
+    reply = Reply(json.dumps({"criteria": [{"title": "Dose"}], **others}))
+    found = read_json(reply, "array", ("criteria", "rubric"))
+    if notes is None:
+        assert isinstance(found, Unreadable) and "lists under 'criteria' and under 'rubric'" in found.message
+    else:
+        assert isinstance(found, Answer) and found.value == [{"title": "Dose"}]
+        assert bool(found.notes) is notes
+
+
+def test_json_inside_a_json_string_is_read_with_its_line_breaks() -> None:
+    found = read_json(Reply('"[{\\"title\\": \\"Dose\\"},\n {\\"title\\": \\"Tone\\"}]"'), "array")
+    assert isinstance(found, Answer) and found.value == [{"title": "Dose"}, {"title": "Tone"}]
+    assert found.notes == ("the JSON came as text inside JSON",)
+
+
+@each(("wrappers", "is_found"), [(1, True), (5, True), (6, False)])
+def test_a_value_is_found_in_five_wrappers_and_no_more(wrappers: int, is_found: bool) -> None:
+    value: Any = {"verdict": "MET"}
+    for _ in range(wrappers):
+        value = {"result": value}
+    found = unwrap(value, Asked("object", ("verdict",)), [])
+    assert found == ({"verdict": "MET"} if is_found else None)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +16,11 @@ from autorubric.llm.http.retry import (
     final_if_same,
     http_fault,
     retry_after_seconds,
+    transport_fault,
+    unreachable,
+    wrong_address,
 )
-from autorubric.llm.http.transport import HttpReply
+from autorubric.llm.http.transport import HttpReply, TransportError
 from tests.offenders import each
 
 
@@ -38,6 +42,7 @@ def fault(status: int, body: Any = "", headers: dict[str, str] | None = None) ->
         ("1e999", LONGEST_RETRY_AFTER),
         ("86400", LONGEST_RETRY_AFTER),
         ("Thu, 01 Jan 1970 00:16:50 GMT", 10.0),
+        ("Thu, 01 Jan 1970 00:16:40 GMT", None),
         ("Thu, 01 Jan 1970 00:00:01 GMT", None),
         ("Thu, 01 Jan 2099 00:00:00 GMT", LONGEST_RETRY_AFTER),
         ("Thu, 99 Foo 2099", None),
@@ -257,3 +262,110 @@ def test_a_server_that_fails_twice_in_the_same_words_is_not_asked_a_third_time()
     last = final_if_same(first, second)
     assert not last.again and last.message.endswith("(the same response twice)")
     assert final_if_same(first, fault(500, "overloaded")).again
+
+
+@each(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"Retry-After-Ms": "20", "Retry-After": "9"}, 0.02),
+        ({"retry-after-ms": "0", "Retry-After": "9"}, 0.0),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after-ms": "9000000"}, LONGEST_RETRY_AFTER),
+        ({"Retry-After": "121"}, 120.0),
+        ({"Retry-After": "119"}, 119.0),
+    ],
+)
+def test_a_wait_in_milliseconds_comes_before_one_in_seconds_and_none_is_longer_than_two_minutes(
+    headers: dict[str, str], seconds: float
+) -> None:
+    assert retry_after_seconds(headers) == seconds
+
+
+@each(
+    ("most", "times", "waits"),
+    [
+        # Five minutes of rate limits end a call, if there were more of them than retries.
+        (2, (0.0, 1.0, 299.0, 299.9, 300.0), (True, True, True, True, False)),
+        (3, (0.0, 400.0, 500.0, 600.0), (True, True, True, False)),
+        (1, (50.0, 349.0, 350.0), (True, True, False)),
+        (0, (0.0,), (False,)),
+    ],
+)
+def test_rate_limits_end_a_call_after_five_minutes_and_more_than_the_retries(
+    most: int, times: tuple[float, ...], waits: tuple[bool, ...]
+) -> None:
+    retries, refused = Retries(most, Backoff(0.0, 0.0)), fault(429)
+    assert tuple(retries.wait(refused, now) is not None for now in times) == waits
+
+
+def test_rate_limits_use_up_no_retry_of_a_fault() -> None:
+    retries = Retries(1, Backoff(0.0, 0.0))
+    assert [retries.wait(fault(status), 0.0) for status in (429, 429, 500, 429, 500)] == [0.0, 0.0, 0.0, 0.0, None]
+    assert retries.wait(fault(401), 0.0) is None  # another attempt could not succeed
+
+
+@each(
+    ("error", "kind", "again"),
+    [
+        ({"code": 400, "message": "no such field"}, "rejected", False),
+        ({"code": 401, "message": "no"}, "auth", False),
+        ({"status": 402, "message": "no"}, "quota", False),
+        ({"code": 502, "message": "no"}, "server", True),
+        ({"code": 599, "message": "no"}, "server", True),
+        # No HTTP status of an error: trouble of the server.
+        ({"code": 399, "message": "no"}, "server", True),
+        ({"code": 600, "message": "no"}, "server", True),
+        ({"code": "invalid", "message": "no"}, "server", True),
+        ("no", "server", True),
+    ],
+)
+def test_an_error_under_status_200_has_the_kind_of_its_own_code_and_may_be_billed(
+    error: Any, kind: str, again: bool
+) -> None:
+    found = error_fault(error)
+    assert (found.kind, found.again, found.status, found.maybe_billed) == (kind, again, 200, True)
+    assert found.message == f"HTTP 200 with an error: {error if isinstance(error, str) else error['message']}"
+
+
+def test_an_address_where_no_endpoint_answers_is_not_asked_again_and_costs_nothing() -> None:
+    refused = transport_fault(TransportError("timeout", "no answer in 60 s", maybe_billed=True))
+    assert (refused.kind, refused.again, refused.maybe_billed) == ("timeout", True, True)
+    nobody = unreachable(refused)
+    assert (nobody.kind, nobody.again) == ("unreachable", False)
+    page = wrong_address(replace(refused, status=200))
+    assert (page.kind, page.again, page.status, page.maybe_billed) == ("unreachable", False, None, False)
+
+
+@each(
+    ("status", "words", "kind"),
+    [
+        (429, "request too large for the limit of tokens per minute", "rejected"),
+        (400, "the prompt was flagged by the content_filter", "refusal"),
+        (403, "your input was flagged", "refusal"),
+        (422, "violates the content_policy", "refusal"),
+        (404, "blocked by the content_filter", "no_model"),
+        (422, "the model x does not exist", "no_model"),
+        (403, "the model x does not exist", "auth"),
+    ],
+)
+def test_what_no_wait_can_change_is_told_by_status_and_words(status: int, words: str, kind: str) -> None:
+    found = fault(status, {"error": {"message": words}})
+    assert (found.kind, found.again) == (kind, False)
+
+
+@each(
+    ("first", "second", "same"),
+    [
+        ((500, "cannot parse"), (500, "cannot parse"), True),
+        ((500, "cannot parse"), (500, "cannot read"), False),
+        ((500, "cannot parse"), (502, "cannot parse"), False),
+        ((502, "cannot parse"), (502, "cannot parse"), False),  # a gateway says nothing about the request
+        ((500, "temporarily out"), (500, "temporarily out"), False),
+        ((500, "connection lost"), (500, "connection lost"), False),
+    ],
+)
+def test_only_an_equal_internal_error_without_words_about_load_is_final(
+    first: tuple[int, str], second: tuple[int, str], same: bool
+) -> None:
+    assert final_if_same(fault(*first), fault(*second)).again is not same

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import stat
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import RunLockedError
-from autorubric.llm.records.lock import run_lock
+from autorubric.llm.records.lock import Claims, WriteLock, lock_holder, run_lock
 
 HOLDER = """
 import sys, time
@@ -91,3 +92,58 @@ def test_the_lock_file_is_for_the_owner_only(tmp_path: Path) -> None:
     with run_lock(tmp_path / "fresh" / "run"):
         assert stat.S_IMODE((tmp_path / "fresh" / "run" / "run.lock").stat().st_mode) == 0o600
         assert stat.S_IMODE((tmp_path / "fresh" / "run").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("shared", [False, True])
+async def test_a_claim_to_a_key_is_held_by_one_call_and_given_back(tmp_path: Path, shared: bool) -> None:
+    claims = Claims(tmp_path if shared else None)
+    assert claims.needed == shared
+    entered: list[str] = []
+
+    async def enter(name: str, key: bytes, given_up: bool = False) -> None:
+        async with claims.held(key, lambda: given_up):
+            entered.append(name)
+
+    async with claims.held(b"a" * 16, lambda: False):
+        waiting = asyncio.create_task(enter("waited", b"a" * 16))
+        await enter("another key", b"b" * 16)
+        await enter("another key again", b"b" * 16)
+        await enter("given up", b"a" * 16, given_up=True)  # which gives back nothing
+        await asyncio.sleep(0.05)
+        assert entered == ["another key", "another key again", "given up"]
+    await asyncio.wait_for(waiting, 60)
+    await enter("later", b"a" * 16)
+    assert entered[3:] == ["waited", "later"]
+    for _ in range(2):
+        claims.close()
+    assert not claims.needed
+    await enter("closed", b"a" * 16)
+    assert entered[5:] == ["closed"]
+
+
+def test_the_holder_of_a_directory_is_named_while_it_holds_it_and_not_after(tmp_path: Path) -> None:
+    assert lock_holder(tmp_path / "missing") is None
+    with run_lock(tmp_path):
+        assert (lock_holder(tmp_path) or "").startswith(f"process {os.getpid()}, which took it at ")
+    assert lock_holder(tmp_path) is None
+    (tmp_path / "run.holder").write_text("process 1, which was killed", encoding="utf-8")
+    assert lock_holder(tmp_path) is None
+
+
+def test_a_process_of_a_killed_parent_still_holds_the_directory(tmp_path: Path) -> None:
+    folder = tmp_path / "processes" / "1"
+    told = pytest.raises(RunLockedError, match=f"in use by process {os.getpid()}")
+    with run_lock(folder), told, run_lock(tmp_path):
+        pass
+    with run_lock(tmp_path):
+        pass
+
+
+def test_a_write_lock_is_taken_again_after_each_write_and_after_its_end(tmp_path: Path) -> None:
+    lock = WriteLock(tmp_path)
+    for _ in range(2):
+        with lock:
+            pass
+        lock.close()
+        lock.close()
+    assert stat.S_IMODE((tmp_path / "write.lock").stat().st_mode) == 0o600

@@ -1,0 +1,170 @@
+"""What a call costs at the most, and what a session counts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autorubric.llm.billing import Activity, Amount, Bill, Reservation, Tally, bill, current_reservation
+from autorubric.llm.budget import Budget
+from autorubric.llm.executor import Executor
+from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
+from tests.offenders import each
+
+
+@dataclass
+class Priced:
+    """Takes at most 100 tokens of the prompt and `most` in all, each at one price; its calls never end."""
+
+    price: float | None = 0.001
+    name: str = "local/priced"
+    most: int = 1000
+
+    def identity(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def ceiling(self, request: Request) -> Usage | None:
+        return Usage(100, self.most - 100)
+
+    def cost(self, usage: Usage) -> float | None:
+        return None if self.price is None else usage.total_tokens * self.price
+
+    async def complete(self, request: Request) -> Reply:
+        reservation = current_reservation.get()
+        assert reservation is not None
+        reservation.note_waiting()
+        for sent in request.item:
+            reservation.note_sent(sent == "s")
+        await asyncio.Event().wait()
+        return READ
+
+    async def close(self) -> None: ...
+
+
+ASKED = Request((), "judge")
+READ = Reply("MET", usage=Usage(80, 20))
+
+
+@each(
+    ("outcome", "resends", "price", "expected"),
+    [
+        (READ, 0, 0.001, Bill(Usage(80, 20), 0.1, None, None)),
+        (READ, 2, 0.001, Bill(Usage(80, 20), 0.1, 2000, 2.0)),
+        (replace(READ, cost=0.25), 0, 0.001, Bill(Usage(80, 20), 0.25, None, None)),
+        (READ, 1, None, Bill(Usage(80, 20), None, 1000, None)),
+        (replace(READ, usage=None), 0, 0.001, Bill(Usage(), None, 1000, 1.0)),
+        (replace(READ, usage=None), 3, 0.001, Bill(Usage(), None, 4000, 4.0)),
+        (Failure("timeout", ""), 0, 0.001, Bill(Usage(), None, 1000, 1.0)),
+        (Failure("timeout", ""), 2, 0.001, Bill(Usage(), None, 3000, 3.0)),
+        (Failure("timeout", "", sent=False), 0, 0.001, Bill(Usage(), None, None, None)),
+        (Failure("timeout", "", sent=False), 1, 0.001, Bill(Usage(), None, 1000, 1.0)),
+        (Failure("unreadable", "", reply=READ), 0, 0.001, Bill(Usage(80, 20), 0.1, None, None)),
+        (Failure("unreadable", "", reply=READ), 1, 0.001, Bill(Usage(80, 20), 0.1, 1000, 1.0)),
+        # Whoever answers 200 may have run the model.
+        (Failure("server", "", 200), 0, 0.001, Bill(Usage(), None, 1000, 1.0)),
+        (Failure("server", "", 500), 0, 0.001, Bill(Usage(), None, None, None)),
+    ],
+)
+def test_every_attempt_that_may_have_been_billed_without_a_count_is_charged_its_worst_case(
+    outcome: Reply | Failure, resends: int, price: float | None, expected: Bill
+) -> None:
+    assert bill(Priced(price), ASKED, outcome, Reservation(resends=resends)) == expected
+
+
+@each("kind", ["auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"])
+def test_a_refused_request_is_not_billed(kind: FailureKind) -> None:
+    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation()).most == Amount()
+    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation(resends=1)).most == Amount(1000, 1.0)
+
+
+def test_a_call_that_another_model_answered_costs_what_that_one_takes() -> None:
+    moved = Reservation(payer=Priced(0.01))
+    assert bill(Priced(), ASKED, READ, moved).most == Amount(100, 1.0)
+    assert bill(Priced(), ASKED, Failure("timeout", ""), moved).most == Amount(1000, 10.0)
+
+
+@each(
+    ("outcome", "billed", "expected"),
+    [
+        (READ, Bill(Usage(80, 20), 0.1, None, None), Activity(1, 1, 0, 0, 0, 80, 20, 0.1)),
+        (READ, Bill(Usage(80, 20), None, None, None), Activity(1, 1, 0, 0, 0, 80, 20, unpriced=1)),
+        (Failure("timeout", ""), Bill(Usage(), None, 1000, None), Activity(1, failures=1, unpriced=1)),
+        (Failure("timeout", ""), Bill(Usage(), None, 1000, 1.0), Activity(1, failures=1)),
+        (Failure("unreadable", ""), Bill(Usage(80, 20), 0.1, 1000, None), Activity(1, 0, 0, 1, 0, 80, 20, 0.1)),
+        (Failure("server", ""), Bill(Usage(), None, None, None), Activity(1, failures=1)),
+    ],
+)
+def test_a_call_that_ended_counts_once_with_what_it_cost(
+    outcome: Reply | Failure, billed: Bill, expected: Activity
+) -> None:
+    tally = Tally()
+    for _ in range(2):
+        tally.started("judge")
+    tally.ended("judge", outcome, billed)
+    assert tally.snapshot() == {"judge": expected}
+
+
+def test_calls_that_wait_hit_or_are_refused_are_counted_apart() -> None:
+    tally = Tally()
+    call = Reservation(activity=tally.started("judge"))
+    tally.started("judge")
+    call.count_waiting(1)
+    assert tally.snapshot()["judge"].in_flight == 1
+    call.count_waiting(-1)
+    call.count_retry(rate_limited=True)
+    call.count_retry(rate_limited=False)
+    tally.withdrawn("judge")
+    tally.hit("rubric")
+    assert tally.snapshot() == {
+        "judge": Activity(open=1, refused=1, retries=2, rate_limited=1),
+        "rubric": Activity(hits=1),
+    }
+
+
+def test_replies_that_a_batch_recorded_count_as_paid_and_not_as_hits_once_they_are_found() -> None:
+    tally = Tally()
+    for _ in range(2):
+        tally.collected({"judge": Activity(paid=2, prompt_tokens=30, completion_tokens=4, cost=0.5, unpriced=1)})
+    for _ in range(5):
+        tally.hit("judge")
+    assert tally.snapshot() == {"judge": Activity(0, 4, 1, 0, 0, 60, 8, 1.0, 2)}
+
+
+async def test_only_an_attempt_in_flight_may_be_billed_after_its_caller_is_cancelled(tmp_path: Path) -> None:
+    # What the items say: nothing is sent, an attempt is in flight, one returned, one returned and one is in flight.
+    expected = {"": Spent(), "s": Spent(1, 1000, 1.0), "sr": Spent(1), "srs": Spent(1, 1000, 1.0)}
+    for item, spent in expected.items():
+        with Ledger.open(tmp_path / f"run{item}") as ledger:
+            executor = Executor(ledger, Budget(tokens=5000), detached=False)
+            asking = asyncio.create_task(executor.ask(Priced(), replace(ASKED, item=item)))
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            ledger.flush()
+            assert (item, ledger.spent(), ledger.spent("judge")) == (item, spent, spent)
+            assert ledger.spent("rubric") == Spent()
+        assert not {path.name for path in (tmp_path / f"run{item}").iterdir()} & {
+            "departures",
+            "arrivals.0",
+            "arrivals.1",
+        }
+
+
+@each(("limit", "admitted"), [(2999, False), (3000, False), (5999, False), (6000, True)])
+def test_a_call_that_moves_to_a_dearer_model_is_covered_with_its_earlier_attempts(limit: int, admitted: bool) -> None:
+    async def moved() -> Failure | None:
+        budget = Budget(tokens=limit)
+        call = await budget.reserve_for(Priced(), ASKED)
+        assert isinstance(call, Reservation) and await call.extend() is None  # 1000 tokens, twice
+        refused = await call.move(Priced(most=3000), ASKED)
+        assert budget.reserved().tokens <= limit
+        assert budget.fits(Amount(limit - budget.reserved().tokens))
+        assert not budget.fits(Amount(limit - budget.reserved().tokens + 1))
+        return refused
+
+    refused = asyncio.run(moved())
+    assert (refused is None) == admitted
+    assert refused is None or refused.kind == "budget"
