@@ -7,6 +7,7 @@ from tests.offenders import each
     ("named", "expected"),
     [
         ([("Tone", "A"), ("Tone", "B"), ("Tone", None), (None, None)], ["A/Tone", "B/Tone", "Tone", "C4"]),
+        ([("Tone", "A"), ("Facts", "B")], ["Tone", "Facts"]),
         ([("C2", None), (None, None)], ["C2", "C2 (C2)"]),
         # Who has a name keeps it, also after one without.
         ([(None, None), ("C1", None)], ["C1 (C1)", "C1"]),

@@ -99,6 +99,12 @@ def test_partial_credit_is_for_positive_weights_however_small() -> None:
     assert found == pytest.approx(0.75)
 
 
+def test_the_worst_case_goes_by_the_sign_however_small_the_weight() -> None:
+    verdicts: list[CriterionVerdict | str] = ["CANNOT_ASSESS"] * 2
+    # 0.5 · 0 and -0.25 · 1.
+    assert rubric(0.5, -0.25).compute_score(verdicts, cannot_assess_strategy=FAIL, normalize=False) == -0.25
+
+
 cells = st.lists(
     st.builds(
         Cell,

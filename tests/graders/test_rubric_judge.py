@@ -122,6 +122,40 @@ async def test_what_the_first_reply_left_open_is_asked_about_once_more() -> None
     assert judgments[1].cost is not None
 
 
+async def test_a_third_reply_is_not_asked_for() -> None:
+    judgments, model = await judged([reply(WHOLE[0]), reply(WHOLE[1]), reply(WHOLE[2])])
+    assert len(model.requests) == 2
+    assert [judgment.verdict for judgment in judgments[:2]] == [MET, UNMET]
+    assert str(judgments[2].failure) == "parse: the reply has no entry for criterion c2"
+
+
+async def test_a_criterion_that_was_asked_about_twice_has_both_bills() -> None:
+    model = ScriptedModel({"judge": [reply(*WHOLE[1:]), reply(WHOLE[0])]}, price=(1.0, 1.0))
+    with Ledger.in_memory() as ledger:
+        judgments = await RubricJudge(model).judge(CASE, (0, 1, 2), Executor(ledger).ask_for)
+        [total] = ledger.totals()
+    usage = judgments[0].usage
+    assert (judgments[0].verdict, judgments[1].usage, judgments[2].usage) == (MET, None, None)
+    assert usage is not None and usage.prompt_tokens == total.usage.prompt_tokens > 0
+    assert total.calls == 2
+    assert judgments[0].cost == pytest.approx(total.cost)
+
+
+def test_an_entry_for_a_criterion_that_was_not_asked_for_is_noted() -> None:
+    found = RubricJudge(ScriptedModel({})).read(CASE, (0, 1, 2), Reply(reply(*WHOLE, entry("c9"))))
+    assert isinstance(found, Answer)
+    assert found.notes == ("an entry for 'c9' was left out: it was not asked for",)
+
+
+def test_only_a_criterion_of_negative_weight_is_shown_as_a_fault() -> None:
+    def shown(weight: float) -> str:
+        case = JudgeInput("Coal.", (Criterion(weight=weight, requirement="Names a cause"),))
+        return str(RubricJudge(ScriptedModel({})).build(case, (0,)).messages)
+
+    assert shown(0.5) == shown(5) == shown(0)
+    assert shown(-0.5) != shown(0.5)
+
+
 async def test_what_stays_open_is_a_mistake_and_to_resume_asks_about_it_again(tmp_path: Path) -> None:
     lines = [reply(WHOLE[0], WHOLE[2]), reply(entry("c1", criterion_status="?")), "?", "?"]
     with Ledger.open(tmp_path) as ledger:

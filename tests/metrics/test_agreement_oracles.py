@@ -105,6 +105,8 @@ def test_what_was_never_given_has_no_precision_and_what_was_never_true_no_recall
     assert precision_recall([[0, 0], [0, 2]]) == (None, None, None)
     assert mcc([[3, 0], [2, 0]]) is None
     assert balanced_accuracy([[3, 1], [0, 0]]) is None
+    # A category without truth has no recall: (1 + 5/10) / 2.
+    assert balanced_accuracy([[90, 0, 0], [5, 5, 0], [0, 0, 0]]) == 0.75
     assert accuracy([[0, 0], [0, 0]]) is None
 
 
@@ -192,6 +194,9 @@ def test_icc_is_the_published_example() -> None:
 def test_icc_without_spread_is_undefined() -> None:
     assert icc([[1, 1], [1, 1]]) is None
     assert icc([[1, 2]]) is None
+    # Differences that are small beside the scores are still differences.
+    near = [[1 + step * 2**-24 for step in row] for row in ([0, 1], [2, 2], [4, 3])]
+    assert icc(near) == pytest.approx(icc([[0, 1], [2, 2], [4, 3]]))
     assert icc([[1.0, np.nan], [1.0, 2.0], [2.0, 2.0]], "consistency") is not None
 
 

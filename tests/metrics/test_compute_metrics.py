@@ -21,6 +21,7 @@ from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.reading_runs import read_table
 from autorubric.metrics.scores import ScoreRule, score_rows
 from autorubric.metrics.table import Report
+from tests.metrics.conftest import FAILED
 from tests.oracles import sk
 
 Make = Callable[..., Any]
@@ -49,6 +50,9 @@ def test_binary_figures_by_hand(graded: Make) -> None:
     [criterion] = found.per_criterion
     assert criterion.confusion_matrix is not None
     assert criterion.confusion_matrix.matrix == [[2, 1], [1, 1]]
+    assert isinstance(criterion, CriterionMetrics)
+    # One of three MET is missed, one of two UNMET is taken for MET.
+    assert (criterion.fnr, criterion.fpr) == pytest.approx((1 / 3, 1 / 2))
     assert found.criterion_accuracy == pytest.approx(0.6)
     assert found.criterion_precision == pytest.approx(2 / 3)
     assert found.criterion_recall == pytest.approx(2 / 3)
@@ -59,6 +63,12 @@ def test_binary_figures_by_hand(graded: Make) -> None:
     # Scores 1 1 0 1 0 against 1 1 1 0 0: two errors of 1 in five.
     assert found.score_rmse == pytest.approx((2 / 5) ** 0.5)
     assert found.bias.mean_bias == pytest.approx(0.0)
+
+
+def test_one_pair_has_an_accuracy_and_no_agreement_beyond_chance(graded: Make) -> None:
+    made = graded([BRIEF]).add(["MET"], ["MET"])
+    [criterion] = compute_metrics(made.run, made.dataset).per_criterion
+    assert (criterion.accuracy, criterion.kappa, criterion.is_degenerate, criterion.n_judges) == (1.0, None, True, 1)
 
 
 def test_kappa_counts_the_options_that_nobody_chose(graded: Make) -> None:
@@ -250,6 +260,23 @@ def test_the_pooled_path_honours_abstentions_modes_bootstrap_and_judges(graded: 
     assert unmet is not None and unmet[0].exact_accuracy == 1.0
 
 
+def test_pooled_values_are_correlated_where_all_of_them_have_one(graded: Make) -> None:
+    made = graded([], shared=False)
+    # Truth 0, 0.5, 1 and verdicts 0, 1, 0.5: covariance 0.25, both variances 0.5; the ranks are the values.
+    for label, said, name in (("Low", "Low", "A"), ("Mid", "High", "B"), ("High", "Mid", "C")):
+        made.add([label], [said], Rubric([IN_ORDER.model_copy(update={"name": name})]))
+    [ordinal] = compute_metrics(made.run, made.dataset).pooled_by_scale or []
+    assert (ordinal.value_spearman, ordinal.value_pearson) == pytest.approx((0.5, 0.5))
+    assert ordinal.n_judges == 1
+    made = graded([], shared=False).add(["UNMET"], ["UNMET"], own("A")).add(["MET"], ["MET"], own("B"))
+    made.add(["MET"], ["MET"], own("D"))
+    for abstained, values in ((False, 1.0), (True, None)):
+        if abstained:
+            made.add(["MET"], ["CANNOT_ASSESS"], own("C"))
+        [binary] = compute_metrics(made.run, made.dataset, cannot_assess="as_category").pooled_by_scale or []
+        assert (binary.value_spearman, binary.value_pearson) == (values, values)
+
+
 def test_pooled_f1_is_zero_and_not_undefined_where_nothing_is_found(graded: Make) -> None:
     made = graded([], shared=False)
     made.add(["MET"], ["UNMET"], own("A")).add(["UNMET"], ["MET"], own("B"))
@@ -423,6 +450,20 @@ def test_agreement_among_judges_is_in_the_criterion(graded: Make) -> None:
     expected = krippendorff.alpha([[0, 1, 2], [0, 2, 2]], level_of_measurement="ordinal", value_domain=[0, 1, 2])
     assert found.krippendorff_alpha == pytest.approx(expected)
     assert found.n_judges == 2
+
+
+def test_only_a_judge_without_any_vote_is_no_judge_of_a_criterion(graded: Make) -> None:
+    made = graded([BRIEF, IN_ORDER])
+    # "a" always takes the first category, "c" always fails; "b" differs from "a" on one of four.
+    for b, level in (("MET", "Low"), ("MET", "Low"), ("MET", "Low"), ("UNMET", "High")):
+        made.add(["MET", "Low"], {"a": ["MET", "Low"], "b": [b, level], "c": [FAILED, FAILED]})
+    binary, ordinal = compute_metrics(made.run, made.dataset).per_criterion
+    assert (binary.n_judges, ordinal.n_judges) == (2, 2)
+    # Seven MET and one UNMET: D_o = 2/8, D_e = 2·7·1/(8·7) = 2/8; alpha is 1 - D_o/D_e.
+    assert binary.krippendorff_alpha == pytest.approx(0.0)
+    assert isinstance(ordinal, OrdinalCriterionMetrics)
+    # Values 0 0 0 0 and 0 0 0 1: the mean squares of items and rest are both 1/8, so the agreement is 0.
+    assert ordinal.icc == pytest.approx(0.0)
 
 
 def test_agreement_among_judges_has_no_regard_to_the_labels_and_counts_missing_votes(graded: Make) -> None:

@@ -213,3 +213,31 @@ def test_what_the_cap_drops_is_worth_no_more_than_what_it_keeps(rubrics: list[Fi
 def test_dropping_repetitions_twice_changes_nothing_more(rubrics: list[FinalItem]) -> None:
     once = dedup_final_rubrics(rubrics)
     assert dedup_final_rubrics(once) == once
+
+
+@each(
+    ("weights", "message"),
+    [
+        ((10, 10), ""),
+        ((1, 1), ""),
+        ((0.5, 2), ""),
+        ((0.5, 1), "the weights are fractions; expected whole numbers from 0 to 10"),
+        ((11, 30, 5), "most weights are above 10; expected whole numbers from 0 to 10"),
+    ],
+)
+def test_weights_on_another_scale_are_refused_as_a_whole(weights: tuple[float, ...], message: str) -> None:
+    found = read_rubric(Reply(json.dumps([entry(weight) for weight in weights])))
+    assert getattr(found, "message", "") == message
+    assert isinstance(found, Unreadable if message else Answer)
+
+
+def test_criteria_in_groups_are_refused_with_the_place_of_the_first_group() -> None:
+    found = read_rubric(Reply(json.dumps([entry(5), {"title": "Penalties", "criteria": [entry(3)]}])))
+    assert isinstance(found, Unreadable)
+    assert found.message == "entry 2 holds criteria of its own under 'criteria'; expected one flat list"
+
+
+def test_an_item_with_two_weights_that_differ_is_dropped() -> None:
+    reading = read_items([{**entry(5), "points": 7}, {**entry(5), "points": "5"}])
+    assert reading.items == [entry(5)]
+    assert [one.reason for one in reading.dropped] == ["its weights differ: 5, 7"]
