@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from autorubric.errors import LedgerError
 from autorubric.files.descriptors import TOO_MANY_FILES, can_open_more
-from autorubric.llm.records.call_rows import CALL_COLUMNS, DAMAGED, SealedRow, compute_digest, seal, unseal
+from autorubric.llm.records.call_rows import CALL_COLUMNS, DAMAGED, SealedRow, is_whole, seal, unseal
 
 VERSION = 1
 CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -312,7 +312,7 @@ def _copy_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[
     target.execute("BEGIN IMMEDIATE")
     for number, columns in _read_rows(source, "calls", CALL_COLUMNS):
         data, digest = _read_row(source, "SELECT data, digest FROM payloads WHERE id = ?", number) or (None, None)
-        whole = data is not None and compute_digest(columns[0], data) == digest
+        whole = is_whole(columns[0], data, digest)
         values = columns if whole else _without_reply(columns)
         marks = ", ".join("?" * (len(values) + 1))
         target.execute(f"INSERT INTO calls(id, {CALL_COLUMNS}) VALUES ({marks})", (number, *values))

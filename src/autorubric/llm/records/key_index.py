@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from autorubric.llm.records.call_rows import compute_digest
+from autorubric.llm.records.call_rows import is_whole
 
 _UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id"
 _INDEX = """INSERT OR IGNORE INTO replies
@@ -156,9 +156,7 @@ class KeyIndex:
 
 def has_intact_replies(connection: sqlite3.Connection) -> bool:
     """Whether every recorded reply matches its digest."""
-    return all(
-        data is not None and compute_digest(key, data) == digest for key, data, digest in connection.execute(_REPLIES)
-    )
+    return all(is_whole(*row) for row in connection.execute(_REPLIES))
 
 
 def _batch_size(indexed: int) -> int:
