@@ -1,5 +1,5 @@
 from autorubric import Criterion
-from autorubric.core.criterion import criterion_names
+from autorubric.core.criterion import criterion_names, criterion_rows
 from tests.offenders import each
 
 
@@ -8,6 +8,7 @@ from tests.offenders import each
     [
         ([("Tone", "A"), ("Tone", "B"), ("Tone", None), (None, None)], ["A/Tone", "B/Tone", "Tone", "C4"]),
         ([("Tone", "A"), ("Facts", "B")], ["Tone", "Facts"]),
+        ([("Tone", "A"), ("Tone", "B")], ["A/Tone", "B/Tone"]),
         ([("C2", None), (None, None)], ["C2", "C2 (C2)"]),
         # Who has a name keeps it, also after one without.
         ([(None, None), ("C1", None)], ["C1 (C1)", "C1"]),
@@ -17,3 +18,9 @@ from tests.offenders import each
 def test_names_of_criteria_do_not_collide(named: list[tuple[str | None, str | None]], expected: list[str]) -> None:
     made = [Criterion(name=name, section=section, requirement="r") for name, section in named]
     assert criterion_names(made) == expected
+
+
+def test_a_row_of_a_table_names_the_options_of_a_criterion() -> None:
+    options = [{"label": "Flat", "value": 0.0}, {"label": "Deep", "value": 1.0}]
+    choice = Criterion.model_validate({"requirement": "How deep?", "options": options})
+    assert [row["options"] for row in criterion_rows([choice, Criterion(requirement="r")])] == ["Flat, Deep", None]

@@ -11,6 +11,7 @@ from autorubric.core.report import (
     EnsembleCriterionReport,
     EnsembleEvaluationReport,
     EvaluationReport,
+    find_word,
     score_reports,
     worst_value,
 )
@@ -136,3 +137,9 @@ def test_reports_can_be_sent_to_another_process() -> None:
     )
     report = EnsembleEvaluationReport(score=1.0, report=[entry])
     assert pickle.loads(pickle.dumps(report)) == report
+
+
+def test_the_word_of_a_choice_is_its_label() -> None:
+    assert find_word(None, MultiChoiceVerdict(selected_label="Deep", value=1.0)) == "Deep"
+    assert find_word(None, MultiChoiceVerdict(value=0.0)) == "CANNOT_ASSESS"
+    assert find_word(None, None) is None

@@ -132,7 +132,7 @@ def test_a_released_row_is_read_with_mirrors_and_without() -> None:
     ],
 )
 def test_details_of_fine_tuning_rows_may_be_values_text_or_missing(details: Any, kept: Any, text: Any) -> None:
-    row = {"source": "s", "query": "Why?", "answer": "Tea.", "sample_id": "1", "rubrics": POINTS}
+    row: dict[str, Any] = {"source": "s", "query": "Why?", "answer": "Tea.", "sample_id": "1", "rubrics": POINTS}
     row |= {"rubric_score": 0.5, "rubric_judge_details": details}
     assert read(row).metadata.get("rubric_judge_details") == kept
     assert details_as_text(row)["rubric_judge_details"] == text

@@ -51,6 +51,7 @@ def test_binary_figures_by_hand(graded: Make) -> None:
     assert criterion.confusion_matrix is not None
     assert criterion.confusion_matrix.matrix == [[2, 1], [1, 1]]
     assert isinstance(criterion, CriterionMetrics)
+    assert (criterion.support_true, criterion.support_pred) == (3, 3)
     # One of three MET is missed, one of two UNMET is taken for MET.
     assert (criterion.fnr, criterion.fpr) == pytest.approx((1 / 3, 1 / 2))
     assert found.criterion_accuracy == pytest.approx(0.6)
