@@ -11,7 +11,6 @@ from autorubric.core.report import (
     EnsembleCriterionReport,
     EnsembleEvaluationReport,
     EvaluationReport,
-    find_word,
     score_reports,
     worst_value,
 )
@@ -140,6 +139,9 @@ def test_reports_can_be_sent_to_another_process() -> None:
 
 
 def test_the_word_of_a_choice_is_its_label() -> None:
-    assert find_word(None, MultiChoiceVerdict(selected_label="Deep", value=1.0)) == "Deep"
-    assert find_word(None, MultiChoiceVerdict(value=0.0)) == "CANNOT_ASSESS"
-    assert find_word(None, None) is None
+    def word(verdict: MultiChoiceVerdict | None) -> str | None:
+        return CriterionReport(requirement="r", reason=None, multi_choice_verdict=verdict).word
+
+    assert word(MultiChoiceVerdict(selected_label="Deep", value=1.0)) == "Deep"
+    assert word(MultiChoiceVerdict(value=0.0)) == "CANNOT_ASSESS"
+    assert word(None) is None

@@ -80,8 +80,8 @@ def test_a_refused_request_is_not_billed(kind: FailureKind) -> None:
     assert bill(Priced(), ASKED, Failure(kind, ""), Reservation(resends=1)).most == Amount(1000, 1.0)
 
 
-def test_a_call_that_another_model_answered_costs_what_that_one_takes() -> None:
-    moved = Reservation(payer=Priced(0.01))
+def test_a_call_that_was_sent_at_another_price_costs_that_price() -> None:
+    moved = Reservation(price=Priced(0.01).cost)
     assert bill(Priced(), ASKED, READ, moved).most == Amount(100, 1.0)
     assert bill(Priced(), ASKED, Failure("timeout", ""), moved).most == Amount(1000, 10.0)
 
@@ -127,7 +127,7 @@ def test_calls_that_wait_hit_or_are_refused_are_counted_apart() -> None:
 def test_replies_that_a_batch_recorded_count_as_paid_and_not_as_hits_once_they_are_found() -> None:
     tally = Tally()
     for _ in range(2):
-        tally.collected({"judge": Activity(paid=2, prompt_tokens=30, completion_tokens=4, cost=0.5, unpriced=1)})
+        tally.collected([("judge", replace(READ, usage=Usage(15, 2), cost=cost)) for cost in (0.5, None)])
     for _ in range(5):
         tally.hit("judge")
     assert tally.snapshot() == {"judge": Activity(0, 4, 1, 0, 0, 60, 8, 1.0, 2)}
@@ -153,18 +153,21 @@ async def test_only_an_attempt_in_flight_may_be_billed_after_its_caller_is_cance
         }
 
 
-@each(("limit", "admitted"), [(2999, False), (3000, False), (5999, False), (6000, True)])
-def test_a_call_that_moves_to_a_dearer_model_is_covered_with_its_earlier_attempts(limit: int, admitted: bool) -> None:
-    async def moved() -> Failure | None:
-        budget = Budget(tokens=limit)
+@each(("limit", "admitted"), [(2.999, False), (3.0, False), (5.999, False), (6.0, True)])
+def test_a_call_that_is_sent_at_a_higher_price_is_covered_with_its_earlier_attempts(
+    limit: float, admitted: bool
+) -> None:
+    async def repriced() -> Failure | None:
+        budget = Budget(usd=limit)
         call = await budget.reserve_for(Priced(), ASKED)
-        assert isinstance(call, Reservation) and await call.extend() is None  # 1000 tokens, twice
-        refused = await call.move(Priced(most=3000), ASKED)
-        assert budget.reserved().tokens <= limit
-        assert budget.fits(Amount(limit - budget.reserved().tokens))
-        assert not budget.fits(Amount(limit - budget.reserved().tokens + 1))
+        assert isinstance(call, Reservation)
+        assert await call.extend() is None  # 1 dollar, twice
+        refused = await call.reprice(Priced(0.003).cost)
+        assert budget.reserved().cost <= limit
+        assert budget.fits(Amount(0, limit - budget.reserved().cost))
+        assert not budget.fits(Amount(0, limit - budget.reserved().cost + 0.001))
         return refused
 
-    refused = asyncio.run(moved())
+    refused = asyncio.run(repriced())
     assert (refused is None) == admitted
     assert refused is None or refused.kind == "budget"

@@ -11,8 +11,7 @@ import pytest
 from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.call_rows import CallRow
-from autorubric.llm.records.database import MARK, connect, recover, set_aside
-from autorubric.llm.records.imports import ImportRow
+from autorubric.llm.records.database import MARK, ImportRow, connect, recover, set_aside
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Failure, Reply, Usage
 
