@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from autorubric.llm.config import DEFAULT_CEILING
-from autorubric.llm.records.call_rows import request_key
+from autorubric.llm.records.call_rows import keys_under
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Model, Reply, Request, Unreadable, Usage
 
@@ -44,27 +44,27 @@ def find_limit(model: Model) -> Limit:
     return Limit() if found is None else found
 
 
-def started(model: Model, request: Request) -> Request:
-    """`request` with the limit that it starts with before anything is known about its role.
+def first_limit(model: Model, request: Request) -> int | None:
+    """The limit that `request` starts with before anything is known about its role.
 
-    `Request.max_tokens` stays None if the model's own limit is high enough or was chosen by a user.
+    None for the model's own limit, if it is high enough or was chosen by a user.
 
     Example:
         >>> from autorubric.testing import ScriptedModel
         >>> class Roomy(ScriptedModel):
         ...     limit = Limit(2048, fixed=False)
-        >>> started(Roomy({}), Request((), "merge", room=5000)).max_tokens
+        >>> first_limit(Roomy({}), Request((), "merge", room=5000))
         8192
-        >>> started(Roomy({}), Request((), "judge", room=100)).max_tokens is None
+        >>> first_limit(Roomy({}), Request((), "judge", room=100)) is None
         True
     """
     if not request.room:
-        return request
+        return None
     limit = find_limit(model)
     if limit.own is None or limit.fixed or request.room <= limit.own:
-        return request
+        return None
     # Powers of two, so that a reply has to be looked up under few limits.
-    return _under(request, limit, 1 << (request.room - 1).bit_length())
+    return _allowed(limit, 1 << (request.room - 1).bit_length())
 
 
 def most_room(model: Model) -> int:
@@ -99,18 +99,16 @@ class ReplyLimits:
         """`request`, given without a limit, with the lowest one that has a recorded reply, or the one to send."""
         if self._records.claims.needed and self._records.changes.has_new_notes():
             self._read()  # another process may have found a limit that works
-        first = started(model, request)
+        first = first_limit(model, request)
         known = self._known.get((request.role, model.name), _NOTHING)
-        if first.max_tokens is None and known is _NOTHING:
+        if first is None and known is _NOTHING:
             return request
-        if self._is_recorded(model, request):
-            return request
-        found = self._recorded_above(model, request, 0)
-        if found is not None:
-            return found
+        recorded = self._recorded_under(model, request, (None, *known.used))
+        if recorded is not None:
+            return recorded
         limit = find_limit(model)
-        enough = known.worked <= (first.max_tokens or limit.own or 0)
-        return first if enough else _under(request, limit, known.worked)
+        enough = known.worked <= (first or limit.own or 0)
+        return _under(request, first if enough else _allowed(limit, known.worked))
 
     def longer(self, model: Model, request: Request, reply: Reply, problem: Unreadable) -> Request | Failure:
         """`request` with a higher limit after a truncated `reply`; a failure at the highest.
@@ -132,15 +130,15 @@ class ReplyLimits:
         if tried >= limit.most:
             return _cut_off(reply, f"{problem.message}; raise --max-tokens-ceiling (LLMConfig.max_tokens_ceiling)")
         plain = replace(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=tried)
-        found = self._recorded_above(model, plain, tried)
-        if found is not None:
-            return found
+        known = self._known.get((request.role, model.name), _NOTHING)
+        recorded = self._recorded_under(model, plain, [one for one in known.used if one > tried])
+        if recorded is not None:
+            return recorded
         wanted = 2 * tried if asked else max(2 * tried, _SMALLEST_STEP)
         if request.max_tokens is None:
             # An earlier version stopped at the model's own limit, which may be far too low.
-            known = self._known.get((request.role, model.name), _NOTHING)
-            wanted = max(wanted, started(model, plain).max_tokens or 0, known.worked)
-        return _under(plain, limit, wanted)
+            wanted = max(wanted, first_limit(model, plain) or 0, known.worked)
+        return _under(plain, _allowed(limit, wanted))
 
     def note_sent(self, model: Model, request: Request) -> None:
         """Record the limit of a request that is about to be sent with one, for later sessions."""
@@ -152,21 +150,19 @@ class ReplyLimits:
     def note_worked(self, model: Model, request: Request) -> None:
         """Record that the reply to a request with a limit was complete: its role starts no lower from now on."""
         limit = request.max_tokens
-        if limit is None or limit == started(model, replace(request, max_tokens=None)).max_tokens:
+        if limit is None or limit == first_limit(model, request):
             return
         known = self._known.setdefault((request.role, model.name), _Known())
         if limit > known.worked:
             known.worked = limit
             self._keep()
 
-    def _recorded_above(self, model: Model, request: Request, above: int) -> Request | None:
-        """`request` with the lowest limit above `above` that has a recorded reply."""
-        used = self._known.get((request.role, model.name), _NOTHING).used
-        asked = (replace(request, max_tokens=limit) for limit in used if limit > above)
-        return next((one for one in asked if self._is_recorded(model, one)), None)
-
-    def _is_recorded(self, model: Model, request: Request) -> bool:
-        return self._records.find(request_key(model, request)) is not None
+    def _recorded_under(self, model: Model, request: Request, limits: Sequence[int | None]) -> Request | None:
+        """`request` with the first of `limits` that has a recorded reply."""
+        for limit, key in zip(limits, keys_under(model, request, limits), strict=True):
+            if self._records.find(key) is not None:
+                return _under(request, limit)
+        return None
 
     def _read(self) -> None:
         rows = self._records.find_note(NOTE) or ()
@@ -201,9 +197,14 @@ def no_longer(allowed: int) -> str:
     return f"the endpoint allows no more than {allowed:,} for this prompt; shorten the input or use another model"
 
 
-def _under(request: Request, limit: Limit, wanted: int) -> Request:
+def _under(request: Request, limit: int | None) -> Request:
+    return request if limit is None else replace(request, max_tokens=limit)
+
+
+def _allowed(limit: Limit, wanted: int) -> int | None:
+    """`wanted`, as far as the model allows; None where that is its own limit."""
     most = min(wanted, limit.most)
-    return replace(request, max_tokens=None if most == limit.own else most)
+    return None if most == limit.own else most
 
 
 def _cut_off(reply: Reply, message: str) -> Failure:
@@ -271,7 +272,7 @@ class ModelEstimate:
 
     def add(self, request: Request, reply_tokens: float) -> float:
         """Count one call, and return the expected length of its reply."""
-        ceiling = self.model.ceiling(started(self.model, request))
+        ceiling = self.model.ceiling(_under(request, first_limit(self.model, request)))
         expected = reply_tokens if ceiling is None else min(reply_tokens, ceiling.completion_tokens)
         self.calls += 1
         self.prompt_tokens += sum(len(message.content) for message in request.messages) / CHARS_A_TOKEN

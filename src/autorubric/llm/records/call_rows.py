@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -29,32 +29,51 @@ def request_key(model: Model, request: Request) -> bytes:
     request's own token limit. The role and the item's id do not. Model parameters count in any order; schema keys
     count in theirs, because models fill in fields in the order shown.
     """
+    digest = _content(model, request)
+    if request.max_tokens is not None:
+        digest.update(_framed(_limit_part(request.max_tokens)))
+    return digest.digest()
+
+
+def keys_under(model: Model, request: Request, limits: Iterable[int | None]) -> Iterator[bytes]:
+    """The keys of a request under several token limits; None stands for the model's own."""
+    content = _content(model, request)
+    for limit in limits:
+        digest = content.copy()
+        if limit is not None:
+            digest.update(_framed(_limit_part(limit)))
+        yield digest.digest()
+
+
+def _content(model: Model, request: Request) -> blake2b:
+    """The digest of all that a key covers but the token limit."""
     messages, schema = request.messages, b"" if request.schema is None else request.schema.encoded
     shared = messages[:1] if messages and messages[0].role == "system" else ()
-    parts = _parts(messages[len(shared) :])
+    digest = _begun(model_key(model), request.draw, request.reask, schema, shared).copy()
+    digest.update(_framed(*_parts(messages[len(shared) :])))
     # Messages are pairs of parts, so one more part cannot be mistaken for a message. Defaults add no part, so that
     # keys of older ledgers stay valid.
     if request.seat or request.copy:
-        parts.append(b"%d.%d" % (request.seat, request.copy))
-    if request.max_tokens is not None:
-        parts.append(b"max_tokens=%d" % request.max_tokens)
-    digest = _begun(model_key(model), request.draw, request.reask, schema, shared).copy()
-    digest.update(_framed(parts))
-    return digest.digest()
+        digest.update(_framed(b"%d.%d" % (request.seat, request.copy)))
+    return digest
+
+
+def _limit_part(limit: int) -> bytes:
+    return b"max_tokens=%d" % limit
 
 
 @lru_cache(maxsize=64)
 def _begun(model: bytes, draw: int, reask: int, schema: bytes, messages: tuple[Message, ...]) -> blake2b:
     """The digest of the part of a key's content that most requests of a run share: copy it to go on."""
-    parts = [_ENCODING, model, b"%d" % draw, b"%d" % reask, schema, *_parts(messages)]
-    return blake2b(_framed(parts), digest_size=KEY_BYTES)
+    parts = (_ENCODING, model, b"%d" % draw, b"%d" % reask, schema, *_parts(messages))
+    return blake2b(_framed(*parts), digest_size=KEY_BYTES)
 
 
 def _parts(messages: tuple[Message, ...]) -> list[bytes]:
     return [part for role, content in messages for part in (role.encode(), content.encode("utf-8", "surrogatepass"))]
 
 
-def _framed(parts: list[bytes]) -> bytes:
+def _framed(*parts: bytes) -> bytes:
     # The length prefix distinguishes "ab" + "c" from "a" + "bc".
     return b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "little"), part)])
 
