@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint
+from autorubric.testing.faults import Body
 from benchmarks.soak.cluster import killing
 from tests.cli.in_process import NearEndpoint
 from tests.jobs.test_shards import calls
@@ -66,6 +68,25 @@ def test_sampled_answers_are_those_of_one_process_and_no_request_is_sent_twice(t
         assert endpoint.stats()["requests"] == asked
         assert run([*more, "-o", str(one), *ON_RAY]) == 0
         assert different(one, several) == []
+
+
+def test_answers_that_could_not_be_sampled_are_told_as_by_one_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fault_of(body: Body) -> str | None:
+        asked = body["messages"][-1]["content"]
+        return "500" if asked == "Why is number 7 odd?" else "empty" if asked == "Why is number 8 odd?" else None
+
+    told = []
+    with LoopbackEndpoint(faults=fault_of).in_thread() as endpoint:
+        for folder, more in (("one", []), ("several", ON_RAY)):
+            out = str(tmp_path / folder / "run")
+            assert run([*select(tmp_path, endpoint.base_url), "--retry", "0", "-o", out, *more]) == 1
+            said = capsys.readouterr().out.replace(out, "RUN").replace(f" {' '.join(ON_RAY)}", "")
+            told.append(sorted(said.splitlines()))
+    assert told[1] == told[0]
+    assert any("4 candidates failed: HTTP 500 from a" in line for line in told[0])
+    assert different(tmp_path / "one" / "run", tmp_path / "several" / "run") == []
 
 
 def test_workers_that_are_killed_while_they_sample_or_judge_lose_nothing(tmp_path: Path) -> None:

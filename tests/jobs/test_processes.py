@@ -19,6 +19,8 @@ import pytest
 
 import autorubric
 from autorubric.cli.app import run
+from autorubric.testing import LoopbackEndpoint
+from autorubric.testing.faults import Body
 from tests.cli.in_process import NearEndpoint
 from tests.jobs.test_shards import OFFLINE, QUERIES, calls, different, essays, rubrics
 from tests.processes import start, wait_until
@@ -73,6 +75,46 @@ def test_processes_write_the_files_of_one_process(tmp_path: Path, name: str) -> 
             assert different(one, several) == []
         assert endpoint.stats()["requests"] == 2 * asked
     assert list((several / "ledger" / "shards").iterdir()) == []
+
+
+def fault_of(body: Body) -> str | None:
+    """The same fault in every run: an error for one text, and a reply that cannot be used for another."""
+    asked = json.dumps(body["messages"])
+    return "500" if "a noun" in asked else "empty" if "does ice" in asked else None
+
+
+def failing_jobs(folder: Path, url: str) -> dict[str, list[str]]:
+    """The models at `url` write everything but the judgments of `select`."""
+    made, source = ["-o", "RUN", "--retry", "0"], str(rubrics(folder))
+    essays = many_essays(folder)
+    essays.write_text(
+        essays.read_text().replace("Essay 3.", "What is a noun?").replace("Essay 7.", "Why does ice float?")
+    )
+    return {
+        "grade": ["grade", str(essays), "--judge", f"a@{url}", *made],
+        "select": ["select", source, "--sample", f"a@{url}", "-k", "2", "--judge", OFFLINE, *made],
+        "synthesize": ["synthesize", source, "--models", f"a@{url}", *made],
+    }
+
+
+@pytest.mark.usefixtures("forked")
+@pytest.mark.parametrize("name", ["grade", "select", "synthesize"])
+def test_what_failed_is_told_and_written_as_by_one_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    told = {}
+    with LoopbackEndpoint(faults=fault_of).in_thread() as endpoint:
+        for folder, more in (("one", []), ("several", ["--processes", "2"])):
+            out = str(tmp_path / folder / "run")
+            command = [out if word == "RUN" else word for word in failing_jobs(tmp_path, endpoint.base_url)[name]]
+            assert run([*command, *more]) == 1
+            said = capsys.readouterr().out.replace(out, "RUN").replace(" --processes 2", "")
+            told[folder] = re.sub(r"finished in \d+s", "finished", said)
+    # Causes of equally many failures come in the order in which they were met.
+    assert sorted(told["several"].splitlines()) == sorted(told["one"].splitlines())
+    assert "HTTP 500 from a" in told["one"]
+    assert "empty: the reply is empty" in told["one"]
+    assert different(tmp_path / "one" / "run", tmp_path / "several" / "run") == []
 
 
 def times(directory: Path) -> tuple[float, float]:

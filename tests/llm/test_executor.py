@@ -220,6 +220,37 @@ async def test_after_a_stop_only_hits_are_answered_and_calls_in_flight_finish() 
     assert len(model.asked) == 1
 
 
+async def test_a_replay_ends_each_request_as_it_ended_when_it_was_sent(tmp_path: Path) -> None:
+    def rule(request: Request) -> Outcome:
+        asked = request.messages[-1].content
+        failures: dict[str, FailureKind] = {"server": "server", "quota": "quota"}
+        if asked in failures:
+            return Failure(failures[asked], "down", 500)
+        return Reply("" if asked == "empty" else asked, usage=Usage(10, 20))
+
+    def read(reply: Reply) -> str | Unreadable:
+        return reply.text or Unreadable("empty", "the reply is empty")
+
+    model, texts = RuleModel(rule), ("fine", "empty", "server", "quota")
+    with Ledger.open(tmp_path) as ledger:
+        first = [await Executor(ledger).ask_for(model, question(text), read) for text in texts]
+    sent = len(model.asked)
+    with Ledger.open(tmp_path) as ledger:
+        executor = Executor(ledger)
+        executor.replay("over", ledger.failures())
+        again = [await executor.ask_for(model, question(text), read) for text in (*texts, "new")]
+    assert len(model.asked) == sent == 1 + 3 + 1 + 1
+    # What ended a run may be answered in another one.
+    assert [str(found) for found in again[1:]] == [
+        "empty: the reply is empty",
+        "server: down",
+        *2 * ["stopped: over"],
+    ]
+    assert [str(found) for found in first[1:3]] == [str(found) for found in again[1:3]]
+    assert isinstance(again[0], Answer)
+    assert again[0].value == "fine"
+
+
 async def test_the_gate_bounds_calls_in_flight() -> None:
     model = RuleModel()
     with Ledger.in_memory() as ledger:

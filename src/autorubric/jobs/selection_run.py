@@ -58,6 +58,7 @@ from autorubric.training.trainer_files import training_files
 SAMPLING, GRADING = range(2)
 """The rounds of workers of a cluster: a candidate has its number only when all are sampled."""
 
+_NOT_MERGED = "not in the shards that were merged"
 _GENERATION = "sampling_generation"
 _MARKS = (MANIFEST_FILE, ITEMS_FILE)
 _COMPARED = ("sample", "sample_temperature", "sample_max_tokens", "few_shot_examples", "share_equal", "shard")
@@ -291,7 +292,7 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
         is_sampled = settings.parts is not None or _round() == GRADING
         if is_sampled:
             workers = None if settings.parts is None else settings.parts.workers
-            executor.stop((workers and workers.stopped) or "merge")
+            executor.replay((workers and workers.stopped) or _NOT_MERGED, ledger.failures())
         generation = _generation(selection, ledger)
         if settings.start_over:
             ledger.keep_note(_GENERATION, generation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, overload
@@ -15,6 +15,7 @@ from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_r
 from autorubric.llm.budget import Budget
 from autorubric.llm.flights import Flights
 from autorubric.llm.limits import ReplyLimits, find_limit
+from autorubric.llm.records.accounts import FailedCall
 from autorubric.llm.records.call_rows import CallRow, request_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Model, Reply, Request, Unreadable
@@ -80,6 +81,8 @@ class Executor:
         self.max_reasks = max_reasks
         self._gate = gate
         self._stopped: Failure | None = None
+        self._replayed: dict[bytes, Failure] = {}
+        self._never_sent: Failure | None = None
         self._flights = Flights(lambda: self._stopped, detached=detached)
         # By object, not by identity: two models may differ in nothing but their key, and one key be wrong.
         self._ended: dict[int, tuple[Model, Failure]] = {}
@@ -116,7 +119,7 @@ class Executor:
         refusal = self._refusal(model)
         if refusal is not None:
             self._tally.refused(request.role)
-            return refusal
+            return self._replayed.get(key, refusal)
         if request.max_tokens is not None:
             self._limits.note_sent(model, request)
         call = self._claimed_call if self.ledger.claims.needed else self._call
@@ -161,12 +164,12 @@ class Executor:
             follow_up: builds the re-ask from the first request, the unreadable reply and the reason; by default
                 it is the first request.
         """
-        asked_now = 0
+        asked_now, unread = 0, None
         asking = self._limits.placed(model, request)
         while True:
             outcome = await self.ask(model, asking)
             if isinstance(outcome, Failure):
-                return outcome
+                return (outcome is self._never_sent and unread) or outcome
             found = read(outcome)
             if not isinstance(found, Unreadable):
                 if asking.max_tokens is not None:
@@ -179,9 +182,9 @@ class Executor:
                     return following
                 asking = following
                 continue
-            asked_now += outcome.fresh
+            asked_now, unread = asked_now + outcome.fresh, _unread(found, outcome)
             if outcome.fresh and (not found.again or asked_now > self.max_reasks):
-                return Failure(found.kind, _quoting(found, outcome), attempts=outcome.attempts, reply=outcome)
+                return unread
             asking = self._limits.placed(model, again)
 
     def _after_cut_off(
@@ -191,7 +194,7 @@ class Executor:
         if reply.limit is None and self.ledger.find(request_key(model, again)) is not None:
             return again  # an earlier version repeated the request with the same limit
         if not problem.again:
-            return Failure(problem.kind, problem.message, attempts=reply.attempts, reply=reply)
+            return _unread(problem, reply)
         return self._limits.longer(model, asked, reply, problem)
 
     def find(self, model: Model, request: Request) -> Reply | None:
@@ -234,6 +237,12 @@ class Executor:
         if self._desk is not None:
             self._desk.leave(reason)
 
+    def replay(self, reason: str, failures: Iterable[FailedCall]) -> None:
+        """Make no new calls: each request ends as it did when it was last sent, or with `reason` if it never was."""
+        self.stop(reason)
+        self._never_sent = self._stopped
+        self._replayed = {call.key: call.failure for call in failures if not call.failure.ends_run}
+
     def readmit(self) -> None:
         """Ask again, as a new session does, what failed for good (a key, an address) or was unreadable."""
         self._ended.clear()
@@ -253,11 +262,9 @@ class Executor:
         return self._tally.snapshot()
 
     def _refusal(self, model: Model) -> Failure | None:
-        left = self._stopped if self._desk is None else self._stopped or self._desk.left
-        if left is not None:
-            return left
+        left = self._stopped or (None if self._desk is None else self._desk.left)
         ended = self._ended.get(id(model))
-        return None if ended is None else ended[1]
+        return left or (None if ended is None else ended[1])
 
     async def _claimed_call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
         """The reply that another executor on the same records has recorded meanwhile, or the call's own."""
@@ -368,12 +375,11 @@ _KILLED = {
 _LONGEST_QUOTE = 120  # characters of a reply that a message repeats
 
 
-def _quoting(problem: Unreadable, reply: Reply) -> str:
-    """What is wrong with a reply, and how the reply begins."""
-    if problem.kind != "unreadable":
-        return problem.message
-    text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())
-    return f"{problem.message}; the reply begins: {text[:_LONGEST_QUOTE]!r}"
+def _unread(problem: Unreadable, reply: Reply) -> Failure:
+    """The failure after an unreadable reply: what is wrong with it, and how it begins."""
+    text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())[:_LONGEST_QUOTE]
+    begins = f"; the reply begins: {text!r}" if problem.kind == "unreadable" else ""
+    return Failure(problem.kind, problem.message + begins, attempts=reply.attempts, reply=reply)
 
 
 @asynccontextmanager

@@ -355,7 +355,7 @@ class Session:
                 run.ended_early, run.interrupted = workers.stopped or "", workers.interrupted
             run.seconds_before = seconds_of(parts)
             if export_only or parts is not None:
-                run.executor.stop("export only")
+                run.executor.replay("export only", ledger.failures())
             # Workers have been stopped already; what they have recorded becomes files.
             stack.enter_context(((self.stop if workers is None else None) or Stop()).bound(run))
             async with reported(self.progress, run.state):

@@ -70,6 +70,7 @@ class Spent(NamedTuple):
 class FailedCall(NamedTuple):
     """A call without a reply, and what it was made for."""
 
+    key: bytes
     item: str
     role: str
     model: str
@@ -123,7 +124,7 @@ def read_failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
                 failure = unpack_failure(unseal(key, data, digest), status, http_status, attempts)
             except LedgerError:
                 failure = Failure(status, "the endpoint's message is damaged in the ledger", http_status, attempts)
-            yield FailedCall(item, role, model, failure)
+            yield FailedCall(key, item, role, model, failure)
             last = call
 
 
