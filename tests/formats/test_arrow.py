@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -160,3 +161,12 @@ def test_a_table_goes_through_the_command_and_keeps_its_schema_without_rows(tmp_
     done = convert(tmp_path / "none.parquet", tmp_path / "none2.parquet", "rurl")
     assert done.records == 0
     assert pq.read_schema(tmp_path / "none2.parquet").equals(release_schema())
+
+
+def test_a_release_is_written_again_and_its_long_names_are_cut_at_200_bytes(tmp_path: Path) -> None:
+    for _ in range(2):
+        counts = write_release(tmp_path, [replace(PLAIN, domain="x" * length) for length in (200, 201)])
+    whole, cut = counts
+    assert whole == f"RuRL/rurbichub_v1_X{'x' * 199}.parquet"
+    assert re.fullmatch(r"RuRL/rurbichub_v1_Xx{199}_[0-9a-f]{8}\.parquet", cut)
+    assert sorted((tmp_path / "RuRL").iterdir()) == sorted(tmp_path / name for name in counts)

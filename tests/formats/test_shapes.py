@@ -250,3 +250,53 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), VALUES, max_size=4))
 def test_toml_is_what_the_standard_library_reads(document: dict[str, Any]) -> None:
     assert tomllib.loads(dump_toml(document)) == document
+
+
+OWN: dict[str, Any] = {
+    "submission": "Coal.",
+    "description": "short",
+    "prompt": "Why?",
+    "rubric": [{"name": "Cause", "requirement": "Names a cause."}],
+}
+
+
+def test_an_item_of_ours_keeps_what_is_beside_its_rubric() -> None:
+    def written(row: dict[str, Any]) -> dict[str, Any]:
+        return detect(row).write(read(row), carry=False).row
+
+    row = {**OWN, "ground_truth": ["MET"], "metadata": {"source": "exam"}}
+    found = written(row)
+    # Ground truth and description have keys of their own; reasons that nobody gave are no key.
+    assert (found["ground_truth"], found["description"], found["metadata"]) == (["MET"], "short", {"source": "exam"})
+    assert "ground_truth_reasons" not in found
+    reasons = ["It says coal."]
+    assert written({**row, "ground_truth_reasons": reasons})["ground_truth_reasons"] == reasons
+    assert "metadata" not in written(OWN)
+
+
+def test_what_is_wrong_with_an_item_of_ours_has_the_place_of_its_row_alone(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text(json.dumps(OWN) + "\n" + json.dumps({**OWN, "ground_truth": ["MET", "MET"]}) + "\n")
+    with pytest.raises(InputError) as error:
+        list(read_records(path))
+    [problem] = error.value.problems
+    assert problem.startswith(f"{path}:2: ") and "Item" not in problem
+
+
+@each(("dataset", "written"), [("math", "math"), (None, "general_rubric"), (["math", "general"], "general_rubric")])
+def test_open_instruct_keeps_the_name_of_a_data_set_and_unwraps_a_list_of_one(dataset: Any, written: str) -> None:
+    truth = json.dumps({"query": "Describe tea.", "rubrics": [{"description": "Is brief."}]})
+    row = {"messages": [TURN], "ground_truth": [truth], "dataset": dataset}
+    record = read(row)
+    assert [one.requirement for one in record.criteria] == ["Is brief."]
+    assert detect(row).write(record).row["dataset"] == written
+    for wrong in ([truth, truth], []):
+        with pytest.raises(InputError, match="expected an object with query and rubrics"):
+            read({**row, "ground_truth": wrong})
+
+
+def test_entries_of_a_list_are_counted_from_one(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([OWN, "Coal."]))
+    with pytest.raises(InputError, match=r"rows\.json: entry 2: expected an object, got str"):
+        list(read_records(path))

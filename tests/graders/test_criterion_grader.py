@@ -243,3 +243,42 @@ def test_no_warning_is_raised_when_a_loop_ends_with_open_connections() -> None:
         import gc
 
         gc.collect()
+
+
+class OwnGrader(CriterionGrader):
+    """May grade in any way."""
+
+
+def test_a_grader_says_whether_its_spending_has_a_limit_of_its_own() -> None:
+    assert CriterionGrader(judge_model_config=MODEL, budget_usd=1.0).has_budget
+    assert CriterionGrader(judge_model_config=MODEL, budget_usd=0.0).has_budget
+    assert not CriterionGrader(judge_model_config=MODEL).has_budget
+
+
+def test_the_calls_of_a_grader_are_in_its_own_records(tmp_path: Path) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        config = LLMConfig("judge", api_base=endpoint.base_url)
+        with_records, without = (
+            CriterionGrader(judge_model_config=config, run_dir=path) for path in (tmp_path, None)
+        )
+        for grader in (with_records, without):
+            assert KIND.grade_sync("Hello.", grader).score == 1.0
+    assert [(total.role, total.calls, total.failed) for total in with_records.totals()] == [("judge", 1, 0)]
+    assert without.totals() == []
+    with_records.close()
+
+
+@each(
+    ("kind", "settings", "described"),
+    [
+        (CriterionGrader, {}, True),
+        (CriterionGrader, {"length_penalty": LengthPenalty()}, True),
+        (CriterionGrader, {"length_penalty": LengthPenalty(count_fn=len)}, False),
+        (CriterionGrader, {"binary_response_format": OwnFormat}, False),
+        (OwnGrader, {}, False),
+    ],
+)
+def test_a_grader_with_code_of_the_users_own_is_not_described_in_full(
+    kind: type[CriterionGrader], settings: dict[str, Any], described: bool
+) -> None:
+    assert kind(judge_model_config=MODEL, **settings).is_described is described

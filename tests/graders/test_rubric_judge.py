@@ -193,3 +193,9 @@ def test_whole_examples_are_shown_with_a_verdict_for_each_criterion() -> None:
     assert f"Verdicts on example 1: c0 UNMET, c1 MET, c2 option {number}" in text
     assert "c0: No cause." in text
     assert text.index("Coal.") < text.index("Tea.") < text.index("The 3 criteria:")
+
+
+def test_a_request_is_the_first_draw_and_asks_for_the_reply_as_json() -> None:
+    request = RubricJudge(ScriptedModel({})).build(CASE, (0, 1, 2))
+    assert (request.draw, request.constrained) == (0, True)
+    assert request == RubricJudge(ScriptedModel({}), draw=0).build(CASE, (0, 1, 2))

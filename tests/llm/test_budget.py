@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from autorubric.llm.billing import Amount, Bill, Reservation, Tally, cover_resen
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
+from autorubric.llm.sharing import Sharing, Sum, sharing
 from autorubric.testing import ScriptedModel
 from tests.offenders import each
 from tests.processes import LONG
@@ -339,3 +341,66 @@ def test_a_call_that_is_withdrawn_is_refused_and_one_that_failed_counts_once() -
     tally.ended("judge", Failure("server", "down"), Bill(Usage(), None, None, None))
     now = tally.snapshot()["judge"]
     assert (now.open, now.refused, now.failures, now.paid) == (1, 1, 1, 0)
+
+
+async def test_a_reply_raises_the_part_of_the_ceiling_that_it_exceeds_by_twice_the_excess() -> None:
+    budget, model = Budget(), Priced(Usage(10, 90), 0.01)
+    # The prompt exceeds 10 by 20, the completion nothing: 10 + 2 x 20 + 90. Then the completion exceeds 90 by 410.
+    for usage, most in ((Usage(30, 25), 140), (Usage(5, 500), 140 + 2 * 410)):
+        held = await budget.reserve_for(model, REQUEST)
+        assert isinstance(held, Reservation)
+        budget.settle(held, Amount(usage.total_tokens), usage)
+        assert budget.worst_case(model, REQUEST).tokens == most
+
+
+@each(
+    ("limits", "left", "need", "message"),
+    [
+        ({"usd": 2.0}, Sum(math.inf, 15 * 10**11), (100, 1.75), ("$2.00", "$1.50", "$1.75")),
+        ({"tokens": 1000}, Sum(40, math.inf), (60, 1.75), ("1,000 tokens", "40", "60")),
+        # Of two limits, the one that is named leaves too little for the call.
+        ({"usd": 2.0, "tokens": 1000}, Sum(900, 15 * 10**11), (900, 1.75), ("$2.00", "$1.50", "$1.75")),
+        ({"usd": 2.0, "tokens": 1000}, Sum(900, 15 * 10**11), (950, 0.5), ("1,000 tokens", "900", "950")),
+        # What is overdrawn is not there.
+        ({"tokens": 1000}, Sum(-40, math.inf), (60, 0.0), ("1,000 tokens", "0", "60")),
+    ],
+)
+def test_several_processes_are_refused_what_none_of_them_has_left(
+    limits: dict[str, Any], left: Sum, need: tuple[int, float], message: tuple[str, str, str]
+) -> None:
+    async def borrow(held: Sum, missing: Sum) -> None:
+        shared.left = left
+
+    async def main() -> str:
+        token = sharing.set(shared)
+        try:
+            budget = Budget(**limits)
+        finally:
+            sharing.reset(token)
+        return await refused(budget, *need)
+
+    shared = Sharing(3, None, borrow, lambda seconds: None)
+    limit, free, next_call = message
+    assert asyncio.run(main()) == (
+        f"budget of {limit} reached by 3 processes: {free} is neither spent nor reserved, "
+        f"and the next call may cost {next_call}; a higher budget goes on from here"
+    )
+
+
+async def test_one_of_several_processes_may_overrun_what_it_has_borrowed(caplog: pytest.LogCaptureFixture) -> None:
+    async def borrow(held: Sum, missing: Sum) -> Sum:
+        return missing
+
+    token = sharing.set(Sharing(2, None, borrow, lambda seconds: None))
+    try:
+        budget = Budget(tokens=1000)
+    finally:
+        sharing.reset(token)
+    budget.settle(await reserved(budget, 100), Amount(510))
+    assert budget.spent() == Amount(510)
+    assert "the budget is overrun: budget of 1,000 tokens reached after 1 call: 510 spent" in caplog.text
+
+
+@each(("limits", "words"), [({"tokens": 0}, "budget of 0 tokens reached"), ({"usd": 0.0}, "budget of $0.00 reached")])
+def test_a_budget_of_nothing_is_called_so(limits: dict[str, Any], words: str) -> None:
+    assert words in asyncio.run(refused(Budget(**limits), 1, 0.01))

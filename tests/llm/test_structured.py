@@ -369,3 +369,36 @@ def test_a_value_is_found_in_five_wrappers_and_no_more(wrappers: int, is_found: 
         value = {"result": value}
     found = unwrap(value, Asked("object", ("verdict",)), [])
     assert found == ({"verdict": "MET"} if is_found else None)
+
+
+@each(
+    ("text", "notes"),
+    [
+        ('{"verdict": "MET"}', ()),
+        ('[{"verdict": "MET"}]', ("the object came in a list of one",)),
+        ('{"box": {"verdict": "MET"}}', ("the object was under 'box'",)),
+        ('[{"tone": 1, "style": 2}]', None),
+        ('{"box": {"tone": 1, "style": 2}}', None),
+        ('[{"verdict": "MET"}, {"verdict": "UNMET"}]', None),
+    ],
+)
+def test_where_an_object_was_found_is_noted(text: str, notes: tuple[str, ...] | None) -> None:
+    found = read_json(Reply(text), "object", ("verdict",))
+    if notes is None:
+        assert isinstance(found, Unreadable)
+    else:
+        assert isinstance(found, Answer) and (found.value, found.notes) == ({"verdict": "MET"}, notes)
+
+
+@each(
+    ("text", "found"),
+    [
+        ('["Dose", "Tone"]', ["Dose", "Tone"]),
+        ('["{\\"title\\": 1}", "Tone"]', ['{"title": 1}', "Tone"]),
+        ('["{set}", "{map}"]', ["{set}", "{map}"]),
+        ('["{\\"title\\": 1}", " {\\"title\\": 2}"]', [{"title": 1}, {"title": 2}]),
+    ],
+)
+def test_a_list_of_texts_is_parsed_only_if_all_of_them_are_objects(text: str, found: list[Any]) -> None:
+    answer = read_json(Reply(text), "array")
+    assert isinstance(answer, Answer) and answer.value == found

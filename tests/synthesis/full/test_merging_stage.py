@@ -7,11 +7,12 @@ import json
 from typing import Any
 
 from autorubric.llm.executor import Executor
+from autorubric.llm.limits import Limit
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Failure, Request
+from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.prompts import package_prompts
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.rubric_merge import filter_drafts, merge_stage
+from autorubric.synthesis.rubric_merge import filter_drafts, merge_stage, read_merge
 from autorubric.synthesis.stage_runner import StageRunner
 from autorubric.synthesis.stages import Outcome
 from autorubric.testing import PromptSections, ScriptedModel
@@ -115,3 +116,56 @@ def test_pitfalls_are_dropped_with_a_reason_where_they_are_off() -> None:
     row = {"rubrics_a": [{"title": "T", "description": "States it wrongly.", "weight": -3}]}
     sets, dropped = filter_drafts(row, {"rubrics_a": "a"}, FullSettings(pitfalls="off"))
     assert (sets, dropped[0].reason) == ([[]], "pitfalls are off")
+
+
+def test_a_failed_call_of_a_fold_is_the_failure_of_the_stage() -> None:
+    # Four sets are merged in two pairs, then the two results.
+    rows = {f"rubrics_{x}": [i | {"title": "L" * 300} for i in items(f"x{x}")] for x in "abcd"}
+
+    def fails_at(call: int) -> Any:
+        asked = 0
+
+        def says(request: Request) -> str | Failure:
+            nonlocal asked
+            asked += 1
+            return Failure("server", "down") if asked == call else merges(request)
+
+        return merged(rows, FullSettings(merge_characters=1000), says=says)
+
+    for call, sent in ((1, 2), (2, 2), (3, 3)):
+        found, asked, _ = fails_at(call)
+        assert found == Outcome(failure=Failure("server", "down"))
+        assert len(asked) == sent
+
+
+def test_no_candidate_at_all_is_a_missing_input() -> None:
+    found, asked, _ = merged({"rubrics_a": [], "rubrics_b": []})
+    assert found == Outcome(failure=Failure("missing_input", "missing candidate rubrics"))
+    assert asked == []
+
+
+def test_a_merge_that_is_recorded_is_not_paid_again_as_a_fold() -> None:
+    class Short(ScriptedModel):
+        """Its replies hold 64 tokens, so a merge of all sets does not fit into one."""
+
+        limit = Limit(64, ceiling=64)
+
+    row = {"question": "Why?", **{f"rubrics_{x}": items(f"x{x}") for x in "abcd"}}
+    stage = merge_stage(package_prompts().merge_sets, {f"rubrics_{x}": x for x in "abcd"}, FullSettings())
+
+    async def run(*models: ScriptedModel) -> list[int]:
+        with Ledger.in_memory() as ledger:
+            for model in models:
+                found = await StageRunner(Executor(ledger), {"merge": model})(stage, "q1", row)
+                assert found.failure is None
+        return [len(model.requests) for model in models]
+
+    assert asyncio.run(run(Short(merges))) == [3]
+    assert asyncio.run(run(ScriptedModel(merges), Short(merges))) == [1, 0]
+
+
+@each(("weight", "sign"), [(5, 1), (0.5, 1), (0, 1), (-0.5, -1), (-5, -1), (None, 1)])
+def test_of_a_merged_weight_only_the_sign_is_taken(weight: float | None, sign: int) -> None:
+    found = read_merge(Reply(json.dumps({"criteria": [{"description": "Is brief.", "weight": weight}]})))
+    assert isinstance(found, Answer)
+    assert [one.weight for one in found.value.merged] == [sign]
