@@ -157,8 +157,8 @@ class FailureGroups:
         )
 
     def __iter__(self) -> Iterator[FailureGroup]:
-        """The groups, largest first."""
-        return iter(sorted(self._groups.values(), key=lambda group: -group.count))
+        """The groups, largest first; those of one size by place and kind, since failures arrive in any order."""
+        return iter(sorted(self._groups.values(), key=lambda group: (-group.count, group.where, group.kind)))
 
     def __len__(self) -> int:
         return len(self._groups)
