@@ -33,8 +33,7 @@ class _Judged:
     if TYPE_CHECKING:
         error: str | None
 
-    def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
-        raise NotImplementedError
+        def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]: ...
 
     @property
     def score_value(self) -> float | None:
