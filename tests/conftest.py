@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Tests start some hundred processes. Where Python may not write bytecode, each of them would compile the package
-# again, which takes longer than most tests. Bytecode goes beside the source, where pip has put that of dependencies.
+# again, which takes longer than most tests. Bytecode goes next to the source, where pip puts that of dependencies.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

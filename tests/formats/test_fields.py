@@ -1,4 +1,4 @@
-"""What rows of other projects say beside their rubric, and what stands in the rows that are written."""
+"""What rows of other projects hold next to their rubric, and what is in the rows that are written."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read(row: dict[str, Any]) -> Record:
         ),
     ],
 )
-def test_a_row_keeps_what_stands_beside_its_rubric(row: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_a_row_keeps_what_is_next_to_its_rubric(row: dict[str, Any], fields: dict[str, Any]) -> None:
     record = read(row)
     assert {key: getattr(record, key) for key in fields} == fields
     assert len(record.criteria) == 1

@@ -260,7 +260,7 @@ OWN: dict[str, Any] = {
 }
 
 
-def test_an_item_of_ours_keeps_what_is_beside_its_rubric() -> None:
+def test_an_item_of_ours_keeps_what_is_next_to_its_rubric() -> None:
     def written(row: dict[str, Any]) -> dict[str, Any]:
         return detect(row).write(read(row), carry=False).row
 

@@ -194,7 +194,7 @@ def test_icc_is_the_published_example() -> None:
 def test_icc_without_spread_is_undefined() -> None:
     assert icc([[1, 1], [1, 1]]) is None
     assert icc([[1, 2]]) is None
-    # Differences that are small beside the scores are still differences.
+    # Differences that are small next to the scores are still differences.
     near = [[1 + step * 2**-24 for step in row] for row in ([0, 1], [2, 2], [4, 3])]
     assert icc(near) == pytest.approx(icc([[0, 1], [2, 2], [4, 3]]))
     assert icc([[1.0, np.nan], [1.0, 2.0], [2.0, 2.0]], "consistency") is not None

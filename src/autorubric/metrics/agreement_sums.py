@@ -229,7 +229,7 @@ def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...],
     """The same points with one column for all binary criteria and one, right or wrong, for all others."""
     binary = np.array([column.kind == "binary" for column in columns])[points.column]
     criterion = columns[0].criterion.model_copy(update={"options": None})
-    # Right and wrong are no MET and UNMET, so that the κ of all binary pairs leaves them out.
+    # Right and wrong options are not MET and UNMET: the κ of all binary pairs leaves them out.
     wrong = replace(Column.of(criterion, 1, "multi-choice"), kind="nominal")
     pooled = Column.of(criterion, 0, "binary"), wrong
     made = replace(

@@ -289,7 +289,7 @@ def ppi_plus_plus(
     λ = Cov(label, judged) / ((1 + n/N)·Var(judged)), cut to [0, 1], with the covariance over the n labelled items
     (divided by n) and the variance over all n + N. The variance of the estimate is Var(label − λ·judged)/n +
     λ²·Var(judged rest)/N. Source: Angelopoulos, Duchi and Zrnic, arXiv:2311.01453, example 6.1; the same figures as
-    `ppi_mean_pointestimate` and `ppi_mean_ci` of ppi-python 0.2.3, except that there is no interval where the
+    `ppi_mean_pointestimate` and `ppi_mean_ci` of ppi-python 0.2.3, except that no interval is given where the
     variance is 0, as where all labels are equal. With few labels of a rare criterion the normal interval covers far
     less than it states.
 

@@ -287,7 +287,7 @@ class RubricCounts:
 
     @property
     def evolved_share(self) -> float | None:
-        """The share of points that evolved criteria hold; None where there are no points."""
+        """The share of points that evolved criteria hold; None without points."""
         return self.evolved_points / self.points if self.points else None
 
     @property

@@ -127,7 +127,7 @@ _EXAMPLES = late_pattern(
     r"(?:,? (?:such as|including(?: but not limited to)?|for (?:example|instance)|e\.g\.?|like)|:|"
     r"(?:any|one|either|some|two|three|at least \w+) of)\b[^.;]*"
 )
-# Quick to look for, here and in other rules: without one of them there is no match.
+# Quick to look for, here and in other rules: a text without any of these cannot match.
 _EXAMPLE_HINTS = Hints(
     "such as, including, for example, for instance, e.g,  like, :, any of, one of, either of, some of, two of, "
     "three of, at least ",

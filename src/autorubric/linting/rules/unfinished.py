@@ -153,7 +153,7 @@ _NOTHING = late_pattern(
     r"|requirement|item|rubric(?: item)?|标准|准则|条目) ?#?\d*)\W*",
     re.IGNORECASE,
 )
-# Quick to look for: without one of these there is no match.
+# Quick to look for: a text without any of these cannot match.
 _HINTS = Hints(
     "xx,  here, ___, to follow, to be filled, to be written, to be de, to be specified, to be completed, "
     "to be added, to be confirmed, later), soon), here), later], soon], here], todo, tbd, tbc, fixme, lorem, [, "
