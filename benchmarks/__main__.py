@@ -6,9 +6,10 @@ status is then 1.
 
 from __future__ import annotations
 
+import argparse
 import importlib
-import sys
 import time
+from pathlib import Path
 
 from benchmarks.record import Record, keep
 
@@ -35,8 +36,16 @@ def measured(name: str) -> list[str]:
 
 
 if __name__ == "__main__":
+    known = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if "\ndef run(" in path.read_text())
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks", description="Run benchmarks and record what they measure."
+    )
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; default: those of `make bench`")
+    names = parser.parse_args().names
+    if unknown := set(names) - set(known):
+        parser.error(f"no benchmark is named {', '.join(sorted(unknown))}; see --help")
     missed = []
-    for name in sys.argv[1:] or ALL:
+    for name in names or ALL:
         print(f"\n=== {name}", flush=True)
         started = time.perf_counter()
         missed += measured(name)
