@@ -20,6 +20,9 @@ A failed model call inside a run is never an exception to its row: it becomes a 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
+
+E = TypeVar("E", bound=BaseException)
 
 
 class AutorubricError(Exception):
@@ -74,6 +77,18 @@ class UploadError(AutorubricError):
 
 class NotSavedError(AutorubricError):
     """What was to be stored is not on disk: the disk is full or failed. Nothing of it was kept."""
+
+
+def first_cause(error: E | BaseExceptionGroup[E]) -> E:
+    """The first error in what several tasks raised together; an error that is not a group is its own cause.
+
+    Example:
+        >>> first_cause(ExceptionGroup("tasks", [ExceptionGroup("more tasks", [KeyError("a")]), OSError()]))
+        KeyError('a')
+    """
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 _MOST_SHOWN = 20
