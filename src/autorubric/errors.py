@@ -20,9 +20,6 @@ A failed model call inside a run is never an exception to its row: it becomes a 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
-
-E = TypeVar("E", bound=BaseException)
 
 
 class AutorubricError(Exception):
@@ -79,7 +76,7 @@ class NotSavedError(AutorubricError):
     """What was to be stored is not on disk: the disk is full or failed. Nothing of it was kept."""
 
 
-def first_cause(error: E | BaseExceptionGroup[E]) -> E:
+def first_cause(error: BaseException) -> BaseException:
     """The first error in what several tasks raised together; an error that is not a group is its own cause.
 
     Example:

@@ -172,7 +172,7 @@ def _notes_printed() -> Iterator[None]:
         yield
 
 
-def _told(error: Exception) -> int:
+def _told(error: BaseException) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         told = shortened(error.format_message())
         _say(told if told.startswith("Usage:") else f"autorubric: {told}")

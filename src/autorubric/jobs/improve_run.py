@@ -99,7 +99,8 @@ class ImprovementRun(RecordedRun):
         try:
             self.found = await self._study().run()
         except* Stopped as several:
-            stopped: Stopped = first_cause(several)
+            stopped = first_cause(several)
+            assert isinstance(stopped, Stopped)
             self.end_with(stopped.failure)
             self.stop(stopped.failure.message)
 
