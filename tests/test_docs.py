@@ -16,6 +16,7 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
+from tests.processes import free_port
 from tests.remote.s3 import serving
 from tests.warm_commands import warm_folder
 
@@ -114,11 +115,13 @@ def test_the_commands_of_a_guide_run_in_order(path: Path, workshop: Path) -> Non
             "OPENAI_API_KEY": "key-of-the-guides",
             "VLLM_BASE_URL": endpoint.base_url,
         }
+        ports = {port: str(free_port()) for port in re.findall(r"--port (\d+)", path.read_text("utf-8"))}
         for block, shown in commands(path):
             # What make builds is what these tests run in; here it is enough that the target is there.
             script = re.sub(r"^make ", f"make -n -C {ROOT} ", block, flags=re.MULTILINE)
             # The endpoint of the tests has no prices, so a budget in dollars would be refused.
             script = re.sub(r"--budget-usd \S+", "--budget-tokens 1000000", script)
+            script = re.sub(r"\b\d+\b", lambda number: ports.get(number[0], number[0]), script)
             script = re.sub(r"^pip install (?=\./)", _INSTALL, script, flags=re.MULTILINE)
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", script],

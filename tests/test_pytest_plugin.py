@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from autorubric import Criterion, CriterionOption
+from autorubric.core.judgment import AggregatedMultiChoiceVerdict
+from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport
+from autorubric.pytest_plugin import verdict_table
+
 ROOT = Path(__file__).parents[1]
 
 TESTS = """
@@ -59,6 +64,21 @@ def test_a_score_that_is_too_low_fails_with_the_table_of_verdicts(tmp_path: Path
     assert "Short   weight 3  UNMET" in told
     assert "Greets  weight 1  MET    found" in told
     assert "__tracebackhide__" not in told
+
+
+def test_an_abstention_and_a_failure_are_told_apart_in_the_table() -> None:
+    options = [CriterionOption(label="No", value=0.0), CriterionOption(label="Yes", value=1.0)]
+    tone = Criterion(name="Tone", requirement="How kind is it?", options=options)
+    nothing = AggregatedMultiChoiceVerdict(value=0.0, aggregated_value=0.0, na=True)
+    entries = [
+        EnsembleCriterionReport(
+            criterion=tone, final_verdict=None, final_reason="No way to tell.", final_multi_choice_verdict=nothing
+        ),
+        EnsembleCriterionReport(criterion=tone, final_verdict=None, final_reason=None, error="server: HTTP 500"),
+    ]
+    first, second = verdict_table(EnsembleEvaluationReport(score=None, report=entries)).splitlines()
+    assert first == "  Tone  weight 10  CANNOT_ASSESS  No way to tell."
+    assert second == "  Tone  weight 10  FAILED         server: HTTP 500"
 
 
 def test_tests_that_ask_a_model_can_be_left_out(tmp_path: Path) -> None:

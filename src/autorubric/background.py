@@ -135,6 +135,17 @@ def rare_collections() -> Iterator[None]:
                     gc.unfreeze()
 
 
+def is_frozen() -> bool:
+    """Whether a run or a caller keeps objects frozen; those of a run are not counted, which takes milliseconds.
+
+    Example:
+        >>> with rare_collections():
+        ...     is_frozen()
+        True
+    """
+    return _runs > 0 or gc.get_freeze_count() > 0
+
+
 def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
     global _running  # noqa: PLW0603 - one loop a process is the point
     with _lock:

@@ -76,6 +76,18 @@ class NotSavedError(AutorubricError):
     """What was to be stored is not on disk: the disk is full or failed. Nothing of it was kept."""
 
 
+def first_cause(error: BaseException) -> BaseException:
+    """The first error in what several tasks raised together; an error that is not a group is its own cause.
+
+    Example:
+        >>> first_cause(ExceptionGroup("tasks", [ExceptionGroup("more tasks", [KeyError("a")]), OSError()]))
+        KeyError('a')
+    """
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 _MOST_SHOWN = 20
 _LONGEST_SHOWN = 1000
 

@@ -90,13 +90,8 @@ def verdict_table(report: EnsembleEvaluationReport) -> str:
 
     rows = []
     for number, found in enumerate(report.report or [], start=1):
-        criterion, choice = found.criterion, found.final_multi_choice_verdict
-        verdict = found.final_verdict.value if found.final_verdict is not None else None
-        said = "FAILED" if found.is_error else (choice.selected_label if choice is not None else verdict)
-        name = criterion.name or f"C{number}"
-        rows.append(
-            (name[:_WIDEST], f"weight {criterion.weight:g}", str(said), found.error or found.final_reason or "")
-        )
+        name, weight = found.criterion.name or f"C{number}", f"weight {found.criterion.weight:g}"
+        rows.append((name[:_WIDEST], weight, found.word or "FAILED", found.error or found.final_reason or ""))
     widths = [max((cell_len(row[column]) for row in rows), default=0) for column in range(3)]
     return "\n".join("  " + "  ".join([*map(set_cell_size, row[:3], widths), row[3]]).rstrip() for row in rows)
 

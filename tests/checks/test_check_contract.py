@@ -114,7 +114,7 @@ def test_run_check_refuses_bad_parameters_too() -> None:
 
 
 def test_no_parameters_may_be_none() -> None:
-    assert run_check("CommaChecker", None, "no commas") == CheckOutcome(True, "0 ','s; expected none")
+    assert run_check("CommaChecker", None, "no commas") == CheckOutcome(True, "0 ',' places; expected none")
 
 
 @each("name", [*RUBRICHUB, *IFEVAL, *IFBENCH, *MIFEVAL])

@@ -6,10 +6,8 @@ import gc
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.client import HTTPConnection
 from random import Random
 from threading import Event, Thread
@@ -20,6 +18,7 @@ import pytest
 from autorubric.cli.app import run
 from tests.faults.commands import BAD, names
 from tests.faults.scene import ENDING, FLAGS, REFUSED, RETRIES, SENT_AGAIN, UNUSABLE, Scene, in_one_row
+from tests.processes import free_port
 
 CRITERIA = [{"name": "Cause", "requirement": "Names a cause."}, {"name": "Brief", "requirement": "Is short."}]
 CALLS = len(names()) * len(CRITERIA)
@@ -40,27 +39,17 @@ def batch() -> dict[str, Any]:
 def answers(scene: Scene, calls: int = 1) -> list[list[dict[str, Any]]]:
     """What `autorubric serve` answers to a trainer that asks for the same three rewards so many times."""
     found: list[list[dict[str, Any]]] = []
-    with listening() as port:
-        words = ["serve", "--judge", "openai/m", "-o", str(scene.out), "--port", str(port), *FLAGS]
-        ended = Event()
-        trainer = Thread(target=ask, args=(port, calls, found, ended))
-        trainer.start()
-        status = run(words)
-        ended.set()
-        trainer.join()
+    port, ended = free_port(), Event()
+    trainer = Thread(target=ask, args=(port, calls, found, ended))
+    trainer.start()
+    status = run(["serve", "--judge", "openai/m", "-o", str(scene.out), "--port", str(port), *FLAGS])
+    ended.set()
+    trainer.join()
     printed = scene.read()
     scene.told += printed.out + printed.err + json.dumps(found)
     assert status == 0, scene.told
     assert "Traceback" not in scene.told
     return found
-
-
-@contextmanager
-def listening() -> Iterator[int]:
-    """A port that is free as long as nobody else asks for one."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    yield port
 
 
 def ask(port: int, calls: int, found: list[list[dict[str, Any]]], ended: Event) -> None:

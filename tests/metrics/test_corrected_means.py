@@ -4,7 +4,7 @@ import pytest
 from autorubric.metrics.corrected import ScoreRange, bounded_interval, correct_mean, plain_mean
 from benchmarks.corrected_coverage import JUDGES, RARE, simulate_score
 from tests.offenders import each
-from tests.oracles import proportion_confint, sm
+from tests.oracles import OLS, add_constant, proportion_confint
 
 LABELS = np.array([0.2, 0.5, 0.6, 0.9, 0.4])
 JUDGED = np.array([0.3, 0.5, 0.8, 1.0, 0.4])
@@ -46,7 +46,7 @@ def test_a_perfect_judge_on_few_labels_is_not_taken_for_certain() -> None:
 
 def test_the_interval_of_ppi_is_wilsons_of_the_variance_of_the_regression() -> None:
     found = correct_mean(LABELS, JUDGED, REST, ScoreRange(one_error=0.3)).ppi.interval
-    fitted = sm.OLS(LABELS, sm.add_constant(JUDGED)).fit()
+    fitted = OLS(LABELS, add_constant(JUDGED)).fit()
     # HC2 scales squared residuals by 1 / (1 - leverage); one pseudo-label errs by 0.3.
     squares = (fitted.resid**2 / (1 - fitted.get_influence().hat_matrix_diag)).sum() + 0.09
     variance = squares / 30 + fitted.params[1] ** 2 * np.concatenate([JUDGED, REST]).var(ddof=1) / 15

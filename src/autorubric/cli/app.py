@@ -18,7 +18,7 @@ import typer.main
 
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.errors import AutorubricError, InputError, shortened
+from autorubric.errors import AutorubricError, InputError, first_cause, shortened
 from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
 
 COMMANDS = {
@@ -140,7 +140,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             _say("".join(traceback.format_exception(error)).rstrip())
-        return _told(_first(error))
+        return _told(first_cause(error))
     return int(status or 0)
 
 
@@ -172,14 +172,7 @@ def _notes_printed() -> Iterator[None]:
         yield
 
 
-def _first(error: Exception) -> Exception:
-    """The first cause in what several tasks raised together."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _told(error: Exception) -> int:
+def _told(error: BaseException) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         told = shortened(error.format_message())
         _say(told if told.startswith("Usage:") else f"autorubric: {told}")

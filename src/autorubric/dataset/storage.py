@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autorubric.background import is_frozen
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.item import DataItem, item_reader, item_records
 from autorubric.dataset.reading import REF, Parts, read_parts, read_record
@@ -45,8 +46,7 @@ def _no_collection(*, keeps: bool = True) -> Iterator[None]:
         if enabled:
             # All new objects are still young: the first collection would scan them all.
             # Freezing and unfreezing makes it old, unless a caller keeps something frozen.
-            # To count what a run has frozen takes milliseconds.
-            if keeps and gc.get_freeze_count() == 0:
+            if keeps and not is_frozen():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

@@ -13,7 +13,7 @@ from typing import Any
 
 from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
-from autorubric.errors import InputError
+from autorubric.errors import InputError, first_cause
 from autorubric.files import read_text, write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.judging import LedgerJudging, Progressing
@@ -99,9 +99,7 @@ class ImprovementRun(RecordedRun):
         try:
             self.found = await self._study().run()
         except* Stopped as several:
-            stopped: BaseException = several
-            while isinstance(stopped, BaseExceptionGroup):
-                stopped = stopped.exceptions[0]
+            stopped = first_cause(several)
             assert isinstance(stopped, Stopped)
             self.end_with(stopped.failure)
             self.stop(stopped.failure.message)

@@ -64,7 +64,7 @@ class RecordedRun(StoppableRun):
 
     def state(self) -> RunState:
         """How far it is."""
-        (rows, finished, failed), activity = self.count(), self._activity()
+        (rows, finished, failed), activity = self.count(), self.activity
         stage = StageState(self.stage, finished, sum(one.in_flight for one in activity), failed)
         return RunState.of(rows, finished + failed, [stage], activity, self.stand_ins)
 
@@ -82,7 +82,7 @@ class RecordedRun(StoppableRun):
         except BaseException:
             self.save("stopped")
             raise
-        if self.refused and not any(one.paid for one in self._activity()):
+        if self.refused and not self.has_paid:
             raise InputError(self.stopped or "the endpoint refused the run")
 
     def save(self, status: str) -> None:
@@ -102,9 +102,6 @@ class RecordedRun(StoppableRun):
                 **self.record(),
             },
         )
-
-    def _activity(self) -> list[Any]:
-        return [] if self.executor is None else list(self.executor.snapshot().values())
 
 
 @asynccontextmanager

@@ -200,7 +200,7 @@ async def selected(selection: Selection) -> SelectionResult:
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
             run = await _sampled(selection, candidates, labels)
-            paid = _has_paid(run)
+            paid = run.has_paid
             if run.refused and not run.interrupted and not paid:
                 raise InputError(run.stopped or "the endpoint refused the run")
             if run.interrupted or run.stopped or _round() == SAMPLING:
@@ -299,9 +299,9 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
         run = _sampling_run(selection, sampling, models, executor, generation)
 
         def state() -> RunState:
-            done, failed, activity = len(run.answers), len(run.failed), list(executor.snapshot().values())
-            stage = StageState("sampled", done, sum(a.in_flight for a in activity), failed)
-            return RunState.of(run.total, done + failed, [stage], activity, labels)
+            done, failed = len(run.answers), len(run.failed)
+            stage = StageState("sampled", done, sum(a.in_flight for a in run.activity), failed)
+            return RunState.of(run.total, done + failed, [stage], run.activity, labels)
 
         with (settings.stop or Stop()).bound(run), all_records() if is_sampled else nullcontext():
             async with reported(settings.progress, state):
@@ -372,10 +372,6 @@ def _round() -> int | None:
     """The round of this worker of a cluster; None for every other run, which samples and then grades."""
     own = feed.get()
     return None if own is None else own.round
-
-
-def _has_paid(run: SamplingRun) -> bool:
-    return run.executor is not None and any(a.paid for a in run.executor.snapshot().values())
 
 
 def _generation(selection: Selection, ledger: Ledger) -> int:

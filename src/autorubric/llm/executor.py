@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, overload
 
-from autorubric.errors import LedgerError
+from autorubric.errors import LedgerError, first_cause
 from autorubric.llm.batches.desk import desk_for
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_reservation
@@ -394,6 +394,4 @@ async def no_call_left_behind(executor: Executor | None) -> AsyncIterator[None]:
         if executor is not None:
             executor.abandon("the run was broken off")
             await executor.drain()
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from None
+        raise first_cause(error) from None

@@ -22,7 +22,6 @@ from autorubric.prompts.template import Template
 from autorubric.reviewing.principles import Principle, principles, shown_criteria
 
 ROLE = "reviewer"
-_SEVERITIES = ("error", "warning", "note")
 _EXPECTED_FINDINGS = 4
 _MOST_TOLD = 3
 
@@ -177,7 +176,7 @@ def _finding(part: Part, entry: Any) -> ReviewFinding | str:
     number = _number(part, entry.get("criterion"))
     problems = {
         f"principle {principle!r:.60} is not one of {', '.join(known)}": principle not in known,
-        f"severity {severity!r:.60} is not one of {', '.join(_SEVERITIES)}": severity not in _SEVERITIES,
+        f"severity {severity!r:.60} is not one of {', '.join(SEVERITIES)}": severity not in SEVERITIES,
         f"criterion {entry.get('criterion')!r:.60} is not {_expected(part)}": number is None,
         "it has no reason": not reason,
     }

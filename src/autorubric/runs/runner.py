@@ -89,7 +89,8 @@ async def run_experiment(
             by_workers = plan.parts is not None and plan.parts.workers is not None  # they have reported
             async with reported(None if by_workers else progress, lambda: _state(run, summary, stand_ins)):
                 await run.to_the_end()
-        summary.totals, summary.interrupted, summary.refused = run.totals(), run.interrupted, _was_refused(run)
+        summary.totals, summary.interrupted = run.totals(), run.interrupted
+        summary.refused = run.refused and not run.has_paid
     summary.negotiated = manifest.negotiated
     items = (
         [kept[index] for index in sorted(kept)] if keep else StoredItems(plan.directory / ITEMS_FILE, plan.dataset)
@@ -103,17 +104,10 @@ async def run_experiment(
     return result
 
 
-def _was_refused(run: EvaluationRun) -> bool:
-    """Whether a wrong key, model name or address stopped the run before anything was paid."""
-    executor = run.executor
-    return run.refused and executor is not None and not any(a.paid for a in executor.snapshot().values())
-
-
 def _state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequence[str]) -> RunState:
-    activity = list(run.executor.snapshot().values()) if run.executor is not None else []
     failed, ended = summary.failed - summary.not_asked, summary.ended - summary.not_asked
-    stage = StageState("graded", summary.graded, sum(a.in_flight for a in activity), failed)
-    return RunState.of(summary.total, ended, [stage], activity, stand_ins)
+    stage = StageState("graded", summary.graded, sum(a.in_flight for a in run.activity), failed)
+    return RunState.of(summary.total, ended, [stage], run.activity, stand_ins)
 
 
 @contextmanager

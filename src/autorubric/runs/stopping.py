@@ -14,6 +14,7 @@ from autorubric.background import interrupt_heard
 from autorubric.llm.batches.setting import is_left_open
 
 if TYPE_CHECKING:
+    from autorubric.llm.billing import Activity
     from autorubric.llm.executor import Executor
     from autorubric.llm.request import Failure
 
@@ -55,6 +56,16 @@ class StoppableRun(ABC):
     stopped: str | None = None
     interrupted: bool = False
     refused: bool = False
+
+    @property
+    def activity(self) -> list[Activity]:
+        """What each role has done in this session."""
+        return [] if self.executor is None else list(self.executor.snapshot().values())
+
+    @property
+    def has_paid(self) -> bool:
+        """Whether a call of this session was paid for."""
+        return any(role.paid for role in self.activity)
 
     def interrupt(self) -> None:
         """Stop because a person asked for it."""

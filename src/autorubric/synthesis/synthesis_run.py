@@ -181,8 +181,7 @@ class SynthesisRun(StoppableRun):
             for s in self.prepared.plan.stages
             if s.slots
         ]
-        activity = self.executor.snapshot().values()
-        return RunState.of(summary.rows, summary.finished + summary.failed, stages, activity, self.stand_ins)
+        return RunState.of(summary.rows, summary.finished + summary.failed, stages, self.activity, self.stand_ins)
 
     async def execute(self) -> None:
         """Run the plan over the input, count what comes out, and write the files."""
@@ -267,7 +266,7 @@ class SynthesisRun(StoppableRun):
 
     def _save(self, status: str) -> None:
         prepared, ledger = self.prepared, self.ledger
-        self.summary.calls = sum(activity.paid for activity in self.executor.snapshot().values())
+        self.summary.calls = sum(role.paid for role in self.activity)
         content: dict[str, Any] = {
             "kind": "synthesis",
             "status": status,
@@ -360,7 +359,7 @@ class Session:
             stack.enter_context(((self.stop if workers is None else None) or Stop()).bound(run))
             async with reported(self.progress, run.state):
                 await run.execute()
-            if run.refused and not any(activity.paid for activity in run.executor.snapshot().values()):
+            if run.refused and not run.has_paid:
                 raise InputError(run.summary.stopped)
         return SynthesisResult(settings.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
 

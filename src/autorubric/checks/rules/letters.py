@@ -159,7 +159,7 @@ def _english(text: str) -> CheckOutcome:
 
 def _without(mark: str, text: str) -> CheckOutcome:
     count = text.count(mark)
-    return CheckOutcome(count == 0, f"{counted(count, f'{mark!r}')}; expected none")
+    return CheckOutcome(count == 0, f"{counted(count, f'{mark!r} place')}; expected none")
 
 
 @rule("NumberOfWords", "length_constraints:number_words")

@@ -9,6 +9,7 @@ from aiohttp import web
 from autorubric.llm.http import limiter, pace, retry
 from autorubric.llm.http.transport import AiohttpTransport
 from autorubric.llm.request import CallError, Reply
+from tests.processes import free_port
 
 if TYPE_CHECKING:
     from tests.llm.http.chat.conftest import Loopback
@@ -260,7 +261,7 @@ def test_one_model_works_in_one_event_loop_after_another() -> None:
     from autorubric.llm.http.chat import ChatModel
     from autorubric.llm.http.endpoints import Endpoints
 
-    port = _free_port()
+    port = free_port()
     config = LLMConfig("m", api_base=f"http://127.0.0.1:{port}/v1", retry_min_wait=0.0, retry_max_wait=0.0)
     model = ChatModel(config, Endpoints(), environ={})
     assert [asyncio.run(serve_and_ask(model, port)) for _ in range(3)] == ["fine"] * 3
@@ -280,11 +281,3 @@ def _ask() -> Any:
     from autorubric.llm.request import Message, Request
 
     return Request((Message("user", "Hi"),), "judge")
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
