@@ -191,15 +191,13 @@ def columns_of(row: CallRow) -> tuple[Any, ...]:
         status, reply = (outcome.kind, outcome.status), outcome.reply
     else:
         reply = outcome
-    texts = [text if text.isascii() else _utf8(text) for text in (row.item, row.role, row.model)]
-    names = (row.key, *texts, row.draw, row.reask)
+    item, role, model = row.item, row.role, row.model
+    if not (item.isascii() and role.isascii() and model.isascii()):
+        item, role, model = map(_utf8, (item, role, model))
+    names = (row.key, item, role, model, row.draw, row.reask)
     usage = None if reply is None else reply.usage
-    used = _UNKNOWN if usage is None else _counts(usage)[:4]
-    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
-    *counts, bound = [
-        n if n is None or -_INT64_MAX <= n <= _INT64_MAX else max(-_INT64_MAX, min(n, _INT64_MAX))
-        for n in (*used, row.token_bound)
-    ]
+    counts: tuple[int | None, ...] = _UNKNOWN if usage is None else tuple(map(_stored, _counts(usage)[:4]))
+    bound = None if row.token_bound is None else _stored(row.token_bound)
     cost, latency = (None, None) if reply is None else (reply.cost, reply.latency)
     return (*names, *status, outcome.attempts, *counts, cost, row.cost_bound, bound, latency, row.at)
 
@@ -270,6 +268,11 @@ def _counts(usage: Usage) -> tuple[int, ...]:
     """The counts in field order; the first four have their own columns."""
     counts = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
     return (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
+
+
+def _stored(count: int) -> int:
+    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
+    return count if -_INT64_MAX <= count <= _INT64_MAX else max(-_INT64_MAX, min(count, _INT64_MAX))
 
 
 def _utf8(text: str) -> str:
