@@ -47,7 +47,13 @@ print(json.dumps([status, usage.ru_utime + usage.ru_stime, int(written), int(mem
 """
 
 
-_COMMAND = "from autorubric.cli.app import run; status = run(sys.argv[1:])"
+_COMMAND = """
+from autorubric.cli import main
+try:
+    main()
+except SystemExit as ended:
+    status = ended.code
+"""
 
 
 def measured(words: Sequence[str], work: str = _COMMAND, **variables: str) -> Figures:

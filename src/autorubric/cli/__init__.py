@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -24,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     _open_what_is_closed()
     protect_standard_streams()
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    status = run(list(sys.argv[1:] if arguments is None else arguments))
+    gc.freeze()  # else Python looks for cycles among all objects once more before it ends
+    sys.exit(status)
 
 
 def _open_what_is_closed() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
+from struct import Struct
 
 from autorubric.core.wording import late_pattern, unquoted, without_asides
 
@@ -139,10 +140,14 @@ _SMALL_WORDS = {
     "nl": "de het een en van is dat niet op te zijn met voor die in er maar om ook als aan ik wat hoe mijn",
     "sw": "ya na wa kwa ni la katika za kama yangu cha mimi au hii sana nini kuwa",
 }
-_CODES_OF: dict[str, list[str]] = {}
-for _code, _listed in _SMALL_WORDS.items():
+_CODES = tuple(_SMALL_WORDS)
+_LANE = 16  # bits; a text that is read has fewer words than they can count
+_COUNTS = Struct(f"<{len(_SMALL_WORDS)}H")
+_LANES_OF: dict[str, int] = {}
+"""A one in the lane of each language that has the word: the sum over a text counts them all."""
+for _place, _listed in enumerate(_SMALL_WORDS.values()):
     for _word in _listed.split():
-        _CODES_OF.setdefault(_word, []).append(_code)
+        _LANES_OF[_word] = _LANES_OF.get(_word, 0) | 1 << _LANE * _place
 # LaTeX and code hold words of no language, such as "\\la" and "e".
 _FORMULA = late_pattern(r"\$\$?[^$]{1,400}\$\$?|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\]|\\[A-Za-z]+|`[^`]{1,300}`|[{}_^]")
 _FEWEST = 3
@@ -174,10 +179,7 @@ def detect_language(text: str) -> str | None:
 
 
 def _by_small_words(words: list[str]) -> str | None:
-    scores = dict.fromkeys(_SMALL_WORDS, 0)
-    for codes in filter(None, map(_CODES_OF.get, words)):
-        for code in codes:
-            scores[code] += 1
-    code = max(scores, key=scores.__getitem__)
-    best = scores.pop(code)
-    return code if best >= _FEWEST and best >= 1.5 * max(scores.values()) else None
+    counted = sum(filter(None, map(_LANES_OF.get, words)))
+    scores = _COUNTS.unpack(counted.to_bytes(_COUNTS.size, "little"))
+    *_, second, best = sorted(scores)
+    return _CODES[scores.index(best)] if best >= _FEWEST and best >= 1.5 * second else None

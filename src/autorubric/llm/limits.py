@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from autorubric.core.values import changed
 from autorubric.llm.config import DEFAULT_CEILING
 from autorubric.llm.records.call_rows import keys_under
 from autorubric.llm.records.stores import Records
@@ -129,7 +130,7 @@ class ReplyLimits:
             return _cut_off(reply, f"{problem.message}; {no_longer(limit.allowed)}")
         if tried >= limit.most:
             return _cut_off(reply, f"{problem.message}; raise --max-tokens-ceiling (LLMConfig.max_tokens_ceiling)")
-        plain = replace(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=tried)
+        plain = changed(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=tried)
         known = self._known.get((request.role, model.name), _NOTHING)
         recorded = self._recorded_under(model, plain, [one for one in known.used if one > tried])
         if recorded is not None:
@@ -198,7 +199,7 @@ def no_longer(allowed: int) -> str:
 
 
 def _under(request: Request, limit: int | None) -> Request:
-    return request if limit is None else replace(request, max_tokens=limit)
+    return request if limit is None else changed(request, max_tokens=limit)
 
 
 def _allowed(limit: Limit, wanted: int) -> int | None:

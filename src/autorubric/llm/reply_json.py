@@ -228,12 +228,20 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refused, parse_float=_finite)
 
 
+_NESTING = frozenset({dict, list})
+
+
 def _keys_in(value: Any) -> int:
-    if isinstance(value, list):
-        return sum(map(_keys_in, value))
-    if isinstance(value, dict):
-        return len(value) + sum(_keys_in(inner) for inner in value.values() if isinstance(inner, list | dict))
-    return 0
+    count, level = 0, [value] if type(value) in _NESTING else []
+    while level:
+        count += sum(map(len, [one for one in level if type(one) is dict]))
+        level = [
+            inner
+            for one in level
+            for inner in (one if type(one) is list else one.values())
+            if type(inner) in _NESTING
+        ]
+    return count
 
 
 def _cleaned(value: Any, notes: list[str], depth: int = 0) -> Any:

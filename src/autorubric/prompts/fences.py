@@ -53,7 +53,7 @@ def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
     Prompts that differ only in `varying` texts have the same code, and so a prefix for the endpoint's cache.
     """
     # With their lengths, no two lists of texts are equal when joined.
-    whole = "".join(f"{len(text)}:{text}" for text in shared)
+    whole = "".join([f"{len(text)}:{text}" for text in shared])
     digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16)
     spelled = hex_digits("\n".join((*shared, *varying)))
     code = digest.hexdigest()[:CODE_LENGTH]

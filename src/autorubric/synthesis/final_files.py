@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -87,7 +88,9 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
 
 def load_export() -> None:
     """Import what only the final files need: it takes as long as a reply, and can be done while one is awaited."""
-    for name in ("pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
+    # The first call needs aiohttp, which may be on its way on another thread: this waits for it.
+    before = [name for name in ("aiohttp",) if name in sys.modules]
+    for name in (*before, "pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
         import_module(name)
     import pyarrow
 

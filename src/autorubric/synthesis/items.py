@@ -87,17 +87,18 @@ def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
 
 
 def _as_items(entries: Sequence[tuple[str, str, float] | str], lowest: int) -> ItemReading:
-    reading = ItemReading([], [], [])
+    items, dropped, notes = list[Item](), list[Dropped](), list[str]()
     for number, read in enumerate(entries, 1):
         if isinstance(read, str):
-            reading.dropped.append(Dropped(number, read))
+            dropped.append(Dropped(number, read))
             continue
         title, description, exact = read
-        weight = min(HIGHEST_WEIGHT, max(lowest, math.floor(exact + 0.5)))
+        weight = math.floor(exact + 0.5)
         if not lowest <= exact <= HIGHEST_WEIGHT:
-            reading.notes.append(f"criterion {number} has weight {exact:g}; {weight} was taken")
-        reading.items.append({"title": title, "description": description, "weight": weight})
-    return reading
+            weight = min(HIGHEST_WEIGHT, max(lowest, weight))
+            notes.append(f"criterion {number} has weight {exact:g}; {weight} was taken")
+        items.append({"title": title, "description": description, "weight": weight})
+    return ItemReading(items, dropped, notes)
 
 
 def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
@@ -177,7 +178,9 @@ def cap_criteria(rubrics: Sequence[FinalItem], most: int | None) -> list[FinalIt
 def _find_groups(entries: Sequence[Any]) -> str:
     """Why a list is not a flat list of criteria; empty if it is. A group's name may invert weights ("Penalties")."""
     for number, entry in enumerate(entries, 1):
-        for key, inner in entry.items() if isinstance(entry, Mapping) else ():
+        if not isinstance(entry, dict | Mapping) or list not in map(type, entry.values()):
+            continue
+        for key, inner in entry.items():
             if isinstance(inner, list) and any(not isinstance(_read_item(one), str) for one in inner):
                 return f"entry {number} holds criteria of its own under {key!r}; expected one flat list"
     return ""
@@ -186,20 +189,24 @@ def _find_groups(entries: Sequence[Any]) -> str:
 def _check_scale(read: Sequence[tuple[str, str, float] | str]) -> str:
     """Why the weights of a list are not on the requested scale; empty if they may be."""
     sizes = [abs(one[2]) for one in read if not isinstance(one, str)]
-    if 2 * sum(size > HIGHEST_WEIGHT for size in sizes) > len(sizes):
+    largest = max(sizes, default=0)
+    if largest > HIGHEST_WEIGHT and 2 * sum(size > HIGHEST_WEIGHT for size in sizes) > len(sizes):
         return f"most weights are above {HIGHEST_WEIGHT}; expected whole numbers from 0 to {HIGHEST_WEIGHT}"
-    if any(0 < size < 1 for size in sizes) and max(sizes) <= 1:
+    if largest <= 1 and any(0 < size < 1 for size in sizes):
         return f"the weights are fractions; expected whole numbers from 0 to {HIGHEST_WEIGHT}"
     return ""
 
 
 def _read_item(entry: Any) -> tuple[str, str, float] | str:
     """The title, description and weight (as written) of an entry, or why it is not a criterion."""
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, dict | Mapping):  # nearly all are dicts, and that is the faster check
         return f"{entry!r:.60} is not an object"
     title, description, weight = entry.get("title"), entry.get("description"), entry.get("weight")
-    if type(title) is not str or type(description) is not str or type(weight) is not int or len(entry) > 3:
-        # Not exactly the requested form, which nearly all entries have.
+    if type(title) is str and type(description) is str and type(weight) is int and len(entry) == 3:
+        # Exactly the requested form, which nearly all entries have.
+        if (text := description.strip()) and -1000 <= weight <= 1000:
+            return title.strip(), text, float(weight)
+    else:
         fields = {str(key).strip().lower(): value for key, value in entry.items()}
         titles, descriptions, weights = (
             [fields[name] for name in names if fields.get(name) is not None]

@@ -7,12 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from autorubric.core.values import changed
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Request
@@ -114,6 +115,7 @@ async def run_plan(
             if stopping():
                 break
             rows.create_task(run_row(query))
+            await asyncio.sleep(0)  # so that the first call is on its way while the prompts of others are made
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ class StageRunner:
     def shift_draw(self, slot: str, request: Request) -> Request:
         """The request with the draw that it has after the refreshes of its slot."""
         refreshed = self.refreshes.get(slot, 0)
-        return replace(request, draw=request.draw + refreshed * DRAWS_PER_REFRESH) if refreshed else request
+        return changed(request, draw=request.draw + refreshed * DRAWS_PER_REFRESH) if refreshed else request
 
     def _find_held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
         """The value that the input row or an earlier pipeline's files hold, unless a slot was refreshed."""
@@ -245,7 +247,7 @@ class RecordAccess:
     async def ask(self, call: Call, follow_up: FollowUp | None = None) -> Answer[Any] | Failure:
         """Send one call; after an unreadable reply it is sent again, with the run's follow-up or another."""
         runner, model = self.runner, self.runner.models[call.slot]
-        request = replace(runner.shift_draw(call.slot, call.request), item=self.item)
+        request = changed(runner.shift_draw(call.slot, call.request), item=self.item)
         answer: Answer[Any] | Failure = await runner.executor.ask_for(
             model, request, call.read, follow_up or runner.follow_up
         )

@@ -8,7 +8,7 @@ estimate, its entry in the manifest and its lines in the summary.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from autorubric.errors import ConfigError
@@ -114,6 +114,7 @@ class Stage:
         work: replaces build and fold where later calls depend on earlier replies; `build` then names the calls
             as far as they are known beforehand.
         tally: makes the counter of its values; the manifest has the counts under the name of the pair.
+        keys: the three fields it owns.
     """
 
     name: str
@@ -130,11 +131,10 @@ class Stage:
     only_if: str = ""
     work: Callable[[Fields, RecordAccess], Awaitable[Outcome]] | None = None
     tally: tuple[str, Callable[[], Tally]] | None = None
+    keys: tuple[str, str, str] = field(init=False)
 
-    @property
-    def keys(self) -> tuple[str, str, str]:
-        """The three fields it owns."""
-        return self.name, f"{self.name}_model", f"{self.name}_error"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", (self.name, f"{self.name}_model", f"{self.name}_error"))
 
     def calls(self, fields: Fields, models: Models) -> Sequence[Call]:
         """The distinct calls for a row, as far as they are known beforehand: equal requests are sent once."""

@@ -18,7 +18,7 @@ from autorubric.errors import InputError
 from autorubric.llm.batches.setting import batching, widened
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import negotiated, open_models, stand_ins
+from autorubric.llm.models import load_ahead, negotiated, open_models, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
@@ -327,6 +327,7 @@ class Session:
             models = await stack.enter_async_context(open_models(made, settings.concurrency))
             if settings.budget_usd is not None:
                 check_priced(models)
+            load_ahead(models.values() if opening.parts is None and not export_only else ())
             self._announce(prepared, models)
             full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
             files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from autorubric.core.values import changed
 from autorubric.errors import ConfigError
 from autorubric.llm import attempts
 from autorubric.llm.billing import Reservation, cover_resend, current_reservation
@@ -341,7 +342,7 @@ class ChatModel:
         cost = self._find_cost(reply)
         if (tries, cost) == (reply.attempts, reply.cost):
             return reply
-        return dataclasses.replace(reply, attempts=tries, cost=cost)
+        return changed(reply, attempts=tries, cost=cost)
 
     def _find_cost(self, reply: Reply) -> float | None:
         """What the endpoint charged if it bills by the reply (OpenRouter does), otherwise our price."""

@@ -29,27 +29,37 @@ def request_key(model: Model, request: Request) -> bytes:
     request's own token limit. The role and the item's id do not. Model parameters count in any order; schema keys
     count in theirs, because models fill in fields in the order shown.
     """
-    digest = _content(model, request)
-    if request.max_tokens is not None:
-        digest.update(_framed(_limit_part(request.max_tokens)))
-    return digest.digest()
+    [key] = keys_under(model, request, (request.max_tokens,))
+    return key
 
 
 def keys_under(model: Model, request: Request, limits: Iterable[int | None]) -> Iterator[bytes]:
     """The keys of a request under several token limits; None stands for the model's own."""
-    content = _content(model, request)
+    messages, schema = request.messages, b"" if request.schema is None else request.schema.encoded
+    asked = (model_key(model), request.draw, request.reask, schema, request.seat, request.copy)
+    before, known, content = _latest[0]
+    # A request is looked up under several limits, and then sent: its texts are read once.
+    if messages is not before or asked != known:
+        content = _content(request, asked[0], schema)
+        _latest[0] = messages, asked, content
     for limit in limits:
+        if limit is None:
+            yield content.digest()
+            continue
         digest = content.copy()
-        if limit is not None:
-            digest.update(_framed(_limit_part(limit)))
+        digest.update(_framed(_limit_part(limit)))
         yield digest.digest()
 
 
-def _content(model: Model, request: Request) -> blake2b:
+_latest: list[tuple[tuple[Message, ...], tuple[Any, ...], blake2b]] = [((), (), blake2b())]
+"""The messages of the request whose key was computed last, what else the key covers, and the digest of both."""
+
+
+def _content(request: Request, model: bytes, schema: bytes) -> blake2b:
     """The digest of all that a key covers but the token limit."""
-    messages, schema = request.messages, b"" if request.schema is None else request.schema.encoded
+    messages = request.messages
     shared = messages[:1] if messages and messages[0].role == "system" else ()
-    digest = _begun(model_key(model), request.draw, request.reask, schema, shared).copy()
+    digest = _begun(model, request.draw, request.reask, schema, shared).copy()
     digest.update(_framed(*_parts(messages[len(shared) :])))
     # Messages are pairs of parts, so one more part cannot be mistaken for a message. Defaults add no part, so that
     # keys of older ledgers stay valid.
@@ -181,12 +191,13 @@ def columns_of(row: CallRow) -> tuple[Any, ...]:
         status, reply = (outcome.kind, outcome.status), outcome.reply
     else:
         reply = outcome
-    texts = [text if text.isascii() else _utf8(text) for text in (row.item, row.role, row.model)]
-    names = (row.key, *texts, row.draw, row.reask)
+    item, role, model = row.item, row.role, row.model
+    if not (item.isascii() and role.isascii() and model.isascii()):
+        item, role, model = map(_utf8, (item, role, model))
+    names = (row.key, item, role, model, row.draw, row.reask)
     usage = None if reply is None else reply.usage
-    used = _UNKNOWN if usage is None else _counts(usage)[:4]
-    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
-    *counts, bound = [n if n is None else max(-_INT64_MAX, min(n, _INT64_MAX)) for n in (*used, row.token_bound)]
+    counts: tuple[int | None, ...] = _UNKNOWN if usage is None else tuple(map(_stored, _counts(usage)[:4]))
+    bound = None if row.token_bound is None else _stored(row.token_bound)
     cost, latency = (None, None) if reply is None else (reply.cost, reply.latency)
     return (*names, *status, outcome.attempts, *counts, cost, row.cost_bound, bound, latency, row.at)
 
@@ -257,6 +268,11 @@ def _counts(usage: Usage) -> tuple[int, ...]:
     """The counts in field order; the first four have their own columns."""
     counts = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
     return (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
+
+
+def _stored(count: int) -> int:
+    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
+    return count if -_INT64_MAX <= count <= _INT64_MAX else max(-_INT64_MAX, min(count, _INT64_MAX))
 
 
 def _utf8(text: str) -> str:
