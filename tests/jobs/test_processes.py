@@ -248,6 +248,18 @@ def test_wrong_input_is_refused_before_anything_is_spent(
         (["--engine", "ray", "--log-json", "log"], "--log-json cannot be combined with --engine ray"),
         (["--ray-address", "10.0.0.1:6379"], "--ray-address has no effect without --engine ray"),
         (["--engine", "spark"], "--engine"),
+@pytest.mark.usefixtures("forked")
+def test_a_run_that_replaces_another_one_and_ends_early_has_no_results_of_the_other(tmp_path: Path) -> None:
+    with NearEndpoint() as endpoint:
+        words = ["grade", str(many_essays(tmp_path)), "-o", str(tmp_path / "run"), "--judge"]
+        assert run([*words, f"a@{endpoint.base_url}"]) == 0
+        more = ["--replace", "--processes", "2", "-j", "2", "--budget-tokens", "30000"]
+        assert run([*words, f"b@{endpoint.base_url}", *more]) == 1
+        asked = endpoint.stats()["requests"] - ITEMS
+    assert 0 < asked < ITEMS
+    assert len(graded(tmp_path / "run")) == asked
+
+
     ):
         capsys.readouterr()
         assert run([*words, *more]) == 2
