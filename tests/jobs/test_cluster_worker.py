@@ -34,7 +34,7 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def heard(worker: ClusterWorker, folder: Path, url: str, told: int = 0) -> list[dict[str, Any]]:
     """The words of a worker that is given one block of the essays."""
     settings = {"data": str(many_essays(folder)), "judge": [f"a@{url}"], "shard": "1/1", "concurrency": 4}
-    order = {"command": "grade", "settings": settings, "processes": 1, "base": None, "round": 0}
+    order = {"command": "grade", "settings": settings, "processes": 1, "input": None, "base": None, "round": 0}
     worker.begin({**order, "folder": str(Path.cwd()), "addresses": {}}, told)
     words: list[dict[str, Any]] = []
     blocks = iter([0, None])

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from autorubric.errors import InputError
-from autorubric.runs.blocks import note_input
 from autorubric.runs.manifest import ITEMS_FILE
 
 if TYPE_CHECKING:
@@ -229,6 +231,10 @@ def seconds_of(parts: Parts | None) -> float:
 def _digest(whole: Callable[[], bytes]) -> str:
     return blake2b(whole(), digest_size=8).hexdigest()
 
+expected_input: ContextVar[str | None] = ContextVar("expected_input", default=None)
+"""In a process that a run has started: a digest of the input that the run has read."""
+
+
 
 @dataclass(frozen=True, slots=True)
 class Division:
@@ -258,11 +264,16 @@ class Division:
         """
         workers = None if self.parts is None else self.parts.workers
         if workers is not None:
-            workers.expect(lambda: _digest(whole))
+            workers.expect(cache(lambda: _digest(whole)))
         if self.shard is None and (self.parts is None or self.parts.whole is None):
             return None
         digest = _digest(whole)
-        note_input(digest)
+        if expected_input.get() not in (None, digest):
+            raise InputError(
+                f"the input that a process on {socket.gethostname()} has read ({rows:,} rows) is not the one with "
+                "which the run started; it has changed since, or another machine has another file under the same "
+                "path: restore it, and run the same command again"
+            )
         if self.shard is not None:
             return Part(self.shard, self.command, digest, rows, self.settings)
         if self.parts is not None and self.parts.whole != digest:
