@@ -28,6 +28,9 @@ PART = "part"
 WORKERS_FOLDER = "shards"
 """In the ledger's folder: the shards of a run that divides itself, until the run has taken them in."""
 
+MACHINES_FILE = "machines"
+"""In a folder there: on which machines the Ray workers of the run keep their ledgers, and in which folders."""
+
 _FORM = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 
 
@@ -228,12 +231,12 @@ def seconds_of(parts: Parts | None) -> float:
     return 0.0 if parts is None or parts.started is None else time.monotonic() - parts.started
 
 
-def _digest(whole: Callable[[], bytes]) -> str:
-    return blake2b(whole(), digest_size=8).hexdigest()
-
 expected_input: ContextVar[str | None] = ContextVar("expected_input", default=None)
 """In a process that a run has started: a digest of the input that the run has read."""
 
+
+def _digest(whole: Callable[[], bytes]) -> str:
+    return blake2b(whole(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import shutil
 import socket
 import sqlite3
 import warnings
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
+from collections.abc import Coroutine, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.core.display import counted
-from autorubric.errors import InputError
+from autorubric.errors import InputError, LedgerError
 from autorubric.jobs.cluster.block_queue import BlockQueue
 from autorubric.jobs.cluster.ray_cluster import RayCluster, RemoteWorker, WorkerGone
 from autorubric.jobs.cluster.worker import versions
@@ -31,7 +32,7 @@ from autorubric.llm.records.union import add_rows, added_up_to
 from autorubric.runs.manifest import ITEMS_FILE
 from autorubric.runs.progress import RunState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.runs.shard import WORKERS_FOLDER, Shard
+from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, Shard
 from autorubric.runs.stopping import Stop
 
 _WHOLE = Shard(1, 1)
@@ -50,6 +51,8 @@ class Link(ShardChild):
 
     remote: RemoteWorker | None = None
     node: str | None = None
+    machine: str = ""
+    is_here: bool = False
     ledger: str = ""
     told: int = 0
     taken: int = 0
@@ -132,7 +135,7 @@ class RayWorkers(WorkerProcesses):
         self._main = directory / LEDGER_FOLDER
         self._spool = self._main / WORKERS_FOLDER / secrets.token_hex(4)
         self._spool.mkdir(parents=True, mode=0o700)
-        (self._spool / "here").touch()
+        (self._spool / MACHINES_FILE).touch()
         with open_ledger(directory):  # made where the run is new
             pass
 
@@ -145,7 +148,9 @@ class RayWorkers(WorkerProcesses):
         self._blocks, self._is_open = BlockQueue(), False
         await _all(self._first_start(one) for one in links)
         for one in links:
-            await self._recover_left(one)
+            assert one.remote is not None
+            for folder in await one.remote.call("left_over"):  # of a session whose driver was killed
+                await self._take_over(one, folder)
         with open_ledger(self._main.parent) as ledger:
             spent, recorded = ledger.spent(), ledger.count
         if recorded:
@@ -173,9 +178,13 @@ class RayWorkers(WorkerProcesses):
         """
         assert self._cluster is not None
         one.remote = self._cluster.start(*self._names, one.number, node=one.node)
-        marker = str((self._spool / "here").resolve())
-        told = await asyncio.wait_for(one.remote.call("introduce", sorted(self._keys), marker), _START_SECONDS)
+        machines = self._spool / MACHINES_FILE
+        introduced = one.remote.call("introduce", sorted(self._keys), str(machines.resolve()))
+        told = await asyncio.wait_for(introduced, _START_SECONDS)
         one.node = await one.remote.call("node")
+        with machines.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([told["machine"], str(Path(told["folder"]).parent)]) + "\n")
+        one.machine, one.folder, one.is_here = told["machine"], Path(told["folder"]), told["has_base"]
         one.ledger, one.told = told["name"], self._added(told["name"])
         self._check(told)
         return bool(told["resumes"])
@@ -198,17 +207,17 @@ class RayWorkers(WorkerProcesses):
         with closing(connect(self._main / FILE_NAME)) as connection:
             return added_up_to(connection, name)
 
-    async def _recover_left(self, one: Link) -> None:
-        """Take in what workers of earlier sessions have left on a machine, when their driver was killed."""
+    async def _take_over(self, one: Link, folder: str) -> None:
+        """Take in all calls of a ledger on the machine of a worker, those too that were not committed; remove it."""
         assert one.remote is not None
-        for folder in await one.remote.call("left_over"):
-            name = await one.remote.call("recover", folder)
-            while True:
-                rows, notes = await one.remote.call("rows", self._added(name), folder)
-                if not rows:
-                    break
-                add_rows(self._records, name, rows, notes)
-            await one.remote.call("remove", folder)
+        name = await one.remote.call("recover", folder)
+        while (found := await one.remote.call("rows", self._added(name), folder))[0]:
+            await self._add(name, *found)
+        await one.remote.call("remove", folder)
+
+    async def _add(self, name: str, rows: Sequence[Any], notes: Mapping[str, Any]) -> int:
+        async with self._taking:
+            return await asyncio.to_thread(add_rows, self._records, name, rows, notes)
 
     async def _attend(self, one: Link) -> None:
         """Hear a worker until it has ended, and start it again when it was killed."""
@@ -229,8 +238,15 @@ class RayWorkers(WorkerProcesses):
 
     async def _dismiss(self, one: Link) -> None:
         assert one.remote is not None
-        if self._added(one.ledger) == one.told:
-            await one.remote.call("remove")
+        try:
+            await self._take_over(one, one.folder.name)
+        except LedgerError as error:
+            warnings.warn(
+                f"the last replies of worker {one.number} stay in {one.folder} on {one.machine}, and the next "
+                f"session takes them in: {error}",
+                UserWarning,
+                stacklevel=2,
+            )
         one.remote.end()
         one.remote = None
         self._lender.gone(one)
@@ -292,33 +308,26 @@ class RayWorkers(WorkerProcesses):
             for name, value in os.environ.items()
             if name.endswith("_BASE_URL") and "@" not in value and "?" not in value
         }
-        is_here = await self._send_base(one)
-        order |= {"base": str(self._base.resolve()) if self._base and is_here else None}
+        if self._base is not None and not one.is_here:
+            await self._send_base(one, self._base)
+        order |= {"base": str(self._base.resolve()) if self._base and one.is_here else None}
         order |= {"folder": str(Path.cwd()), "addresses": addresses, "round": self._round}
         await one.remote.call("begin", order, one.told)
 
-    async def _send_base(self, one: Link) -> bool:
-        """Whether a worker can read the main ledger as it was before the session; if not, it gets a copy."""
+    async def _send_base(self, one: Link, base: Path) -> None:
+        """Send a worker that cannot read it the main ledger as it was before the session."""
         assert one.remote is not None
-        if self._base is None:
-            return False
-        told = await one.remote.call("introduce", [], str((self._spool / "here").resolve()))
-        if told["has_base"]:
-            return True
-        with (self._base / FILE_NAME).open("rb") as file:
+        with (base / FILE_NAME).open("rb") as file:
             place = 0
             while data := file.read(_CHUNK):
                 await one.remote.call("receive", FILE_NAME, place, data)
                 place += len(data)
-        return False
 
     async def _take(self, one: Link, word: dict[str, Any]) -> None:
         """Hear a word of a worker; rows are durable before their blocks count as done."""
         one.is_ready |= "ready" in word
         if "rows" in word:
-            async with self._taking:
-                one.taken += await asyncio.to_thread(add_rows, self._records, one.ledger, word["rows"], word["notes"])
-            one.told = word["rows"][-1][0] if word["rows"] else one.told
+            one.taken += await self._add(one.ledger, word["rows"], word["notes"])
             with (self._spool / ITEMS_FILE).open("ab") as file:
                 file.writelines(line + b"\n" for line in word["lines"])
         if "beyond" in word:
@@ -380,9 +389,11 @@ async def _all(works: Iterable[Coroutine[Any, Any, Any]]) -> None:
         async with asyncio.TaskGroup() as group:
             for work in works:
                 group.create_task(work)
-    except* InputError as failed:
-        found = [error for error in failed.exceptions if isinstance(error, InputError)]
-        raise InputError(problem for error in found for problem in error.problems) from None
+    except ExceptionGroup as failed:
+        wrong = [error for error in failed.exceptions if isinstance(error, InputError)]
+        if not wrong:
+            raise failed.exceptions[0] from None
+        raise InputError(problem for error in wrong for problem in error.problems) from None
 
 
 def _reason(end: Mapping[str, Any] | None) -> bool:
