@@ -177,16 +177,17 @@ class WorkerProcesses:
     def _conclude(self) -> None:
         """Say why the run ended early, if it did; raise what is wrong with the input if nothing was spent."""
         ends = [one.end or {} for one in self._shards]
-        spent = self._spent_now()
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
-        if problems and not (spent.tokens or spent.unpriced) and not self.interrupted:
-            self.clear()
-            raise InputError(problems)
+        if problems and not self.interrupted:
+            spent = self._spent_now()
+            if not (spent.tokens or spent.unpriced):
+                self.clear()
+                raise InputError(problems)
         reasons = dict.fromkeys(filter(None, [*problems, *(end.get("stopped") for end in ends)]))
         self.interrupted |= any(end.get("interrupted") for end in ends)
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
         if self.stopped is not None and self.stopped.startswith("budget of "):
-            head = self.stopped.partition(" reached")[0]
+            head, spent = self.stopped.partition(" reached")[0], self._spent_now()
             self.stopped = (
                 f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in "
                 "this session; a higher budget goes on from here"

@@ -229,6 +229,9 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
     if parts.workers is not None:
         parts.started = time.monotonic()
         parts.folders = await parts.workers.run(directory)
+    else:
+        with open_ledger(directory):  # takes in what a killed process left
+            pass
     places = dict(parts.places(dataset)) if dataset is not None and parts.folders else {}
     for shard, folder in parts.folders.items():
         name = str(shard) if parts.workers is None else folder.name
@@ -239,6 +242,8 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
 
 def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
     """Take in the shards of workers whose parent was killed, and remove them."""
+    with open_ledger(directory):  # takes in what a killed process left
+        pass
     for folder in sorted(left.glob("*")):
         if (folder / MACHINES_FILE).exists():
             _take_in_machines(directory, (folder / MACHINES_FILE).read_text(encoding="utf-8").splitlines())
@@ -256,8 +261,6 @@ def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) ->
 def _take_in_machines(directory: Path, told: Iterable[str]) -> None:
     """Take in what Ray workers have left on this machine; say which other machines may have more."""
     here, places = socket.gethostname(), {tuple(json.loads(line)) for line in told}
-    with open_ledger(directory):  # takes in what a killed process left
-        pass
     for place in sorted(Path(place) for machine, place in places if machine == here):
         for folder in sorted(place.glob("*")):
             add_all_rows(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, recovered_name(folder))
@@ -290,9 +293,8 @@ def recovered_name(folder: Path) -> str:
 def _unite(directory: Path, folder: Path, name: str) -> None:
     if not (folder / LEDGER_FOLDER / FILE_NAME).exists():  # its calls have been added one block after the other
         return
-    for place in (directory, folder):
-        with open_ledger(place):  # takes in what a killed process left
-            pass
+    with open_ledger(folder):  # takes in what a killed process left
+        pass
     add_ledger(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, name)
 
 
@@ -300,4 +302,5 @@ def _rename(directory: Path, folder: Path, name: str, dataset: RubricDataset, pl
     """Give the calls of a shard the names that its items have in the dataset of all shards."""
     pairs = enumerate(zip(RubricDataset.from_stored(folder / DATASET_FILE), places, strict=False))
     named = {item.id or str(number): dataset[place].id or str(place) for number, (item, place) in pairs}
-    rename_items(directory / LEDGER_FOLDER, name, _RENAMED_ROLE, named)
+    changed = {before: now for before, now in named.items() if before != now}
+    rename_items(directory / LEDGER_FOLDER, name, _RENAMED_ROLE, changed)
