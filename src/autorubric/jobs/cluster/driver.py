@@ -11,7 +11,7 @@ import socket
 import sqlite3
 import warnings
 from collections.abc import Coroutine, Hashable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from autorubric.core.display import counted
 from autorubric.errors import InputError, LedgerError
 from autorubric.jobs.cluster.block_queue import BlockQueue
-from autorubric.jobs.cluster.ray_cluster import RayCluster, RemoteWorker, WorkerGone
+from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, answered
 from autorubric.jobs.cluster.worker import versions
 from autorubric.jobs.lending import Lender, Purse
 from autorubric.jobs.workers import ShardChild, WorkerProcesses
@@ -41,8 +41,6 @@ _MOST_DEATHS = 10
 
 _START_SECONDS = 120.0
 """How long Ray may take to start a worker's process."""
-
-_CHUNK = 32 << 20
 
 
 @dataclass(slots=True, eq=False)
@@ -120,7 +118,8 @@ class RayWorkers(WorkerProcesses):
                             if not self._is_over():
                                 await self._work(number)
             finally:
-                self._cluster.close()
+                with suppress(ClusterGone):
+                    await answered(self._cluster.close)
             self._conclude()
         return {_WHOLE: self._spool}
 
@@ -258,7 +257,13 @@ class RayWorkers(WorkerProcesses):
         one.is_ready = one.is_waiting = False
         if one.deaths > _MOST_DEATHS or self.interrupted:
             return self._give_up(one, why)
-        if self._cluster is not None and one.node is not None and not self._cluster.has(one.node):
+        assert self._cluster is not None
+        try:
+            is_lost = one.node is not None and not await self._cluster.has(one.node)
+        except ClusterGone as error:
+            one.end = {"stopped": f"the Ray cluster has gone ({error}); start it again, or leave --engine ray out"}
+            return False
+        if is_lost:
             # Another node may have no CPU free, so the others do not wait until this worker has started.
             one.node = None
             self._lose(one)
@@ -279,7 +284,8 @@ class RayWorkers(WorkerProcesses):
     def _give_up(self, one: Link, why: str) -> bool:
         if one.remote is not None:
             one.remote.end()
-        self._lose(one)
+        if not self.interrupted:  # else the next session takes in what its ledger has
+            self._lose(one)
         one.end = {}
         if not self._living():
             one.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
@@ -309,19 +315,10 @@ class RayWorkers(WorkerProcesses):
             if name.endswith("_BASE_URL") and "@" not in value and "?" not in value
         }
         if self._base is not None and not one.is_here:
-            await self._send_base(one, self._base)
+            await one.remote.send(self._base / FILE_NAME)
         order |= {"base": str(self._base.resolve()) if self._base and one.is_here else None}
         order |= {"folder": str(Path.cwd()), "addresses": addresses, "round": self._round}
         await one.remote.call("begin", order, one.told)
-
-    async def _send_base(self, one: Link, base: Path) -> None:
-        """Send a worker that cannot read it the main ledger as it was before the session."""
-        assert one.remote is not None
-        with (base / FILE_NAME).open("rb") as file:
-            place = 0
-            while data := file.read(_CHUNK):
-                await one.remote.call("receive", FILE_NAME, place, data)
-                place += len(data)
 
     async def _take(self, one: Link, word: dict[str, Any]) -> None:
         """Hear a word of a worker; rows are durable before their blocks count as done."""
