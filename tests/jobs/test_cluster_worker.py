@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import sqlite3
 import tempfile
 import warnings
@@ -21,7 +23,7 @@ from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.union import add_rows
 from autorubric.runs.run_folder import open_ledger
 from tests.cli.in_process import NearEndpoint
-from tests.jobs.test_processes import ITEMS, many_essays
+from tests.jobs.test_processes import ITEMS, graded, many_essays
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,7 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def heard(worker: ClusterWorker, folder: Path, url: str, told: int = 0) -> list[dict[str, Any]]:
     """The words of a worker that is given one block of the essays."""
     settings = {"data": str(many_essays(folder)), "judge": [f"a@{url}"], "shard": "1/1", "concurrency": 4}
-    order = {"command": "grade", "settings": settings, "processes": 1, "base": None, "round": 0}
+    order = {"command": "grade", "settings": settings, "processes": 1, "input": None, "base": None, "round": 0}
     worker.begin({**order, "folder": str(Path.cwd()), "addresses": {}}, told)
     words: list[dict[str, Any]] = []
     blocks = iter([0, None])
@@ -105,6 +107,34 @@ def test_the_next_session_takes_in_what_a_killed_one_has_left(tmp_path: Path) ->
     assert len(worker.rows(0, "before-1")[0]) == ITEMS
     worker.remove("before-1")
     assert worker.left_over() == []
+
+
+def test_one_process_takes_in_what_workers_have_left_on_its_machine_and_names_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The driver was killed, and nobody passes `--engine ray` again."""
+    with NearEndpoint() as endpoint:
+        killed = ClusterWorker("run", "before", 1)
+        folder = Path(killed.introduce([], "")["folder"])
+        heard(killed, tmp_path, endpoint.base_url)
+        spool = tmp_path / "run" / "ledger" / "shards" / "00c0ffee"
+        spool.mkdir(parents=True)
+        machines = [(socket.gethostname(), str(folder.parent)), ("node-7", "/scratch/run")]
+        (spool / "machines").write_text("".join(json.dumps(machine) + "\n" for machine in machines))
+        words = [
+            "grade",
+            str(many_essays(tmp_path)),
+            "--judge",
+            f"a@{endpoint.base_url}",
+            "-o",
+            str(tmp_path / "run"),
+        ]
+        assert run(words) == 0
+        assert "Ray workers on node-7 may hold replies that" in capsys.readouterr().err
+        assert graded(tmp_path / "run") == list(range(ITEMS))
+        assert endpoint.stats()["requests"] == ITEMS
+    assert not folder.parent.exists()
+    assert not spool.exists()
 
 
 def test_the_ledgers_of_workers_are_in_no_folder_of_somebody_else(tmp_path: Path) -> None:

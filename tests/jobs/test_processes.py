@@ -187,6 +187,25 @@ def test_a_killed_process_is_started_again_and_a_killed_parent_leaves_none_behin
         assert endpoint.stats()["requests"] <= ITEMS + 2 + 4
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the processes in /proc")
+def test_a_process_that_would_read_a_changed_input_is_refused_and_loses_nothing(tmp_path: Path) -> None:
+    with running(tmp_path) as (words, endpoint):
+        data = tmp_path / "many.json"
+        content = data.read_text()
+        with start(words) as parent:
+            wait_until(lambda: replies(tmp_path / "run") >= 4, "no calls were recorded")
+            data.write_text(content.replace("Essay", "Article"))
+            os.kill(children(parent.pid)[0], signal.SIGKILL)
+            out, err = parent.communicate()
+        assert parent.returncode == 1, err
+        assert "is not the one with which the run started" in out
+        assert '"submission":"Article' not in (tmp_path / "run" / "dataset.json").read_text().replace(": ", ":")
+        data.write_text(content)
+        assert run(words) == 0
+        assert graded(tmp_path / "run") == list(range(ITEMS))
+        assert endpoint.stats()["requests"] <= ITEMS + 2  # two were in flight at the kill
+
+
 def test_ctrl_c_stops_all_processes_and_the_same_command_resumes(tmp_path: Path) -> None:
     with running(tmp_path) as (words, endpoint):
         with start(words) as parent:
@@ -227,6 +246,18 @@ def test_processes_never_spend_more_than_the_budget_together(
         assert run([*words, "--budget-usd", "50"]) == 0
         assert graded(tmp_path / "run") == list(range(ITEMS))
         assert endpoint.stats()["requests"] == ITEMS
+
+
+@pytest.mark.usefixtures("forked")
+def test_a_run_that_replaces_another_one_and_ends_early_has_no_results_of_the_other(tmp_path: Path) -> None:
+    with NearEndpoint() as endpoint:
+        words = ["grade", str(many_essays(tmp_path)), "-o", str(tmp_path / "run"), "--judge"]
+        assert run([*words, f"a@{endpoint.base_url}"]) == 0
+        more = ["--replace", "--processes", "2", "-j", "2", "--budget-tokens", "30000"]
+        assert run([*words, f"b@{endpoint.base_url}", *more]) == 1
+        asked = endpoint.stats()["requests"] - ITEMS
+    assert 0 < asked < ITEMS
+    assert len(graded(tmp_path / "run")) == asked
 
 
 @pytest.mark.usefixtures("forked")

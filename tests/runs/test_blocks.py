@@ -17,7 +17,6 @@ async def taken(blocks: Sequence[int | None], ended: Sequence[int]) -> tuple[lis
     """The records of a worker that is given some blocks, and its words; those in `ended` end."""
     words: list[dict[str, Any]] = []
     own = Feed(lambda **word: words.append(word))
-    own.whole = "digest"
     feed.set(own)
     for block in blocks:
         own.give(block)
@@ -41,7 +40,7 @@ async def test_a_worker_takes_the_blocks_it_is_given_equal_records_together() ->
     want: dict[str, Any] = {"want": True}
     found, words = await asyncio.create_task(taken([1, 0, 2, None], [68, 67, *range(67)]))
     assert found == [67, 68, *range(67)]
-    assert words[:6] == [{"ready": "digest"}, want, want, want, {"beyond": 2}, {"done": 2}]
+    assert words[:6] == [{"ready": True}, want, want, want, {"beyond": 2}, {"done": 2}]
     assert words[6:] == [want, {"done": 1}, {"done": 0}]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from autorubric.jobs.sharding import load_job
 from autorubric.jobs.talk import Talk, run_ordered
 from autorubric.runs.progress import RunState
+from autorubric.runs.shard import expected_input
 from autorubric.runs.stopping import GRACE_SECONDS, Stop
 
 _BACKSTOP = GRACE_SECONDS + 20.0
@@ -26,6 +27,7 @@ async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
     def told(state: RunState) -> None:
         talk.say(state=asdict(state))
 
+    expected_input.set(order["input"])
     talk.share(order["processes"], Path(order["base"]) if order["base"] else None)
     talk.listen(heard, stop, _BACKSTOP)
     model, job = load_job(order["command"])

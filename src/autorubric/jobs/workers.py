@@ -63,6 +63,7 @@ class WorkerProcesses:
         stop: ends the run early.
         stopped: why it ended early.
         interrupted: whether a person stopped it.
+        digest: of the input.
     """
 
     command: str
@@ -76,6 +77,7 @@ class WorkerProcesses:
     stopped: str | None = None
     interrupted: bool = False
     executor: Executor | None = None
+    digest: Callable[[], str | None] = lambda: None
     _shards: list[ShardChild] = field(default_factory=list)
     _lender: Lender = field(default_factory=lambda: Lender(Purse(Sum()), list))
     _notes: set[str] = field(default_factory=set)
@@ -118,7 +120,8 @@ class WorkerProcesses:
             one.tell(stop=True)
 
     def expect(self, digest: Callable[[], str]) -> None:
-        """These processes read the same file; nothing is to be compared."""
+        """Remember how to compute a digest of the input, which all processes have to read."""
+        self.digest = digest
 
     def clear(self) -> None:
         """Remove the directories of the shards, which the run directory has taken in."""
@@ -154,7 +157,7 @@ class WorkerProcesses:
         if "format" in self.settings:
             own["format"] = ()  # tables are written once, of the whole run
         settings = {name: value for name, value in {**self.settings, **own}.items() if value is not None}
-        order = {"command": self.command, "settings": settings, "processes": self.processes}
+        order = {"command": self.command, "settings": settings, "processes": self.processes, "input": self.digest()}
         return {**order, "base": None if base is None else str(base)}
 
     def _hear(self, one: ShardChild, word: dict[str, Any]) -> None:
@@ -174,16 +177,17 @@ class WorkerProcesses:
     def _conclude(self) -> None:
         """Say why the run ended early, if it did; raise what is wrong with the input if nothing was spent."""
         ends = [one.end or {} for one in self._shards]
-        spent = self._spent_now()
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
-        if problems and not (spent.tokens or spent.unpriced) and not self.interrupted:
-            self.clear()
-            raise InputError(problems)
+        if problems and not self.interrupted:
+            spent = self._spent_now()
+            if not (spent.tokens or spent.unpriced):
+                self.clear()
+                raise InputError(problems)
         reasons = dict.fromkeys(filter(None, [*problems, *(end.get("stopped") for end in ends)]))
         self.interrupted |= any(end.get("interrupted") for end in ends)
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
         if self.stopped is not None and self.stopped.startswith("budget of "):
-            head = self.stopped.partition(" reached")[0]
+            head, spent = self.stopped.partition(" reached")[0], self._spent_now()
             self.stopped = (
                 f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in "
                 "this session; a higher budget goes on from here"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import socket
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +17,11 @@ from autorubric.errors import InputError
 from autorubric.files.descriptors import sync_folder
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import run_lock
-from autorubric.llm.records.union import add_ledger, rename_items
+from autorubric.llm.records.union import add_all_rows, add_ledger, rename_items
 from autorubric.runs.changes import describe_change
 from autorubric.runs.manifest import DATASET_FILE, MANIFEST_FILE, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.runs.shard import WORKERS_FOLDER, Part, Parts
+from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, Part, Parts
 
 _SELECTION = (
     *("decisions.jsonl", "selection.json", "selected.jsonl", "selected.parquet", "chat.jsonl"),
@@ -227,6 +229,9 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
     if parts.workers is not None:
         parts.started = time.monotonic()
         parts.folders = await parts.workers.run(directory)
+    else:
+        with open_ledger(directory):  # takes in what a killed process left
+            pass
     places = dict(parts.places(dataset)) if dataset is not None and parts.folders else {}
     for shard, folder in parts.folders.items():
         name = str(shard) if parts.workers is None else folder.name
@@ -237,7 +242,13 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
 
 def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
     """Take in the shards of workers whose parent was killed, and remove them."""
+    with open_ledger(directory):  # takes in what a killed process left
+        pass
     for folder in sorted(left.glob("*")):
+        if (folder / MACHINES_FILE).exists():
+            _take_in_machines(directory, (folder / MACHINES_FILE).read_text(encoding="utf-8").splitlines())
+            shutil.rmtree(folder)
+            continue
         with run_lock(folder / LEDGER_FOLDER, wait=True):  # a worker that is still there notices soon and ends
             _unite(directory, folder, folder.name)
             part = Part.of_manifest(read_manifest(folder) or {})
@@ -247,12 +258,43 @@ def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) ->
         shutil.rmtree(folder)
 
 
+def _take_in_machines(directory: Path, told: Iterable[str]) -> None:
+    """Take in what Ray workers have left on this machine; say which other machines may have more."""
+    here, places = socket.gethostname(), {tuple(json.loads(line)) for line in told}
+    for place in sorted(Path(place) for machine, place in places if machine == here):
+        for folder in sorted(place.glob("*")):
+            add_all_rows(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, recovered_name(folder))
+            shutil.rmtree(folder)
+        with suppress(OSError):  # it was never made, or is gone
+            place.rmdir()
+    others = sorted({machine for machine, _ in places if machine != here})
+    if others:
+        warnings.warn(
+            f"Ray workers on {', '.join(others)} may hold replies that {directory} lacks: only --engine ray takes "
+            "them in; without it, these requests are sent again",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+NAME_FILE = "name"
+"""Next to the ledger of a Ray worker: what tells it from all others."""
+
+
+def recovered_name(folder: Path) -> str:
+    """The name of the ledger of a Ray worker, once it has taken in what a killed worker had not committed."""
+    if (folder / LEDGER_FOLDER / FILE_NAME).exists():
+        with run_lock(folder / LEDGER_FOLDER, wait=True), open_ledger(folder):
+            pass
+    name = folder / NAME_FILE
+    return name.read_text(encoding="utf-8") if name.exists() else folder.name
+
+
 def _unite(directory: Path, folder: Path, name: str) -> None:
     if not (folder / LEDGER_FOLDER / FILE_NAME).exists():  # its calls have been added one block after the other
         return
-    for place in (directory, folder):
-        with open_ledger(place):  # takes in what a killed process left
-            pass
+    with open_ledger(folder):  # takes in what a killed process left
+        pass
     add_ledger(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, name)
 
 
@@ -260,4 +302,5 @@ def _rename(directory: Path, folder: Path, name: str, dataset: RubricDataset, pl
     """Give the calls of a shard the names that its items have in the dataset of all shards."""
     pairs = enumerate(zip(RubricDataset.from_stored(folder / DATASET_FILE), places, strict=False))
     named = {item.id or str(number): dataset[place].id or str(place) for number, (item, place) in pairs}
-    rename_items(directory / LEDGER_FOLDER, name, _RENAMED_ROLE, named)
+    changed = {before: now for before, now in named.items() if before != now}
+    rename_items(directory / LEDGER_FOLDER, name, _RENAMED_ROLE, changed)

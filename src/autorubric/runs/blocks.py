@@ -23,12 +23,10 @@ class Feed:
         say: passes a word on to the driver.
 
     Attributes:
-        whole: a digest of the input.
         round: how often all records were passed over before.
     """
 
     def __init__(self, say: Callable[..., None]) -> None:
-        self.whole = ""
         self.round = 0
         self._say = say
         self._given: asyncio.Queue[int | None] = asyncio.Queue()
@@ -59,7 +57,7 @@ class Feed:
 
     async def records(self, groups: Iterable[Sequence[T]], key: Callable[[T], int]) -> AsyncGenerator[T, None]:
         """The records of one block after the other, until the driver has no more."""
-        self._say(ready=self.whole)
+        self._say(ready=True)
         reading, position = iter(groups), 0
         while True:
             self._say(want=True)
@@ -122,10 +120,3 @@ def note_ended(key: int, line: str | bytes | None = None) -> None:
     own = feed.get()
     if own is not None:
         own.ended(key, line.encode() if isinstance(line, str) else line)
-
-
-def note_input(digest: str) -> None:
-    """Tell the driver of a cluster which input this worker has read; elsewhere nothing."""
-    own = feed.get()
-    if own is not None:
-        own.whole = digest

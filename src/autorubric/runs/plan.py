@@ -123,11 +123,12 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         )
         await take_in(plan.directory, plan.parts, plan.dataset)
         ledger = stack.enter_context(open_ledger(plan.directory, start_over=not plan.resume)) if own else None
-        before = _before(plan, items_path)
+        stays = not replaces and keeps_places(plan.directory, content)
+        before = _before(plan, items_path, stays=stays)
         if replaces:
             move_run_away(plan.directory)
         kept = len(before)
-        if not keeps_places(plan.directory, content):
+        if not stays:
             kept = 0
             items_path.unlink(missing_ok=True)  # before the dataset changes: a kill in between leaves no mix of both
         write_atomically(plan.directory / DATASET_FILE, [content, b"\n"])
@@ -196,10 +197,10 @@ def _keep_finished(finished: FinishedRun | None, run: EvaluationRun, manifest: E
         finished.keep(True)
 
 
-def _before(plan: ExperimentPlan, items: Path) -> Mapping[int, tuple[float, bytes]]:
-    """The duration and the line of each item that has ended, here or in the shards."""
+def _before(plan: ExperimentPlan, items: Path, *, stays: bool) -> Mapping[int, tuple[float, bytes]]:
+    """The duration and the line of each item that has ended: in the shards, or in what `stays` here."""
     if plan.parts is not None and plan.parts.workers is not None:
-        here = StoredLines(items) if keeps_places(plan.directory, plan.dataset.to_json().encode()) else None
+        here = StoredLines(items) if stays else None
         found = plan.parts.lines(plan.dataset, here)
         plan.parts.workers.clear()
         return found

@@ -25,7 +25,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import AutorubricError, InputError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
-from autorubric.runs.blocks import feed
+from autorubric.llm.sharing import sharing
 from autorubric.runs.changes import changed_grader, digest_grader
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, experiment_name
@@ -71,8 +71,8 @@ async def run_experiment(
     kept: dict[int, ItemResult] = {}
     seen: dict[int, tuple[float, str | None]] = {}
 
-    # The driver of a cluster takes the results of its workers in; they only count them.
-    add = summary.add if feed.get() is None else summary.count
+    # The first process of a run takes in the results of the others, which only count them.
+    add = summary.add if sharing.get() is None else summary.count
 
     def take(result: ItemResult) -> None:
         add(result)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from autorubric.errors import InputError
-from autorubric.runs.blocks import note_input
 from autorubric.runs.manifest import ITEMS_FILE
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ PART = "part"
 
 WORKERS_FOLDER = "shards"
 """In the ledger's folder: the shards of a run that divides itself, until the run has taken them in."""
+
+MACHINES_FILE = "machines"
+"""In a folder there: on which machines the Ray workers of the run keep their ledgers, and in which folders."""
 
 _FORM = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 
@@ -211,7 +216,7 @@ class Parts:
         )
         for shard, places in self.places(dataset):
             path = self.folders[shard] / ITEMS_FILE
-            held = StoredLines(path, whole=True)
+            held = StoredLines(path, whole=self.workers is None)  # workers of this run have just written theirs
             if max(held, default=-1) >= len(places) or (len(held) < len(places) and not self.is_partial):
                 raise InputError(
                     f"{path}: it has {len(held):,} items, and the shard has {len(places):,}; run the shard again: "
@@ -224,6 +229,10 @@ class Parts:
 def seconds_of(parts: Parts | None) -> float:
     """How long ago the processes of a run started on its shards; 0 without processes."""
     return 0.0 if parts is None or parts.started is None else time.monotonic() - parts.started
+
+
+expected_input: ContextVar[str | None] = ContextVar("expected_input", default=None)
+"""In a process that a run has started: a digest of the input that the run has read."""
 
 
 def _digest(whole: Callable[[], bytes]) -> str:
@@ -258,11 +267,16 @@ class Division:
         """
         workers = None if self.parts is None else self.parts.workers
         if workers is not None:
-            workers.expect(lambda: _digest(whole))
+            workers.expect(cache(lambda: _digest(whole)))
         if self.shard is None and (self.parts is None or self.parts.whole is None):
             return None
         digest = _digest(whole)
-        note_input(digest)
+        if expected_input.get() not in (None, digest):
+            raise InputError(
+                f"the input that a process on {socket.gethostname()} has read ({rows:,} rows) is not the one with "
+                "which the run started; it has changed since, or another machine has another file under the same "
+                "path: restore it, and run the same command again"
+            )
         if self.shard is not None:
             return Part(self.shard, self.command, digest, rows, self.settings)
         if self.parts is not None and self.parts.whole != digest:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import shutil
 import socket
 import sqlite3
 import warnings
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Coroutine, Hashable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from autorubric.core.display import counted
-from autorubric.errors import InputError
+from autorubric.errors import InputError, LedgerError
 from autorubric.jobs.cluster.block_queue import BlockQueue
-from autorubric.jobs.cluster.ray_cluster import RayCluster, RemoteWorker, WorkerGone
+from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, answered
 from autorubric.jobs.cluster.worker import versions
 from autorubric.jobs.lending import Lender, Purse
 from autorubric.jobs.workers import ShardChild, WorkerProcesses
@@ -31,7 +32,7 @@ from autorubric.llm.records.union import add_rows, added_up_to
 from autorubric.runs.manifest import ITEMS_FILE
 from autorubric.runs.progress import RunState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.runs.shard import WORKERS_FOLDER, Shard
+from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, Shard
 from autorubric.runs.stopping import Stop
 
 _WHOLE = Shard(1, 1)
@@ -41,8 +42,6 @@ _MOST_DEATHS = 10
 _START_SECONDS = 120.0
 """How long Ray may take to start a worker's process."""
 
-_CHUNK = 32 << 20
-
 
 @dataclass(slots=True, eq=False)
 class Link(ShardChild):
@@ -50,6 +49,8 @@ class Link(ShardChild):
 
     remote: RemoteWorker | None = None
     node: str | None = None
+    machine: str = ""
+    is_here: bool = False
     ledger: str = ""
     told: int = 0
     taken: int = 0
@@ -81,7 +82,6 @@ class RayWorkers(WorkerProcesses):
     address: str | None = None
     asked: int | None = None
     rounds: int = 1
-    whole: Callable[[], str] = str
     _keys: set[str] = field(default_factory=set)
     _spool: Path = Path()
     _main: Path = Path()
@@ -97,10 +97,6 @@ class RayWorkers(WorkerProcesses):
 
     def __post_init__(self) -> None:
         keys_used.set(self._keys)
-
-    def expect(self, digest: Callable[[], str]) -> None:
-        """Remember how to compute a digest of the input, which all workers have to read."""
-        self.whole = digest
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
         """Run all records to their end, once; where the lines of their results are.
@@ -122,7 +118,8 @@ class RayWorkers(WorkerProcesses):
                             if not self._is_over():
                                 await self._work(number)
             finally:
-                self._cluster.close()
+                with suppress(ClusterGone):
+                    await answered(self._cluster.close)
             self._conclude()
         return {_WHOLE: self._spool}
 
@@ -137,7 +134,7 @@ class RayWorkers(WorkerProcesses):
         self._main = directory / LEDGER_FOLDER
         self._spool = self._main / WORKERS_FOLDER / secrets.token_hex(4)
         self._spool.mkdir(parents=True, mode=0o700)
-        (self._spool / "here").touch()
+        (self._spool / MACHINES_FILE).touch()
         with open_ledger(directory):  # made where the run is new
             pass
 
@@ -150,7 +147,9 @@ class RayWorkers(WorkerProcesses):
         self._blocks, self._is_open = BlockQueue(), False
         await _all(self._first_start(one) for one in links)
         for one in links:
-            await self._recover_left(one)
+            assert one.remote is not None
+            for folder in await one.remote.call("left_over"):  # of a session whose driver was killed
+                await self._take_over(one, folder)
         with open_ledger(self._main.parent) as ledger:
             spent, recorded = ledger.spent(), ledger.count
         if recorded:
@@ -178,9 +177,13 @@ class RayWorkers(WorkerProcesses):
         """
         assert self._cluster is not None
         one.remote = self._cluster.start(*self._names, one.number, node=one.node)
-        marker = str((self._spool / "here").resolve())
-        told = await asyncio.wait_for(one.remote.call("introduce", sorted(self._keys), marker), _START_SECONDS)
+        machines = self._spool / MACHINES_FILE
+        introduced = one.remote.call("introduce", sorted(self._keys), str(machines.resolve()))
+        told = await asyncio.wait_for(introduced, _START_SECONDS)
         one.node = await one.remote.call("node")
+        with machines.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([told["machine"], str(Path(told["folder"]).parent)]) + "\n")
+        one.machine, one.folder, one.is_here = told["machine"], Path(told["folder"]), told["has_base"]
         one.ledger, one.told = told["name"], self._added(told["name"])
         self._check(told)
         return bool(told["resumes"])
@@ -203,17 +206,17 @@ class RayWorkers(WorkerProcesses):
         with closing(connect(self._main / FILE_NAME)) as connection:
             return added_up_to(connection, name)
 
-    async def _recover_left(self, one: Link) -> None:
-        """Take in what workers of earlier sessions have left on a machine, when their driver was killed."""
+    async def _take_over(self, one: Link, folder: str) -> None:
+        """Take in all calls of a ledger on the machine of a worker, those too that were not committed; remove it."""
         assert one.remote is not None
-        for folder in await one.remote.call("left_over"):
-            name = await one.remote.call("recover", folder)
-            while True:
-                rows, notes = await one.remote.call("rows", self._added(name), folder)
-                if not rows:
-                    break
-                add_rows(self._records, name, rows, notes)
-            await one.remote.call("remove", folder)
+        name = await one.remote.call("recover", folder)
+        while (found := await one.remote.call("rows", self._added(name), folder))[0]:
+            await self._add(name, *found)
+        await one.remote.call("remove", folder)
+
+    async def _add(self, name: str, rows: Sequence[Any], notes: Mapping[str, Any]) -> int:
+        async with self._taking:
+            return await asyncio.to_thread(add_rows, self._records, name, rows, notes)
 
     async def _attend(self, one: Link) -> None:
         """Hear a worker until it has ended, and start it again when it was killed."""
@@ -234,8 +237,15 @@ class RayWorkers(WorkerProcesses):
 
     async def _dismiss(self, one: Link) -> None:
         assert one.remote is not None
-        if self._added(one.ledger) == one.told:
-            await one.remote.call("remove")
+        try:
+            await self._take_over(one, one.folder.name)
+        except LedgerError as error:
+            warnings.warn(
+                f"the last replies of worker {one.number} stay in {one.folder} on {one.machine}, and the next "
+                f"session takes them in: {error}",
+                UserWarning,
+                stacklevel=2,
+            )
         one.remote.end()
         one.remote = None
         self._lender.gone(one)
@@ -247,7 +257,13 @@ class RayWorkers(WorkerProcesses):
         one.is_ready = one.is_waiting = False
         if one.deaths > _MOST_DEATHS or self.interrupted:
             return self._give_up(one, why)
-        if self._cluster is not None and one.node is not None and not self._cluster.has(one.node):
+        assert self._cluster is not None
+        try:
+            is_lost = one.node is not None and not await self._cluster.has(one.node)
+        except ClusterGone as error:
+            one.end = {"stopped": f"the Ray cluster has gone ({error}); start it again, or leave --engine ray out"}
+            return False
+        if is_lost:
             # Another node may have no CPU free, so the others do not wait until this worker has started.
             one.node = None
             self._lose(one)
@@ -268,7 +284,8 @@ class RayWorkers(WorkerProcesses):
     def _give_up(self, one: Link, why: str) -> bool:
         if one.remote is not None:
             one.remote.end()
-        self._lose(one)
+        if not self.interrupted:  # else the next session takes in what its ledger has
+            self._lose(one)
         one.end = {}
         if not self._living():
             one.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
@@ -297,38 +314,17 @@ class RayWorkers(WorkerProcesses):
             for name, value in os.environ.items()
             if name.endswith("_BASE_URL") and "@" not in value and "?" not in value
         }
-        is_here = await self._send_base(one)
-        order |= {"base": str(self._base.resolve()) if self._base and is_here else None}
+        if self._base is not None and not one.is_here:
+            await one.remote.send(self._base / FILE_NAME)
+        order |= {"base": str(self._base.resolve()) if self._base and one.is_here else None}
         order |= {"folder": str(Path.cwd()), "addresses": addresses, "round": self._round}
         await one.remote.call("begin", order, one.told)
 
-    async def _send_base(self, one: Link) -> bool:
-        """Whether a worker can read the main ledger as it was before the session; if not, it gets a copy."""
-        assert one.remote is not None
-        if self._base is None:
-            return False
-        told = await one.remote.call("introduce", [], str((self._spool / "here").resolve()))
-        if told["has_base"]:
-            return True
-        with (self._base / FILE_NAME).open("rb") as file:
-            place = 0
-            while data := file.read(_CHUNK):
-                await one.remote.call("receive", FILE_NAME, place, data)
-                place += len(data)
-        return False
-
     async def _take(self, one: Link, word: dict[str, Any]) -> None:
         """Hear a word of a worker; rows are durable before their blocks count as done."""
-        if "ready" in word:
-            if word["ready"] != await asyncio.to_thread(self.whole):
-                one.end = {
-                    "problems": [f"worker {one.number} reads another input than this machine under the same path"]
-                }
-            one.is_ready = True
+        one.is_ready |= "ready" in word
         if "rows" in word:
-            async with self._taking:
-                one.taken += await asyncio.to_thread(add_rows, self._records, one.ledger, word["rows"], word["notes"])
-            one.told = word["rows"][-1][0] if word["rows"] else one.told
+            one.taken += await self._add(one.ledger, word["rows"], word["notes"])
             with (self._spool / ITEMS_FILE).open("ab") as file:
                 file.writelines(line + b"\n" for line in word["lines"])
         if "beyond" in word:
@@ -390,9 +386,11 @@ async def _all(works: Iterable[Coroutine[Any, Any, Any]]) -> None:
         async with asyncio.TaskGroup() as group:
             for work in works:
                 group.create_task(work)
-    except* InputError as failed:
-        found = [error for error in failed.exceptions if isinstance(error, InputError)]
-        raise InputError(problem for error in found for problem in error.problems) from None
+    except ExceptionGroup as failed:
+        wrong = [error for error in failed.exceptions if isinstance(error, InputError)]
+        if not wrong:
+            raise failed.exceptions[0] from None
+        raise InputError(problem for error in wrong for problem in error.problems) from None
 
 
 def _reason(end: Mapping[str, Any] | None) -> bool:

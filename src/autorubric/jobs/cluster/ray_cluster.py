@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
@@ -15,8 +20,19 @@ _LONGEST = 300
 _HOW = "(--processes; in Python: processes)"
 
 
+_ANSWER_SECONDS = 25.0
+"""How long a cluster may take to answer; Ray ends this process, without a word of ours, after 60 seconds."""
+
+
+_CHUNK = 32 << 20
+
+
 class WorkerGone(Exception):
     """A worker was killed, or its machine was lost."""
+
+
+class ClusterGone(Exception):
+    """The cluster was stopped, or cannot be reached any more."""
 
 
 def check_installed() -> None:
@@ -49,6 +65,18 @@ class RemoteWorker:
         except ray.exceptions.RayError as error:
             lines = str(error).strip().splitlines()
             raise WorkerGone(lines[-1] if "Error:" in lines[-1] else lines[0]) from None
+
+    async def send(self, path: Path) -> None:
+        """Send a file, which becomes a part of the ledger that the worker finds replies in.
+
+        Raises:
+            WorkerGone: the worker was killed, or its machine was lost.
+        """
+        with path.open("rb") as file:
+            place = 0
+            while data := file.read(_CHUNK):
+                await self.call("receive", path.name, place, data)
+                place += len(data)
 
     def tell(self, word: dict[str, Any]) -> None:
         """Send a word without waiting; one who has gone hears nothing."""
@@ -101,11 +129,16 @@ class RayCluster:
         options = {"num_cpus": 1, "max_concurrency": 2, "max_restarts": 0, "scheduling_strategy": how}
         return RemoteWorker(ray.remote(_Actor).options(**options).remote(*about))
 
-    def has(self, node: str) -> bool:
-        """Whether a node is part of the cluster and alive."""
+    async def has(self, node: str) -> bool:
+        """Whether a node is part of the cluster and alive.
+
+        Raises:
+            ClusterGone: the cluster does not answer.
+        """
         import ray
 
-        return any(one["NodeID"] == node and one["Alive"] for one in ray.nodes())
+        found = await answered(ray.nodes)
+        return any(one["NodeID"] == node and one["Alive"] for one in found)
 
     def close(self) -> None:
         """Disconnect, and end the cluster if this object has started it."""
@@ -113,6 +146,32 @@ class RayCluster:
 
         if not self._was_connected:
             ray.shutdown()
+
+
+async def answered(function: Callable[[], Any]) -> Any:
+    """What a function of Ray's returns, on a thread that nobody waits for: without its cluster, Ray blocks it."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def ask() -> None:
+        try:
+            found, problem = function(), None
+        except Exception as error:
+            found, problem = None, error
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(told, found, problem)
+
+    def told(found: Any, problem: Exception | None) -> None:
+        if not answer.done() and problem is None:
+            answer.set_result(found)
+        elif not answer.done():
+            answer.set_exception(ClusterGone(str(problem)))
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return await asyncio.wait_for(answer, _ANSWER_SECONDS)
+    except TimeoutError:
+        raise ClusterGone(f"no answer in {_ANSWER_SECONDS:.0f} s") from None
 
 
 def _connect(address: str, workers: int | None) -> None:

@@ -9,11 +9,10 @@ import platform
 import secrets
 import shutil
 import socket
-import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +20,16 @@ from autorubric import __version__
 from autorubric.errors import InputError
 from autorubric.jobs.talk import Talk, carry_out
 from autorubric.jobs.worker import run_shard
-from autorubric.llm import budget, limits
 from autorubric.llm.http.secrets import environment
-from autorubric.llm.records.call_rows import CALL_COLUMNS
-from autorubric.llm.records.database import read_note
-from autorubric.llm.records.ledger import FILE_NAME
-from autorubric.llm.records.lock import run_lock
-from autorubric.llm.records.view import connect_read_only
+from autorubric.llm.records.union import read_rows
+from autorubric.runs.another_run import NAME_FILE, recovered_name
 from autorubric.runs.blocks import Feed, feed
-from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
+from autorubric.runs.run_folder import LEDGER_FOLDER
 
 _PATIENCE = 0.5
 """Seconds after which the driver hears from a worker at least."""
 
-_MOST_ROWS = 20_000
-"""Calls in one answer."""
-
-_NAME_FILE = "name"
 _BASE = "base"
-_ROWS = f"""SELECT id, {CALL_COLUMNS}, data, digest FROM calls JOIN payloads USING (id)
-    WHERE id > ? ORDER BY id LIMIT {_MOST_ROWS}"""
 
 
 def versions() -> dict[str, str]:
@@ -134,6 +123,7 @@ class ClusterWorker:
         return {
             "versions": versions(),
             "machine": socket.gethostname(),
+            "folder": str(self._folder),
             "name": self._name,
             "resumes": before is not None,
             "missing": [key for key in keys if not there.get(key, "").strip()],
@@ -141,7 +131,7 @@ class ClusterWorker:
         }
 
     def _recorded_name(self) -> str | None:
-        path = self._folder / _NAME_FILE
+        path = self._folder / NAME_FILE
         return path.read_text(encoding="utf-8") if path.exists() else None
 
     def left_over(self) -> list[str]:
@@ -150,31 +140,20 @@ class ClusterWorker:
 
     def recover(self, folder: str) -> str:
         """Take in what a killed worker had not committed; the name of its ledger."""
-        path = self._place / folder
-        if (path / LEDGER_FOLDER / FILE_NAME).exists():
-            with run_lock(path / LEDGER_FOLDER, wait=True), open_ledger(path):
-                pass
-        name = path / _NAME_FILE
-        return name.read_text(encoding="utf-8") if name.exists() else folder
+        return recovered_name(self._place / folder)
 
-    def rows(self, after: int, folder: str | None = None) -> tuple[list[Any], dict[str, Any]]:
+    def rows(self, after: int, folder: str) -> tuple[list[Any], dict[str, Any]]:
         """The calls of a ledger after one of them, and its notes on limits and budgets.
 
         Args:
             after: the id of the call.
-            folder: of the ledger; None for this worker's own.
+            folder: of the ledger.
         """
-        path = (self._folder if folder is None else self._place / folder) / LEDGER_FOLDER / FILE_NAME
-        try:
-            with closing(connect_read_only(path)) as connection:
-                notes = {name: read_note(connection, name) for name in (limits.NOTE, budget.NOTE)}
-                return connection.execute(_ROWS, (after,)).fetchall(), notes
-        except sqlite3.OperationalError:  # no call was made yet
-            return [], {}
+        return read_rows(self._place / folder / LEDGER_FOLDER, after)
 
-    def remove(self, folder: str | None = None) -> None:
+    def remove(self, folder: str) -> None:
         """Remove a ledger that the driver has taken over."""
-        shutil.rmtree(self._folder if folder is None else self._place / folder, ignore_errors=True)
+        shutil.rmtree(self._place / folder, ignore_errors=True)
         with suppress(OSError):  # others are left
             self._place.rmdir()
 
@@ -195,7 +174,7 @@ class ClusterWorker:
         """
         self._told = told
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self._folder / _NAME_FILE).write_text(self._name, encoding="utf-8")
+        (self._folder / NAME_FILE).write_text(self._name, encoding="utf-8")
         os.environ.update(order["addresses"])
         if Path(order["folder"]).is_dir():
             os.chdir(order["folder"])
@@ -229,12 +208,9 @@ class ClusterWorker:
 
     def _answer(self) -> dict[str, Any]:
         lines = self._feed.take_lines()
-        rows, notes = self.rows(self._told)
-        while rows and len(rows) % _MOST_ROWS == 0:
-            more, notes = self.rows(rows[-1][0])
-            if not more:
-                break
-            rows += more
+        rows, notes = read_rows(self._folder / LEDGER_FOLDER, self._told)
+        while rows and (found := read_rows(self._folder / LEDGER_FOLDER, rows[-1][0]))[0]:
+            rows, notes = rows + found[0], found[1]
         self._told = rows[-1][0] if rows else self._told
         return {"rows": rows, "notes": notes, "lines": lines}
 

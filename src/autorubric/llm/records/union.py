@@ -16,6 +16,7 @@ from autorubric.llm.records.commits import run_transaction, translate_write_erro
 from autorubric.llm.records.database import connect, insert_note, insert_rows, read_note
 from autorubric.llm.records.key_index import KeyIndex
 from autorubric.llm.records.ledger import FILE_NAME
+from autorubric.llm.records.view import connect_read_only
 
 _MERGED = "merged"
 """The note that says up to which call each other ledger was copied."""
@@ -36,6 +37,12 @@ _ADDED = "added"
 
 _WAITING = "SELECT (SELECT ifnull(max(id), 0) FROM calls) - value FROM meta WHERE name = 'indexed'"
 """How many calls no index has yet."""
+
+_MOST_ROWS = 20_000
+"""Calls that are read at a time."""
+
+_ROWS = f"""SELECT id, {CALL_COLUMNS}, data, digest FROM calls JOIN payloads USING (id)
+    WHERE id > ? ORDER BY id LIMIT {_MOST_ROWS}"""
 
 _RENAME = """UPDATE calls SET item = (SELECT now FROM temp.names WHERE before = item)
     WHERE id > ? AND id <= ? AND role = ? AND item IN (SELECT before FROM temp.names)"""
@@ -102,6 +109,32 @@ def _united_notes(connection: sqlite3.Connection) -> dict[str, Any]:
         limits.NOTE: limits.united(*(read_note(connection, limits.NOTE, place) or () for place in places)),
         budget.NOTE: budget.united(*(read_note(connection, budget.NOTE, place) or {} for place in places)),
     }
+
+
+def read_rows(directory: Path, after: int) -> tuple[list[Any], dict[str, Any]]:
+    """Calls of a ledger as `add_rows` takes them, and its notes on limits and budgets.
+
+    Args:
+        directory: the directory of the ledger; nothing is found where no call was made yet.
+        after: the id of the call after which they begin; at most 20,000 follow.
+    """
+    try:
+        with closing(connect_read_only(directory / FILE_NAME)) as connection:
+            notes = {name: read_note(connection, name) for name in (limits.NOTE, budget.NOTE)}
+            return connection.execute(_ROWS, (after,)).fetchall(), notes
+    except sqlite3.OperationalError:  # no table was made yet
+        return [], {}
+
+
+def add_all_rows(directory: Path, other: Path, name: str) -> None:
+    """Add all calls of another ledger that `add_rows` has not added under this name.
+
+    Raises:
+        LedgerError: the ledger of `directory` cannot be written.
+    """
+    with closing(connect(directory / FILE_NAME)) as connection:
+        while (found := read_rows(other, added_up_to(connection, name)))[0]:
+            add_rows(connection, name, *found)
 
 
 def add_rows(
