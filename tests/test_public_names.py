@@ -66,6 +66,13 @@ def test_each_public_function_documents_its_settings() -> None:
     assert wrong == []
 
 
+def test_signatures_show_as_positional_only_what_a_call_takes_so() -> None:
+    shown = {name: inspect.signature(getattr(autorubric, name)) for name in ("convert", "show", "verify", "grade")}
+    for name, signature in shown.items():
+        kinds = [one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in signature.parameters.values()]
+        assert kinds == [True] + [False] * (len(kinds) - 1), name
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'autorubric' has no attribute 'Rubrik'"):
         autorubric.Rubrik  # type: ignore[attr-defined]  # noqa: B018

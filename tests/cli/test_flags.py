@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from autorubric.cli.app import run
 from autorubric.errors import ConfigError
 from autorubric.jobs.batching import BatchSettings
 from autorubric.jobs.job import RunSettings
@@ -22,6 +23,13 @@ FILES = {"input": "q.jsonl", "out": "out"}
 
 def tree(config: dict[str, Any] | None = None, models: str | None = None, **given: Any) -> dict[str, Any]:
     return {**FILES, **(config or {}), **given, **({"models": models} if models else {})}
+
+
+def test_a_line_without_a_command_prints_the_help_and_no_empty_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    told = capsys.readouterr()
+    assert "Usage: autorubric" in told.out
+    assert told.err == ""
 
 
 def test_every_flag_fills_a_setting_that_exists() -> None:

@@ -274,6 +274,23 @@ def test_the_summary_says_in_one_line_how_often_judges_agree(
     assert "least on 'Sun' (0.500)" in told and "95% confidence interval" in told
 
 
+def test_items_that_abstentions_leave_without_a_score_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judge(body: Mapping[str, Any]) -> str:
+        status = "MET" if "It is two." in str(body["messages"]) else "CANNOT_ASSESS"
+        return json.dumps({"explanation": "It reads so.", "criterion_status": status})
+
+    Rubric([Criterion(requirement="States the number.")]).to_file(tmp_path / "rubric.yaml")
+    (tmp_path / "s.csv").write_text("id,answer\na,It is two.\nb,Who knows?\nc,Ask again.\n")
+    command = ["grade", str(tmp_path / "s.csv"), "--rubric", str(tmp_path / "rubric.yaml")]
+    with LoopbackEndpoint(replier=judge).in_thread() as endpoint:
+        assert run([*command, "--judge", f"judge@{endpoint.base_url}", "-o", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out
+    assert "3 of 3 items graded\n  mean score 1.000 over 1 item (one item; no interval)\n" in told
+    assert "  2 graded items without a score: abstentions left nothing to score\n" in told
+
+
 def test_a_stronger_judge_is_asked_where_the_first_one_abstains(tmp_path: Path) -> None:
     said = '{"explanation": "x", "criterion_status": "%s"}'
     with (

@@ -123,10 +123,10 @@ READERS: dict[str, Callable[[Path], Found]] = {
     "openrlhf": by_openrlhf,
 }
 DECIDES = {
-    "grade": "--column {role}=NAME",
+    "grade": "--column {role}=NAME (in Python: column={{'{role}': NAME}})",
     "from_file": "columns={{'{role}': NAME}}",
-    "select": "--column {role}=NAME",
-    "lint": "--column {role}=NAME",
+    "select": "--column {role}=NAME (in Python: column={{'{role}': NAME}})",
+    "lint": "--column {role}=NAME (in Python: column={{'{role}': NAME}})",
     "synthesize": "--question-column NAME",
     "convert": "--from FORMAT",
     "trainer": "rubric=NAME",

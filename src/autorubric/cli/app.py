@@ -174,8 +174,9 @@ def _notes_printed() -> Iterator[None]:
 
 def _told(error: BaseException) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
-        told = shortened(error.format_message())
-        _say(told if told.startswith("Usage:") else f"autorubric: {told}")
+        told = shortened(error.format_message())  # empty where no command is named: the help has been printed
+        if told:
+            _say(told if told.startswith("Usage:") else f"autorubric: {told}")
         return EXIT_INPUT
     if isinstance(error, InputError):
         _say(f"autorubric: {error}")

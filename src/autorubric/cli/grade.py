@@ -129,5 +129,8 @@ def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
         else:
             shown = " (one item; no interval)" if scores.count == 1 else " (all scores are equal; no interval)"
         yield f"mean score {scores.mean:.3f} over {counted(scores.count, 'item')}{shown}"
+    unscored = summary.graded - scores.count
+    if unscored:
+        yield f"{counted(unscored, 'graded item')} without a score: abstentions left nothing to score"
     if summary.coverage is not None:
         yield f"coverage: {summary.judged:,} of {summary.all_judgments:,} judgments ({summary.coverage:.1%})"

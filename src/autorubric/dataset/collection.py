@@ -340,7 +340,7 @@ class RubricDataset(Displayed):
             autorubric.errors.MissingFileError: Dataset file not found: no-such-dataset.json
         """
         notes: list[str] = []
-        made = cls._of(load(path, columns, notes))
+        made = cls._of(load(path, columns, notes, "columns={{'{role}': NAME}}"))
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return made

@@ -13,7 +13,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import InputError
 from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import folded
+from autorubric.rows.columns import COLUMN_OPTION, folded
 from autorubric.rows.record import as_text, is_blank
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
@@ -109,17 +109,17 @@ ROLES = ("submission", "query", "id", "reference", "rubric", "labels")
 """What a column can be named for with `--column ROLE=NAME`."""
 _KEYS = {"query": "prompt", "reference": "reference_submission", "labels": "ground_truth"}
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
-_IN_PYTHON = ", in Python columns={{'{role}': NAME}}"
 
 
-def item_reader(where: str, given: Mapping[str, str] | None, notes: list[str] | None) -> RowReader:
+def item_reader(
+    where: str, given: Mapping[str, str] | None, notes: list[str] | None, option: str = COLUMN_OPTION
+) -> RowReader:
     """The reader of rows that are items.
 
     Example:
         >>> item_reader("a.csv", None, None).roles[0]
         'submission'
     """
-    option = "--column {role}=NAME" + _IN_PYTHON
     return RowReader(where, ROLES, option, given or {}, [] if notes is None else notes)
 
 

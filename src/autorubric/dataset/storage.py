@@ -24,6 +24,7 @@ from autorubric.files.atomic import write_atomically
 from autorubric.files.strict_json import DEEPEST, decode_quickly, dump_json, is_too_deep, parse_json
 from autorubric.files.text import read_text
 from autorubric.rows import Record, RowFile, RowReader, iter_objects, row_file
+from autorubric.rows.columns import COLUMN_OPTION
 
 if TYPE_CHECKING:
     from autorubric.dataset.collection import RubricDataset
@@ -57,6 +58,7 @@ def load(
     path: str | Path,
     columns: Mapping[str, str] | None = None,
     notes: list[str] | None = None,
+    option: str = COLUMN_OPTION,
 ) -> Parts:
     """The parts of the dataset in a file: a document, JSON Lines, or rows of any kind.
 
@@ -64,6 +66,7 @@ def load(
         path: the file.
         columns: the columns of rows by what they hold, such as `{"submission": "final answer"}`.
         notes: takes a sentence for each column that was guessed.
+        option: what decides where several columns fit, for the message; `{role}` is filled in.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -76,12 +79,12 @@ def load(
     """
     found = row_file(path, what=_WHAT)
     if not found.is_document:
-        return _load_rows(found, item_reader(found.name, columns, notes))
+        return _load_rows(found, item_reader(found.name, columns, notes, option))
     whole = _read_document(found.text(), found.kind, found.name)
     if isinstance(whole, Parts):
         return whole
     problems = [] if whole else [f"{found.name}: it has no rows"]
-    reader = item_reader(found.name, columns, notes)
+    reader = item_reader(found.name, columns, notes, option)
     rows = iter_objects(whole, found.name, problems)
     rows = item_records(rows, reader, problems, is_table=False)
     return _read_rows(rows, {}, problems, reader, is_document=True)

@@ -86,7 +86,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
                 return await cast("Any", function)(value, settings)
 
         wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
-        wrapped.__signature__ = _signature(fields, function)
+        wrapped.__signature__ = _signature(fields, first, function)
         wrapped.__doc__ = _documented(function, fields)
         public: Job[D, S, P, R] = wrapped
         return public
@@ -128,13 +128,11 @@ def _settings(model: Any, first: str | None, data: Any, given: dict[str, Any]) -
     return model.checked(given)
 
 
-def _signature(fields: dict[str, FieldInfo], function: Any) -> inspect.Signature:
+def _signature(fields: dict[str, FieldInfo], first: str | None, function: Any) -> inspect.Signature:
     parameters = [
         inspect.Parameter(
             name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD
-            if flag_for(name, field).argument
-            else inspect.Parameter.KEYWORD_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD if name == first else inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if field.is_required() else field.default,
             annotation=_shown_type(field.annotation),
         )

@@ -51,7 +51,7 @@ def row_reader(file: str, columns: Mapping[str, str] | None = None) -> RowReader
         >>> row_reader("final.jsonl").roles
         ('query', 'rubric', 'id', 'reference')
     """
-    return RowReader(file, _IN_ROW, "--column {role}=NAME", columns or {})
+    return RowReader(file, _IN_ROW, given=columns or {})
 
 
 def read_row(record: Record, place: Place) -> Iterator[RawRubric]:

@@ -141,6 +141,10 @@ class _Layout(NamedTuple):
     rivals: dict[str, list[str]]
 
 
+COLUMN_OPTION = "--column {role}=NAME (in Python: column={{'{role}': NAME}})"
+"""How users of commands and of the functions of the same names say which column holds a role."""
+
+
 @dataclass(slots=True)
 class RowReader:
     """Finds what the columns of a row hold: those that the user named, else those with a usual name.
@@ -155,7 +159,7 @@ class RowReader:
 
     where: str
     roles: tuple[str, ...]
-    option: str = "--column {role}=NAME"
+    option: str = COLUMN_OPTION
     given: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)

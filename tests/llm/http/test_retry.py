@@ -98,6 +98,7 @@ def test_spent_credit_is_told_from_a_passing_limit(error: dict[str, str], kind: 
         ("<html><body><h1>told</h1> so</body></html>", "told so"),
         ({"error": {"message": "Provider returned error", "metadata": {"raw": "told so"}}}, "error: told so"),
         ({"detail": [{"loc": ["body", "seed"], "msg": "told so"}]}, "told so"),
+        ({"code": 1211, "msg": "told so", "success": False}, ": told so"),
     ],
 )
 def test_the_endpoints_own_words_are_found_in_every_shape(body: Any, words: str) -> None:
@@ -109,6 +110,8 @@ def test_the_endpoints_own_words_are_found_in_every_shape(body: Any, words: str)
     [
         (400, "The model `gpt-9` does not exist or you do not have access to it.", "no_model"),
         (400, "mistral-9 is not a valid model ID", "no_model"),
+        (400, "模型不存在，请检查模型代码。", "no_model"),  # Zhipu, code 1211
+        (400, "参数 model 非法", "rejected"),
         (404, "whatever", "no_model"),
         (405, "", "no_model"),
         (410, "", "no_model"),

@@ -269,7 +269,7 @@ class ChatModel:
         """The reply in a response, or the fault if it has none."""
         outcome = http_fault(answer, *self.secrets) or read_reply(answer.body, latency, self.secrets)
         if isinstance(outcome, Fault):
-            fault = not_found(outcome, self.endpoint) if outcome.status == 404 else outcome
+            fault = not_found(outcome, self.endpoint) if outcome.kind == "no_model" else outcome
             return dataclasses.replace(fault, latency=latency)
         return outcome if is_believable(outcome, request) else self.without_usage(outcome, answer.body)
 

@@ -139,7 +139,8 @@ _NO_MODEL = re.compile(
     r"model_not_found|model_not_available|invalid_model|"
     r"model\b.{0,120}?\b(?:does not exist|not exist|not found|is not a valid|not available|decommissioned)|"
     r"(?:unknown|invalid|no such|unsupported) model\b(?! parameter)|not a valid model|"
-    r"\bpinned to\b.{0,300}?\brequested\b",  # `transformers serve` with one model
+    r"\bpinned to\b.{0,300}?\brequested\b|"  # `transformers serve` with one model
+    r"模型不存在|模型未找到|找不到模型",
     re.DOTALL,
 )
 
@@ -208,7 +209,7 @@ def _endpoint_error(body: bytes) -> tuple[str, str, str]:
     error = found.get("error", found)
     if not isinstance(error, dict):
         return _one_line(str(error)), "", ""
-    words = error.get("message") or error.get("detail") or error.get("error") or error
+    words = error.get("message") or error.get("msg") or error.get("detail") or error.get("error") or error
     raw = error.get("metadata", {}).get("raw") if isinstance(error.get("metadata"), dict) else None
     text = words if isinstance(words, str) else json.dumps(words, ensure_ascii=False)
     if raw:  # OpenRouter: the words of the provider behind it
@@ -325,7 +326,7 @@ def wrong_address(fault: Fault) -> Fault:
 
 
 def not_found(fault: Fault, endpoint: Endpoint) -> Fault:
-    """A 404 with the URL that was called, and what is usually wrong with such a URL."""
+    """The fault of an unknown model or address with the URL that was called, and what is usually wrong there."""
     hint = "" if endpoint.is_versioned else " (base URLs usually end in /v1)"
     asked = endpoint.url("/chat/completions")
     message = f"{fault.message}; the URL was {asked}: check the base URL and the model's name{hint}"

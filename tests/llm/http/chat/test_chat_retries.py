@@ -235,7 +235,7 @@ async def test_throttling_under_status_400_is_retried(endpoint: Loopback) -> Non
     assert (await endpoint.model().complete(endpoint.ask())).attempts == 3
 
 
-async def test_a_404_tells_the_url_and_what_base_urls_end_in(endpoint: Loopback) -> None:
+async def test_an_unknown_model_or_address_tells_the_url_and_what_base_urls_end_in(endpoint: Loopback) -> None:
     address = endpoint.url.removesuffix("/v1")
     failure = await failure_of(endpoint, api_base=address)
     assert (failure.kind, failure.attempts) == ("no_model", 1)
@@ -245,3 +245,5 @@ async def test_a_404_tells_the_url_and_what_base_urls_end_in(endpoint: Loopback)
     failure = await failure_of(endpoint)
     assert "The model `m` does not exist" in failure.message
     assert "usually end in /v1" not in failure.message
+    endpoint.answer = lambda n, body: endpoint.error(400, "model 'm' not found, try pulling it first")
+    assert f"the URL was {endpoint.url}/chat/completions" in (await failure_of(endpoint)).message
