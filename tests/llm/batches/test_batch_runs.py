@@ -245,6 +245,37 @@ def test_detached_batches_are_shown_collected_and_not_paid_beside(
     assert [(one.state, one.replies) for one in records] == [("collected", 2)] * 3
 
 
+@pytest.mark.parametrize("dialect", ["openai", "gemini", "mistral", "together"])
+def test_a_batch_that_failed_while_nobody_waited_is_reported_before_its_requests_are_sent_again(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(monkeypatch, dialect, faults={"failing": 1}) as endpoint:
+        assert str(graded(tmp_path, dialect, batch_detach=True).stopped).startswith("waiting for the provider")
+        failed = graded(tmp_path, dialect, batch_detach=True)
+        assert (failed.stopped, failed.failed_items, len(endpoint.books.jobs)) == (None, ITEMS, 1)
+        assert "The input file is not valid." in str(failed.item_results[0].report.error)
+        assert graded(tmp_path, dialect).get_scores() == [1.0] * ITEMS
+        assert endpoint.books.paid.total() == ASKED
+
+
+@pytest.mark.parametrize(("more", "taken"), [({}, 0), ({"calls": "per_item"}, 0), ({"calls": "per_item"}, 1)])
+def test_a_detached_run_waits_for_the_batches_that_were_taken_and_not_for_those_that_were_refused(
+    more: dict[str, str], taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(monkeypatch) as endpoint:
+        create = endpoint.books.create
+
+        def create_some(*given: Any) -> Any:
+            if len(endpoint.books.jobs) == taken:
+                raise RuntimeError("answered with HTTP 500")
+            return create(*given)
+
+        monkeypatch.setattr(endpoint.books, "create", create_some)
+        left = graded(tmp_path, batch=10, batch_detach=True, retry=0, **more)
+    assert left.stopped == ("waiting for the provider: 10 requests in 1 batch" if taken else None)
+    assert taken or "HTTP 500" in str(left.item_results[0].report.error)
+
+
 @pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "openrouter"])
 def test_a_cancelled_batch_keeps_what_was_answered_and_the_rest_can_be_asked_later(
     dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

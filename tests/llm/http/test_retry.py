@@ -79,6 +79,10 @@ def test_the_header_wins_over_the_message() -> None:
         ({"message": "Rate limit reached for requests per minute; see billing"}, "rate_limit"),
         ({"message": "Quota exceeded for quota metric 'requests per minute'"}, "rate_limit"),
         ({"message": "Too many requests"}, "rate_limit"),
+        (
+            {"message": "Resource has been exhausted (e.g. check quota).", "status": "RESOURCE_EXHAUSTED"},
+            "rate_limit",
+        ),
         ({}, "rate_limit"),
     ],
 )
@@ -158,6 +162,8 @@ def test_hostile_error_bodies_are_quoted_in_text_that_can_be_stored(body: str) -
         (429, "Throttling.AllocationQuota", "Allocated quota exceeded, please increase your quota.", "rate_limit"),
         (429, "limit_requests", "You exceeded your current requests list.", "rate_limit"),
         (400, "Arrearage", "Access denied, please make sure your account is in good standing.", "quota"),
+        # OpenAI
+        (400, "billing_hard_limit_reached", "Billing hard limit has been reached", "quota"),
         # Volcengine
         (429, "ModelAccountRpmRateLimitExceeded", "RPM limit of the model is exceeded.", "rate_limit"),
         (429, "ServerOverloaded", "The service is currently unable to handle requests.", "rate_limit"),

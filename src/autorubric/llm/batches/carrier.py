@@ -261,10 +261,10 @@ class Ahead:
         most: the most requests in a batch of a model.
         tell: called with each batch that is about to be sent.
         count: called with the replies that a batch brought, and their roles.
+        faults: by key, what requests without a reply met, and the form that they were sent in.
         is_full: whether the budget covers no more.
         sent: requests in batches.
         holds: what batches may cost, until they are collected.
-        faults: by key, what requests without a reply met, and the form that they were sent in.
     """
 
     carrier: Carrier
@@ -272,10 +272,10 @@ class Ahead:
     most: Callable[[BatchModel], int]
     tell: Callable[[BatchModel, BatchRecord], None]
     count: Callable[[Iterable[tuple[str, Reply]]], None]
+    faults: dict[bytes, tuple[Terms, Fault]]
     is_full: bool = False
     sent: int = 0
     holds: list[Reservation] = field(default_factory=list)
-    faults: dict[bytes, tuple[Terms, Fault]] = field(default_factory=dict)
     _open: dict[int, tuple[BatchModel, PlanWriter]] = field(default_factory=dict)
     _keys: set[bytes] = field(default_factory=set)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -283,7 +283,7 @@ class Ahead:
 
     async def add(self, key: bytes, model: BatchModel, request: Request) -> None:
         """Plan a request, unless it is planned already or the budget does not cover it any more."""
-        if self.is_full or key in self._keys:
+        if self.is_full or key in self._keys or key in self.faults:
             return
         draft = drafted(model, key, request)
         self._terms[id(model)] = draft.terms

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.llm.batches.carrier import Ahead, Carrier
+from autorubric.llm.batches.collecting import Collection
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching, batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, check_collectable, open_batches
@@ -98,6 +99,7 @@ class Desk:
         self._last = 0.0
         self.left: Failure | None = None
         self._ahead: Ahead | None = None
+        self._met: dict[bytes, tuple[Terms, Fault]] = {}  # of requests in batches that nobody waited for
         self._requests_sent = self._sent_alone = 0
         self._most_of: dict[int, int] = {}  # requests in a batch of a model, where the provider refused more
         if how.cancel and not self._before:
@@ -123,7 +125,7 @@ class Desk:
 
     def ahead(self) -> Ahead:
         """Takes requests whose replies will be looked up in the ledger."""
-        self._ahead = Ahead(self._carrier, self._budget, self._most, self._tell, self._tally.collected)
+        self._ahead = Ahead(self._carrier, self._budget, self._most, self._tell, self._tally.collected, self._met)
         return self._ahead
 
     async def send_ahead(self, ahead: Ahead) -> None:
@@ -146,13 +148,13 @@ class Desk:
         loop = asyncio.get_running_loop()
         again = again or bool(request.reask or request.cut_off)
         one = _Waiting(request_key(model, request), model, request, reservation, again, loop.create_future())
-        if self.left is not None:
-            one.fail(CallError(self.left))
-            return one.done
-        met = self._ahead.faults.pop(one.key, None) if self._ahead is not None else None
+        met = self._met.pop(one.key, None)
         if met is not None:
             one.terms = met[0]
             one.settle(met[1])
+            return one.done
+        if self.left is not None:
+            one.fail(CallError(self.left))
             return one.done
         self._last = loop.time()
         self._queue([one])
@@ -242,9 +244,7 @@ class Desk:
             self._requests_sent += len(held)
             for one in held:
                 one.reservation.waits_to_be_sent = False
-            if self._how.detach:
-                self._detach()
-            else:
+            if not self._how.detach:
                 await self._fetch(model, record, held)
         except LinkFault as problem:
             for one in held:
@@ -254,6 +254,7 @@ class Desk:
         except Exception as error:
             for one in held:
                 one.fail(error)
+        self._detach()
 
     async def _covered(self, one: _Waiting) -> bool:
         """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
@@ -275,23 +276,24 @@ class Desk:
             one.settle(outcomes.get(one.key, _NEVER_CREATED))
 
     def _tell(self, model: BatchModel, record: BatchRecord) -> None:
-        noun = "request" if record.count == 1 else "requests"
         if not self._how.told:
             self._how.notice(self._how.outlook)
         self._how.told += 1
-        self._how.notice(f"batch {self._how.told}: {record.count:,} {noun} to {model.name}")
+        self._how.notice(f"batch {self._how.told}: {_requests(record.count)} to {model.name}")
 
     def _detach(self) -> None:
-        """Leave once every batch of the wave is with the provider."""
-        if self._waiting or any(task is not _current_task() and not task.done() for task in self._open):
-            return
-        self._leave_open()
+        """Leave, if that was asked, once every batch of the wave is with the provider or was refused."""
+        here = _current_task()
+        others = self._waiting or any(task is not here and not task.done() for task in self._open)
+        if self._how.detach and not others:
+            self._leave_open()
 
     def _leave_open(self) -> None:
+        """Leave, unless no batch is open because the provider refused them all."""
         records = [record for record in self._carrier.store.records() if record.is_open]
-        requests = sum(record.count for record in records)
-        noun = "batch" if len(records) == 1 else "batches"
-        self.leave(f"{DETACHED}{requests:,} requests in {len(records)} {noun}")
+        if records:
+            noun = "batch" if len(records) == 1 else "batches"
+            self.leave(f"{DETACHED}{_requests(sum(record.count for record in records))} in {len(records)} {noun}")
 
     async def _collect_before(self) -> Failure | None:
         """Bring the batches of earlier sessions into the ledger."""
@@ -326,6 +328,7 @@ class Desk:
             return
         if found is not None:
             self._tally.collected(found.paid)
+            self._keep_faults(model, record, found)
         hold = self._holds.pop(record.id, None)
         if hold is None or self._budget is None:
             return
@@ -334,6 +337,16 @@ class Desk:
         else:
             self._budget.settle(hold, found.spent)
 
+    def _keep_faults(self, model: BatchModel, record: BatchRecord, found: Collection) -> None:
+        """Keep what no repetition would change for those who will ask, and say why others are sent again."""
+        final = {key: fault for key, fault in found.faults.items() if not fault.again}
+        # What they may have cost is on record already.
+        self._met |= {key: (model.terms, replace(fault, maybe_billed=False)) for key, fault in final.items()}
+        passing = [fault.message for fault in found.faults.values() if fault.again]
+        if passing and not self._how.cancel:
+            count = f"{len(passing):,} of {_requests(record.count)}"
+            self._how.notice(f"{model.name}: batch {record.remote} has no reply to {count}: {passing[0]}")
+
 
 def desk_for(records: Records, budget: Budget | None, tally: Tally) -> Desk | None:
     """The desk of a new executor; None where requests are sent one by one."""
@@ -341,6 +354,10 @@ def desk_for(records: Records, budget: Budget | None, tally: Tally) -> Desk | No
     if how is None or not isinstance(records, Ledger) or records.folder is None:
         return None
     return Desk(records, records.folder, budget, how, tally)
+
+
+def _requests(count: int) -> str:
+    return f"{count:,} request" if count == 1 else f"{count:,} requests"
 
 
 def _current_task() -> asyncio.Task[Any] | None:

@@ -60,8 +60,13 @@ class BatchModel(ChatModel):
 
     def body(self, request: Request, terms: Terms | None = None) -> tuple[Terms, dict[str, Any]]:
         """The body of a chat completion in a form, by default the one that the endpoint is known to accept."""
-        terms = terms or self._dialect.terms
+        terms = terms or self.terms
         return terms, request_body(self.endpoint.model, self._parameters, request, terms)
+
+    @property
+    def terms(self) -> Terms:
+        """The form that the endpoint is known to accept."""
+        return self._dialect.terms
 
     def spoken(self, fault: Fault) -> CallError:
         """A fault of the whole service, as the failure of each request that waits."""

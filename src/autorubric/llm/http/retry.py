@@ -113,7 +113,10 @@ _SPENT = re.compile(
     r"insufficient_(?:quota|credit|balance|funds)|billing|credit|out of funds|quota|balance", re.IGNORECASE
 )
 _SPENT_CODE = re.compile(r"insufficient_(?:quota|credit|balance)|billing_(?:hard|not)")
-_SHORT_TERM = re.compile(r"per[ _-]?(?:second|minute|day)|retry|try again|rate.?limit|rpm|tpm", re.IGNORECASE)
+_SHORT_TERM = re.compile(
+    r"per[ _-]?(?:second|minute|day)|retry|try again|rate.?limit|rpm|tpm|\(e\.g\. check quota\)", re.IGNORECASE
+)
+"""The last one is all that Gemini says about some limits per minute."""
 _THROTTLED = re.compile(
     r"throttl|rate.?limit|too.?many.?requests|limit_requests|limit_burst|call rate|"
     r"\b[rtq]p[ms] limit|(?:requests|tokens) per (?:second|minute)|concurrency limit|serveroverloaded|"
@@ -122,7 +125,7 @@ _THROTTLED = re.compile(
 """Rate limits under another status than 429 (Alibaba, Bedrock, Volcengine and gateways)."""
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
-    r"balance is (?:insufficient|too low)|credit balance|余额不足|欠费"
+    r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费"
 )
 """An account without credit, under a status that says otherwise."""
 _PASSING = re.compile(
