@@ -8,9 +8,10 @@ import itertools
 import math
 import random
 import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from autorubric.jobs.lending import Lender, Purse
@@ -63,13 +64,18 @@ class Late:
 
 
 class AtRandom:
-    """Refuses a share of requests whatever the rate, the others as the endpoint behind it does."""
+    """Refuses a share of requests whatever the rate, the others as the endpoint behind it does.
+
+    The run replaces `chance` by one with its own seed; `refused` counts what was refused by chance.
+    """
 
     def __init__(self, share: float, behind: Simulated | None = None, *, retry_after: bool = False) -> None:
-        self.share, self.behind, self.chance, self.retry_after = share, behind, random.Random(5), retry_after
+        self.share, self.behind, self.chance, self.retry_after = share, behind, random.Random(), retry_after
+        self.refused = 0
 
     def admit(self, now: float, tokens: int) -> tuple[float, tuple[tuple[str, str], ...]]:
         if self.chance.random() < self.share:
+            self.refused += 1
             return 0.1, (("Retry-After", "1"),) if self.retry_after else ()
         return self.behind.admit(now, tokens) if self.behind else (0.0, ())
 
@@ -186,6 +192,8 @@ class Run:
     log: list[tuple[float, bool]] = field(default_factory=list)  # when a request arrived, and whether it passed
 
     def __post_init__(self) -> None:
+        if isinstance(self.endpoint, AtRandom):
+            self.endpoint.chance = random.Random(self.seed)
         on_jumping_clock(self._main)
 
     async def _main(self, loop: JumpingLoop) -> None:
@@ -286,13 +294,69 @@ def measured(case: Case) -> tuple[float, float]:
     return passed / rate / (end - start), refused / (passed + refused)
 
 
+LIMITS_AT_RANDOM: dict[str, Callable[[], Simulated]] = {
+    "bucket 0.1 s": lambda: Bucket(60, 6),
+    "bucket 1 s": lambda: Bucket(60, 60),
+    "fixed 1 s": lambda: RateWindow(60, seconds=1.0).opened(),
+    "fixed 10 s": lambda: RateWindow(600, seconds=10.0).opened(),
+    "sliding 1 s": lambda: RateWindow(60, seconds=1.0, kind="sliding").opened(),
+    "sliding 10 s": lambda: RateWindow(600, seconds=10.0, kind="sliding").opened(),
+}
+"""Endpoints that take 60 requests a second and tell nothing."""
+
+
+class RandomCase(NamedTuple):
+    """A limit with refusals at random in front of it, and how many processes call it."""
+
+    limit: str
+    share: float
+    processes: int
+    seed: int
+
+
+def measured_at_random(case: RandomCase) -> tuple[float, float]:
+    """Share of the limit used and share of requests refused by the limit, in 100 s from the first request on."""
+    endpoint = AtRandom(case.share, LIMITS_AT_RANDOM[case.limit]())
+    run = Run(endpoint, 256, 100.0, latency=0.2, seed=case.seed, processes=case.processes)
+    return run.passed(0, 100) / 6000, (run.refused(0, 100) - endpoint.refused) / len(run.log)
+
+
+def print_at_random(seeds: int, shares: Sequence[float], processes: Sequence[int]) -> None:
+    """Print the worst and the median use, and the worst share of refusals by the limit, for each limit and share."""
+    columns = list(itertools.product(processes, shares))
+    cases = [
+        RandomCase(limit, share, n, seed)
+        for limit in LIMITS_AT_RANDOM
+        for n, share in columns
+        for seed in range(seeds)
+    ]
+    with ProcessPoolExecutor(2) as pool:
+        found = dict(zip(cases, pool.map(measured_at_random, cases, chunksize=4), strict=True))
+    print(f"{'processes':<12}" + "".join(f"{n:>16}" for n, _ in columns))
+    print(f"{'at random':<12}" + "".join(f"{share:>16.0%}" for _, share in columns))
+    for limit in LIMITS_AT_RANDOM:
+        print(f"{limit:<12}", end="")
+        for n, share in columns:
+            cell = [v for c, v in found.items() if c[:3] == (limit, share, n)]
+            used = [u for u, _ in cell]
+            print(f"{min(used):>7.0%}{median(used):>5.0%}{max(r for _, r in cell):>4.0%}", end="")
+        print(flush=True)
+
+
 def run() -> None:
     """Print the worst of all callers and latencies for each kind of limit, and every case that misses a target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulated_limits", description=__doc__)
     parser.add_argument("--rate", type=float, default=20.0, help="requests a second that the endpoint takes at most")
     parser.add_argument("--corners", action="store_true", help="only the extremes of windows, callers and latencies")
     parser.add_argument("--told", action="append", choices=TOLD, help="only endpoints that tell this; repeatable")
+    parser.add_argument("--at-random", type=int, metavar="SEEDS", help="only refusals at random in front of limits")
+    parser.add_argument("--share", action="append", type=float, help="of those refusals; repeatable")
+    parser.add_argument("--processes", action="append", type=int, help="that call those endpoints; repeatable")
     options = parser.parse_args()
+    if options.at_random:
+        shares, processes = options.share or (0.0, 0.01, 0.05, 0.1), options.processes or (1, 4)
+        print_at_random(options.at_random, shares, processes)
+        return
     told = options.told or TOLD
     windows = WINDOWS[::5] if options.corners else WINDOWS
     callers, latencies = (CALLERS[::2], LATENCIES[::2]) if options.corners else (CALLERS, LATENCIES)

@@ -11,14 +11,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from autorubric.llm.http.chance import Chance
+
 EVIDENCE = 1.0
 """Seconds over which a rate is measured, at least."""
 
 LEAST = 10
 """Requests over which a rate is measured, at least."""
-
-MANY = 30
-"""Requests over which a share of refusals is compared with the share before a cut, at least."""
 
 START = 10
 """Requests that are sent at once before anything is known of the endpoint, all processes together (RFC 6928)."""
@@ -45,7 +44,16 @@ LARGEST_STEP = 0.3
 """Largest raise. Refusals come late in a window, after several raises: larger ones overshoot."""
 
 ROUGH_STEP = 0.08
-"""The same after the first measurement, which may come from requests that waited for their retries."""
+"""The same after the first measurement, which may come from requests that waited for their retries.
+
+It is also the largest raise near a known limit where requests are refused by chance, which hides what a raise costs.
+"""
+
+NEAR = 0.8
+"""Share of the rate at the last cut above which a rate counts as near the limit."""
+
+FORGETTING = 0.9
+"""Share of that rate which a cut keeps at least: chance can make a rate seem too high."""
 
 STEPS = 6
 """Raises in the time of one window."""
@@ -70,9 +78,6 @@ WIDENING = 1.15
 
 ROUNDED_UP = 1.0
 """Seconds by which a `Retry-After` may be longer than needed. The refused request itself waits all of it."""
-
-MOST_BACKGROUND = 0.2
-"""Share of refusals above which they are a limit, whatever cuts change."""
 
 LONGEST_WINDOW = 60.0
 """Seconds that are remembered while no window has been measured."""
@@ -147,10 +152,10 @@ class Pace:
         self._step = FIRST_STEP
         self._raised_from = 0.0  # the rate before the last change, where that was a raise
         self._held = False  # whether the rate has held a request back since it changed
-        self._background = 0.0
-        self._cut_share = 0.0
-        self._uncut = math.inf
-        self._in_vain = 0
+        self._chance = Chance()
+        self._ceiling = math.inf  # the limit, as far as cuts have shown it
+        self._uncut = math.inf  # the rate before the last cuts in a row
+        self._is_cut = False  # whether the rate is what was accepted at the one before
 
     def delay(self, now: float) -> float:
         """Seconds until the next request may be sent; 0 when it may be sent now."""
@@ -176,7 +181,7 @@ class Pace:
             self._began = now
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
-        self._purse = min(self._purse + SPENDS + self._background, PURSE)
+        self._purse = min(self._purse + SPENDS, PURSE)
         if self.is_closed:
             self._tried = sent
         elif self.rate != math.inf:
@@ -233,7 +238,7 @@ class Pace:
     def _accepted_rate(self, since: _Mark, until: float) -> float:
         accepted = (self._so_far.sent - since.sent) - (self._so_far.refused - since.refused)
         seconds = until - since.at - (self._so_far.idle - since.idle)
-        return max(accepted, 1) / max(seconds, EVIDENCE) / (1 - self._background)
+        return max(accepted, 1) / max(seconds, EVIDENCE)
 
     # Closed
 
@@ -242,14 +247,14 @@ class Pace:
         if self._passed > number:  # it is open
             return False
         needed, of = FIRST_RUN if self.rate == math.inf else (IN_A_ROW, IN_A_ROW)
-        if self._background:
-            needed = max(needed, math.ceil(math.log(CHANCE) / math.log(self._background)))
+        if self._chance.share:
+            needed = max(needed, math.ceil(math.log(CHANCE) / math.log(self._chance.share)))
             of = max(needed, of)
         near = [n for n in self._refusals if abs(n - number) < of]
         return any(sum(first <= n < first + of for n in near) >= needed for first in near)
 
     def _close(self, now: float) -> None:
-        self.is_closed, self._confirmed, self._tried = True, False, None
+        self.is_closed, self._confirmed, self._tried, self._is_cut = True, False, None, False
         self._closed_at, self._stop = now, -math.inf
         self._gap = max(FIRST_GAP, (self._window or min(now - self._opened.at, LONGEST_WINDOW)) / 50, 1 / self.rate)
         self._try_at = now + self._gap
@@ -290,55 +295,77 @@ class Pace:
             self._window = max(opened - since.at, EVIDENCE)
         else:  # it was open for longer than a window
             since = next((mark for mark in reversed(self._marks) if mark.at <= self._closed_at - self._window), since)
-        self._purse = 0.0 if self.rate == math.inf else -OWED
-        measured = MARGIN * self._accepted_rate(since, opened)
+        self._purse, self._ceiling = (0.0, math.inf) if self.rate == math.inf else (-OWED, self.rate)
+        measured = MARGIN * self._accepted_rate(since, opened) / (1 - self._chance.share)
         self._change(measured if self.rate == math.inf else max(measured, FLOOR * self.rate), now)
         self._opened = self._mark(opened)
 
     # Open
 
     def _raise(self, now: float) -> None:
-        clean = self._so_far.refused == self._changed.refused and SPENDS * self._sent_at_this_rate() >= 1
-        if self.rate == math.inf or not self._held or (self._purse < 0 and not clean):
+        sent, share = self._sent_at_this_rate(), self._chance.share
+        if self.rate == math.inf or not self._held or sent < LEAST:
             return
-        if now - self._changed.at >= max(EVIDENCE, self._window / STEPS) and self._sent_at_this_rate() >= LEAST:
+        if now - self._changed.at < max(EVIDENCE, self._window / STEPS):
+            return
+        refused = self._refused_at_this_rate()
+        by_chance, enough = self._chance.explains(refused, sent), SPENDS * sent >= 1
+        if self._is_cut and share and enough and by_chance:
+            self._chance.learn(refused, sent)
+            self._change(self.rate / (1 - self._chance.share), now)
+        elif (
+            self._purse >= 0 or (enough and not refused) or (share and by_chance and self.rate < NEAR * self._ceiling)
+        ):
             step, before = self._step, self.rate
+            if self._is_cut:
+                self._chance.learn(refused, sent)
             self._change(before * (1 + step), now)
-            self._raised_from, self._step = before, min(2 * step, LARGEST_STEP)
-            self._cut_share, self._in_vain = 0.0, 0
+            largest = ROUGH_STEP if share and self.rate > NEAR * self._ceiling else LARGEST_STEP
+            self._raised_from, self._step = before, min(2 * step, largest)
 
     def _weigh(self, now: float) -> None:
-        """Take one refusal into account, and lower the rate where there are too many."""
-        self._purse = max(self._purse - 1, -PURSE)
-        sent = self._sent_at_this_rate()
-        refused = self._so_far.refused - self._changed.refused
-        expected = self._background * sent
-        if self._purse >= 0 or refused <= expected + 2 * math.sqrt(expected):
+        """Take one refusal into account, and lower the rate where there are more than chance explains."""
+        sent, refused = self._sent_at_this_rate(), self._refused_at_this_rate()
+        if self._chance.explains(refused, sent):
             return
-        if self._raised_from:
+        self._purse = max(self._purse - 1, -PURSE)
+        if self._purse >= 0:
+            return
+        if self._raised_from and not self._chance.share:
             self._change(self._raised_from, now)
         elif now - self._changed.at >= EVIDENCE and (refused if self.rate == math.inf else sent) >= LEAST:
-            self._cut(refused / sent, sent, now)
+            self._cut(refused, sent, now)
 
-    def _cut(self, share: float, sent: int, now: float) -> None:
-        """Cut the rate to what was accepted, unless the last cuts have shown that this changes nothing."""
-        again = sent >= MANY and self._cut_share / 2 <= share <= min(2 * self._cut_share, MOST_BACKGROUND)
-        self._in_vain = self._in_vain + 1 if again else 0
-        if not self._cut_share:  # the first cut since the rate could be raised
-            self._uncut = self.rate
-        if self._in_vain < (1 if self._background else 2):
-            self._cut_share = share
-            if self.rate == math.inf:
-                self._purse = 0.0
-            self._change(MARGIN * self._accepted_rate(self._changed, now), now)
+    def _cut(self, refused: int, sent: int, now: float) -> None:
+        """Cut the rate to what was accepted, unless chance has refused as many after the cut before.
+
+        What was accepted is below the limit, whatever share of the rest was refused by chance.
+        """
+        if self._is_cut and self._chance.recall(refused, sent):
+            self._purse, self._ceiling = 0.0, math.inf
+            if self._uncut < math.inf:
+                self._change(self._uncut, now)
+            return
+        if self.rate == math.inf:
+            self._purse = 0.0
+        accepted = self._accepted_rate(self._changed, now)
+        reached = accepted / (1 - self._chance.share)
+        self._ceiling = reached if self._ceiling == math.inf else max(FORGETTING * self._ceiling, reached)
+        if self._is_cut:
+            self._chance.suspect(refused, sent)
         else:
-            self._background, self._cut_share, self._purse, self._in_vain = share, 0.0, 0.0, 0
-            self._change(self._uncut, now)
+            self._uncut = self.rate
+        self._change(MARGIN * accepted, now)
+        self._is_cut = True
+
+    def _refused_at_this_rate(self) -> int:
+        return self._so_far.refused - self._changed.refused
 
     def _sent_at_this_rate(self) -> int:
         return self._so_far.sent - self._changed.sent
 
     def _change(self, rate: float, now: float) -> None:
+        self._is_cut = False
         self._step = ROUGH_STEP if self.rate == math.inf else FIRST_STEP
         self.rate, self._raised_from, self._held = rate, 0.0, False
         self._next = max(self._next, now)
