@@ -1,5 +1,6 @@
 import codecs
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.files import dump_json, iter_jsonl, nearest, parse_json, read_document, read_text
 from autorubric.files.strict_json import _decode_with_care, decode_quickly
 from autorubric.files.strict_yaml import MOST_NODES, dump_yaml, parse_yaml
+from autorubric.files.text import parse_toml
 from tests.offenders import each
 
 json_values = st.recursive(
@@ -72,6 +74,25 @@ def test_what_is_not_json_is_an_input_error(text: str) -> None:
         parse_json(text)
 
 
+NESTED: dict[str, Callable[[int], object]] = {
+    "json list": lambda levels: parse_json("[" * levels + "]" * levels),
+    "json object": lambda levels: parse_json('{"a":' * levels + "1" + "}" * levels),
+    "yaml": lambda levels: parse_yaml("[" * levels + "]" * levels),
+    # An object in a list of aliases: the text shows one level less than half of them.
+    "yaml alias": lambda levels: parse_yaml(
+        f"- &a {'[' * 50}{']' * 50}\n- {'[' * (levels - 51)}*a{']' * (levels - 51)}"
+    ),
+    "toml": lambda levels: parse_toml("a = " + "[" * (levels - 1) + "]" * (levels - 1), "x.toml"),
+}
+
+
+@each("kind", NESTED)
+def test_a_hundred_levels_are_read_and_not_one_more(kind: str) -> None:
+    NESTED[kind](100)
+    with pytest.raises(InputError, match="too deeply; the most is 100 levels"):
+        NESTED[kind](101)
+
+
 def test_a_surrogate_pair_and_an_escaped_backslash_are_no_lone_surrogate() -> None:
     assert parse_json(r'["\ud83d\ude00", "\\ud83d"]') == ["😀", "\\ud83d"]
 
@@ -92,6 +113,11 @@ def test_json_goes_out_as_the_standard_writer_has_it_and_comes_back(value: objec
 def test_what_cannot_be_read_back_is_not_written(value: object, indent: int | None) -> None:
     with pytest.raises(InputError):
         dump_json(value, indent)
+
+
+def test_keys_that_are_not_text_are_written_as_the_standard_writer_has_them() -> None:
+    value = {1: "one", None: [2.5], False: {}, 0.5: {7: 8}}
+    assert dump_json(value, 2) == json.dumps(value, indent=2)
 
 
 def test_a_value_that_holds_itself_is_not_written() -> None:
