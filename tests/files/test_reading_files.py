@@ -138,8 +138,8 @@ def test_yaml_comes_back_as_it_went_out(value: object) -> None:
 
 
 def test_yaml_scalars_are_those_of_version_1_2() -> None:
-    text = "[yes, No, on, 2024-01-01, 010, 0x10, 1e3, 12:30, true, ~, 'true']"
-    assert parse_yaml(text) == ["yes", "No", "on", "2024-01-01", 10, 16, 1000.0, "12:30", True, None, "true"]
+    text = "[yes, No, on, 2024-01-01, 010, 0x10, 0o17, 1e3, 12:30, true, ~, 'true']"
+    assert parse_yaml(text) == ["yes", "No", "on", "2024-01-01", 10, 16, 15, 1000.0, "12:30", True, None, "true"]
 
 
 @each("text", ["a: 1\na: 2", "a: [1\n", "a: .nan", "--- 1\n--- 2", "!!python/object:os.x {}"])
@@ -155,6 +155,11 @@ def test_aliases_that_unfold_without_measure_are_refused() -> None:
         parse_yaml("\n".join(lines))
     with pytest.raises(InputError, match="holds itself"):
         parse_yaml("a: &a [*a]")
+
+
+def test_a_list_that_is_used_twice_is_written_twice() -> None:
+    shared = ["x"]
+    assert dump_yaml({"a": shared, "b": shared}) == "a:\n- x\nb:\n- x\n"
 
 
 def test_ordinary_anchors_and_merge_keys_work() -> None:
