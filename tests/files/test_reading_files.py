@@ -68,7 +68,7 @@ def test_every_offender_of_a_json_text_is_named_with_its_place() -> None:
     ]
 
 
-@each("text", ["", "{", "[1,]", "{'a': 1}", "[" * 100_000, "1" * 5_000])
+@each("text", ["", "{", "[1,]", "{'a': 1}", "[" * 100_000, "1" * 5_000, '["\\ud800"]', '["\ud800"]'])
 def test_what_is_not_json_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError):
         parse_json(text)
