@@ -187,8 +187,9 @@ def _changed(node: ast.AST) -> list[ast.AST]:
 def tests_of(module: Path) -> list[str]:
     """The test files of a module, and the module itself for its doctests.
 
-    These are the files in the folder of `tests` that mirrors the module's, and those that import the module or,
-    from wherever it is published, a class or function that the module defines.
+    These are the files in the folder of `tests` that mirrors the module's, with its subfolders that mirror no other
+    package, and those that import the module or, from wherever it is published, a class or function that the module
+    defines.
     """
     dotted = ".".join(module.relative_to("src").with_suffix("").parts).removesuffix(".__init__")
     package, _, name = dotted.rpartition(".")
@@ -200,7 +201,7 @@ def tests_of(module: Path) -> list[str]:
     mirror = ROOT / "tests" / module.parent.relative_to("src/autorubric")
 
     def concerns(path: Path) -> bool:
-        return path.parent == mirror or any(
+        return _mirror_of(path) == mirror or any(
             source == dotted or (source, one) == (package, name) or one in defined for source, one in _imported(path)
         )
 
@@ -210,6 +211,17 @@ def tests_of(module: Path) -> list[str]:
         key=lambda path: (not path.stem.startswith(f"test_{name}"), path.parent != mirror, path),
     )
     return [*(str(path.relative_to(ROOT)) for path in files if concerns(path)), str(module)]
+
+
+def _mirror_of(path: Path) -> Path:
+    """The folder nearest to a test file that mirrors a package; its own if only the root of the tests does."""
+    tests = ROOT / "tests"
+    for folder in path.parents:
+        if folder == tests:
+            break
+        if (ROOT / "src/autorubric" / folder.relative_to(tests)).is_dir():
+            return folder
+    return path.parent
 
 
 @functools.cache

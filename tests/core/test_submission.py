@@ -92,6 +92,7 @@ def test_each_part_is_measured_by_itself_and_nothing_is_added_between(kind: Any,
     [
         {"exponent": -2},
         {"exponent": float("nan")},
+        {"exponent": float("inf")},
         {"penalty_at_cap": -0.5},
         {"penalty_at_cap": float("inf")},
         {"free_budget": -1},

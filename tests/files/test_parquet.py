@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import iter_parquet, parquet_writer
+from autorubric.files.parquet import arrow_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("points", pa.int32())])
 
@@ -42,7 +44,18 @@ def test_a_row_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -> No
 
 def test_what_is_no_parquet_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(InputError, match=r"bad\.parquet: cannot be read as a Parquet file"):
+    with pytest.raises(InputError, match=r"bad\.parquet: cannot be read as a Parquet file: Parquet "):
         list(iter_parquet(tmp_path / "bad.parquet"))
     with pytest.raises(MissingFileError, match="Data not found"):
         list(iter_parquet(tmp_path / "none.parquet", what="Data"))
+
+
+def test_texts_of_an_arrow_file_that_overlap_are_damage() -> None:
+    # Each text ends where the next begins; the second one here ends before it begins.
+    offsets, letters = pa.array([0, 3, 1, 4], pa.int32()).buffers()[1], pa.py_buffer(b"abcd")
+    texts = pa.StringArray.from_buffers(3, offsets, letters)
+    sink = BytesIO()
+    with pa.ipc.new_stream(sink, pa.schema([("id", pa.string())])) as writer:
+        writer.write(pa.record_batch({"id": texts}))
+    with pytest.raises(InputError, match=r"x\.arrow: cannot be read as an Arrow file: "):
+        list(arrow_rows(BytesIO(sink.getvalue()), "x.arrow", stream=True))

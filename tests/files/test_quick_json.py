@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.files.strict_json import json_bytes, json_value
+from autorubric.files.strict_json import is_finite, json_bytes, json_value
+from tests.offenders import each
 
 TEXTS = st.text(st.characters(exclude_categories=()))
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -44,6 +46,18 @@ def test_integers_beyond_64_bits_stay_exact() -> None:
 
 def test_not_finite_numbers_are_written_as_null() -> None:
     assert json_bytes([float("nan"), float("inf")]) == b"[null,null]"
+
+
+def test_half_characters_are_written_as_three_bytes_after_a_space() -> None:
+    assert json_bytes(["\ud800", "é"]) == b' ["\xed\xa0\x80","\xc3\xa9"]'
+
+
+@each(
+    ("value", "finite"),
+    [(sys.float_info.max, True), (-sys.float_info.max, True), (int(sys.float_info.max), True), (2**1024, False)],
+)
+def test_the_largest_float_is_finite_and_no_whole_number_beyond_it(value: float, finite: bool) -> None:
+    assert is_finite(value) == finite
 
 
 def test_what_is_no_json_value_is_refused() -> None:

@@ -1,5 +1,6 @@
 import codecs
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.files import dump_json, iter_jsonl, nearest, parse_json, read_document, read_text
 from autorubric.files.strict_json import _decode_with_care, decode_quickly
 from autorubric.files.strict_yaml import MOST_NODES, dump_yaml, parse_yaml
+from autorubric.files.text import parse_toml
 from tests.offenders import each
 
 json_values = st.recursive(
@@ -66,10 +68,29 @@ def test_every_offender_of_a_json_text_is_named_with_its_place() -> None:
     ]
 
 
-@each("text", ["", "{", "[1,]", "{'a': 1}", "[" * 100_000, "1" * 5_000])
+@each("text", ["", "{", "[1,]", "{'a': 1}", "[" * 100_000, "1" * 5_000, '["\\ud800"]', '["\ud800"]'])
 def test_what_is_not_json_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError):
         parse_json(text)
+
+
+NESTED: dict[str, Callable[[int], object]] = {
+    "json list": lambda levels: parse_json("[" * levels + "]" * levels),
+    "json object": lambda levels: parse_json('{"a":' * levels + "1" + "}" * levels),
+    "yaml": lambda levels: parse_yaml("[" * levels + "]" * levels),
+    # An object in a list of aliases: the text shows one level less than half of them.
+    "yaml alias": lambda levels: parse_yaml(
+        f"- &a {'[' * 50}{']' * 50}\n- {'[' * (levels - 51)}*a{']' * (levels - 51)}"
+    ),
+    "toml": lambda levels: parse_toml("a = " + "[" * (levels - 1) + "]" * (levels - 1), "x.toml"),
+}
+
+
+@each("kind", NESTED)
+def test_a_hundred_levels_are_read_and_not_one_more(kind: str) -> None:
+    NESTED[kind](100)
+    with pytest.raises(InputError, match="too deeply; the most is 100 levels"):
+        NESTED[kind](101)
 
 
 def test_a_surrogate_pair_and_an_escaped_backslash_are_no_lone_surrogate() -> None:
@@ -94,6 +115,11 @@ def test_what_cannot_be_read_back_is_not_written(value: object, indent: int | No
         dump_json(value, indent)
 
 
+def test_keys_that_are_not_text_are_written_as_the_standard_writer_has_them() -> None:
+    value = {1: "one", None: [2.5], False: {}, 0.5: {7: 8}}
+    assert dump_json(value, 2) == json.dumps(value, indent=2)
+
+
 def test_a_value_that_holds_itself_is_not_written() -> None:
     loop: list[object] = []
     loop.append(loop)
@@ -112,8 +138,8 @@ def test_yaml_comes_back_as_it_went_out(value: object) -> None:
 
 
 def test_yaml_scalars_are_those_of_version_1_2() -> None:
-    text = "[yes, No, on, 2024-01-01, 010, 0x10, 1e3, 12:30, true, ~, 'true']"
-    assert parse_yaml(text) == ["yes", "No", "on", "2024-01-01", 10, 16, 1000.0, "12:30", True, None, "true"]
+    text = "[yes, No, on, 2024-01-01, 010, 0x10, 0o17, 1e3, 12:30, true, ~, 'true']"
+    assert parse_yaml(text) == ["yes", "No", "on", "2024-01-01", 10, 16, 15, 1000.0, "12:30", True, None, "true"]
 
 
 @each("text", ["a: 1\na: 2", "a: [1\n", "a: .nan", "--- 1\n--- 2", "!!python/object:os.x {}"])
@@ -129,6 +155,11 @@ def test_aliases_that_unfold_without_measure_are_refused() -> None:
         parse_yaml("\n".join(lines))
     with pytest.raises(InputError, match="holds itself"):
         parse_yaml("a: &a [*a]")
+
+
+def test_a_list_that_is_used_twice_is_written_twice() -> None:
+    shared = ["x"]
+    assert dump_yaml({"a": shared, "b": shared}) == "a:\n- x\nb:\n- x\n"
 
 
 def test_ordinary_anchors_and_merge_keys_work() -> None:

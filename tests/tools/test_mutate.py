@@ -66,6 +66,8 @@ def test_the_tests_of_a_module_are_its_mirror_and_whatever_imports_what_it_defin
     found = mutate.tests_of(Path("src/autorubric/llm/executor.py"))
     assert found[-1] == "src/autorubric/llm/executor.py"  # its doctests
     assert {"tests/llm/test_executor_budget.py", "tests/llm/test_ending.py"} <= {*found}  # its mirror
-    assert "tests/llm/records/test_lock.py" not in found
+    assert "tests/llm/records/test_lock.py" not in found  # it mirrors the package `llm.records`
+    # `tests/synthesis/full` mirrors no package of its own.
+    assert "tests/synthesis/full/test_rounds.py" in mutate.tests_of(Path("src/autorubric/synthesis/evolution.py"))
     # `Rubric` is imported from `autorubric`.
     assert "tests/cli/test_grade.py" in mutate.tests_of(Path("src/autorubric/core/rubric.py"))

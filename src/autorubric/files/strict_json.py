@@ -171,7 +171,7 @@ def is_too_deep(value: Any) -> bool:
     """
     # Every value of a file is looked at here: a set of types is several times faster than isinstance.
     level = [value] if type(value) in _NESTING else []
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [
             member
             for node in level

@@ -91,7 +91,7 @@ def turned(record: Record, polarity: Polarity, audit: PolarityAudit) -> Record:
         >>> turned(record, "met-is-good", PolarityAudit()).criteria[0].weight
         2.0
     """
-    if polarity != "met-is-good" or not any(criterion.weight < 0 for criterion in record.criteria):
+    if polarity != "met-is-good":
         return record
     return replace(record, criteria=tuple(_turned(criterion, audit) for criterion in record.criteria))
 

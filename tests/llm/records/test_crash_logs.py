@@ -285,6 +285,19 @@ async def test_a_call_in_flight_at_a_kill_counts_though_another_process_made_it_
         assert [ledger.find(row.key) is not None for row in rows] == [True, True, False]
 
 
+def test_a_call_in_flight_when_a_ledger_is_closed_counts_when_it_is_opened_again(tmp_path: Path) -> None:
+    cut_off = Failure("network", "the process ended while the call was in flight")
+    row = replace(a_row(1), outcome=cut_off, token_bound=50)
+    for name, has_ended, tokens in (("open", False, 50), ("ended", True, 0)):
+        with Ledger.open(tmp_path / name) as ledger:
+            ledger.in_flight.put(row)
+            if has_ended:
+                ledger.in_flight.remove(row.key)
+        assert (tmp_path / name / "departures").exists() is not has_ended
+        with Ledger.open(tmp_path / name) as ledger:
+            assert ledger.spent().tokens == tokens
+
+
 async def test_what_another_process_has_recorded_and_indexed_is_found(tmp_path: Path) -> None:
     logs = [tmp_path / "processes" / name for name in "12"]
     for folder in logs:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
-from tests.synthesis.full.conftest import Play, item
+from tests.synthesis.full.conftest import Finished, Play, item
 
 Make = Callable[..., Any]
 
@@ -31,6 +32,25 @@ def test_each_round_compares_another_pair_and_sees_what_the_one_before_added(sta
     assert len(pairs) == len(set(pairs)) == 3
     asked = [r.body["messages"][1]["content"] for r in s.endpoint.received if r.body["model"] == "m-augment"]
     assert ["Mentions F5" in text for text in asked if "strict" in text] == [False, True, True]
+
+
+def test_the_model_sees_what_the_judges_said_of_the_pair_and_of_the_pool(finished: Finished) -> None:
+    asked = [one.body for one in finished.stand.endpoint.received if one.body["model"] == "m-augment"]
+    texts = [body["messages"][1]["content"] for body in asked]
+    found = [re.search(r"<verdicts-\w+>\n(.*)\n</verdicts-", text) for text in texts]
+    assert found[0] is not None
+    shown = json.loads(found[0][1])
+    # Of the responses F1 to F6, the first two with F4 have equal scores: all 24 points from one judge, and from the
+    # other, who does not find them well made, 19; the median of two is their mean.
+    assert shown["scores"] == {"response_1": 0.896, "response_2": 0.896}
+    both = {"title": "A title", "response_1": True, "response_2": True}
+    split = {"title": "A title", "response_1": None, "response_2": None}
+    assert shown["criteria"] == [
+        both | {"met": 5, "judged": 6},
+        both | {"met": 4, "judged": 6},
+        split | {"met": 0, "judged": 0},
+        both | {"met": 3, "judged": 6},
+    ]
 
 
 def test_rounds_stop_when_one_adds_nothing_that_passes_the_gates(stand: Make) -> None:
