@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import mmap
 import os
 import random
 import shutil
@@ -19,7 +21,14 @@ import pytest
 from autorubric.errors import LedgerError
 from autorubric.llm.records import crash_logs
 from autorubric.llm.records.call_rows import CallRow, SealedRow
-from autorubric.llm.records.crash_logs import UNCOMMITTED_FILES, LoggedRow, UncommittedLog, recover_uncommitted
+from autorubric.llm.records.crash_logs import (
+    UNCOMMITTED_FILES,
+    InFlightLog,
+    LoggedRow,
+    UncommittedLog,
+    recover_in_flight,
+    recover_uncommitted,
+)
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import WriteLock
 from autorubric.llm.request import Failure, Reply
@@ -283,6 +292,30 @@ async def test_a_call_in_flight_at_a_kill_counts_though_another_process_made_it_
         assert ledger.count == 4
         assert ledger.spent().tokens == 2 * 50
         assert [ledger.find(row.key) is not None for row in rows] == [True, True, False]
+
+
+@pytest.mark.parametrize("maps", ["maps of files", "no maps", "no larger maps"])
+def test_only_what_is_in_flight_at_a_kill_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, maps: str) -> None:
+    made = mmap.mmap
+
+    def without(descriptor: int, size: int) -> mmap.mmap:
+        if maps == "no maps" or (maps == "no larger maps" and size > 64 * 4096):
+            raise OSError(errno.ENODEV, "No such device")
+        return made(descriptor, size)
+
+    monkeypatch.setattr(mmap, "mmap", without)
+    rows = [replace(a_row(number), outcome=Failure("stopped", "in flight")) for number in range(100)]
+    log = InFlightLog(tmp_path / "run")
+    (tmp_path / "run").mkdir()
+    for row in rows:
+        log.put(row)
+    for row in rows[:50]:
+        log.remove(row.key)
+    shutil.copytree(tmp_path / "run", tmp_path / "killed", ignore=shutil.ignore_patterns("*.lock"))
+    log.close(remove=True)
+    found: list[LoggedRow] = []
+    recover_in_flight(tmp_path / "killed", found.extend)
+    assert {one.key for one in found} == {row.key for row in rows[50:]}
 
 
 def test_a_call_in_flight_when_a_ledger_is_closed_counts_when_it_is_opened_again(tmp_path: Path) -> None:

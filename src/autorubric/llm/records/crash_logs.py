@@ -9,6 +9,7 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -136,7 +137,8 @@ class InFlightLog:
 
     Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
     may. The file is written through a map of it, so that a call takes no system call and no turn of the interpreter.
-    A slot that cannot be written is skipped. Without a directory nothing is logged.
+    Where a file system has no maps, it is written in the usual way. A slot that cannot be written is skipped.
+    Without a directory nothing is logged.
 
     Attributes:
         is_open: whether rows are logged.
@@ -148,6 +150,7 @@ class InFlightLog:
         self._lock: BaseFileLock | None = None
         self._file: int | None = None
         self._memory: mmap.mmap | None = None
+        self._is_mapped = True
         self._slots: dict[bytes, int] = {}
         self._free: list[int] = []
 
@@ -189,13 +192,16 @@ class InFlightLog:
             return
         start = slot * _SLOT
         memory = self._memory
-        if memory is None or start >= len(memory):
+        if self._is_mapped and (memory is None or start >= len(memory)):
             memory = self._grown(slot)
         if memory is not None:
             memory[start : start + len(content)] = content
+        elif not self._is_mapped and self._file is not None:
+            with suppress(OSError):
+                written_at(self._file, content, start)
 
     def _grown(self, slot: int) -> mmap.mmap | None:
-        """The map with room for a slot, or None where there is no room on the disk."""
+        """The map with room for a slot, or None where the disk has no room or its file system no maps."""
         size = (slot // _SLOTS_AT_ONCE + 1) * _SLOTS_AT_ONCE * _SLOT
         try:
             if self._file is None:
@@ -206,12 +212,15 @@ class InFlightLog:
                 self._file = opened(self._directory / _IN_FLIGHT_FILE, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             held = 0 if self._memory is None else len(self._memory)
             # Zeros take the room on the disk now: a map of a file without it would end the process later.
-            if written_at(self._file, bytes(size - held), held) == size - held:
-                self._memory = mmap.mmap(self._file, size)
-                return self._memory
+            if written_at(self._file, bytes(size - held), held) != size - held:
+                return None
         except (OSError, InputError):
-            pass
-        return None
+            return None
+        try:
+            self._memory = mmap.mmap(self._file, size)
+        except OSError:  # of some network file systems
+            self._memory, self._is_mapped = None, False
+        return self._memory
 
 
 Keep = Callable[[list[LoggedRow]], None]
