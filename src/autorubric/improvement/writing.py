@@ -79,7 +79,13 @@ def _shown(labelled: Labelled, case: Case) -> dict[str, Any]:
 @cache
 def _checks() -> str:
     """The package's own checks that need no further package, as calls."""
-    own = [check for check in CHECKS.values() if not (check.needs_text or check.packages or ":" in check.name)]
+    # Not those that a program registers: whether it has by now must not change a request.
+    own = [
+        check
+        for check in CHECKS.values()
+        if check.function.__module__.startswith("autorubric.")
+        and not (check.needs_text or check.packages or ":" in check.name)
+    ]
     return "; ".join(f"{check.name}({', '.join(_parameters(check.function))})" for check in own)
 
 
