@@ -44,8 +44,8 @@ def test_judgments_that_a_budget_leaves_out_are_told_in_one_line(
         judge = f"m@{endpoint.base_url}"
         words = ["grade", essays(tmp_path, 12), "--judge", judge, "-o", str(tmp_path / "run"), "-j", "2"]
         assert run([*words, "--budget-tokens", "30000"]) == 1
-    [line] = [line for line in capsys.readouterr().out.splitlines() if "not asked" in line]
-    assert re.match(r" +\d+ judgments? (was|were) not asked: budget of 30,000 tokens reached after ", line)
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "not requested" in line]
+    assert re.match(r" +\d+ judgments? (was|were) not requested: budget of 30,000 tokens reached after ", line)
     assert line.endswith("raise --budget-usd or --budget-tokens (in Python: budget_usd, budget_tokens)")
 
 
@@ -132,7 +132,7 @@ def test_replies_without_usable_counts_are_charged_and_reported(
     assert 1 <= asked < 15
     note = f"{asked} replies of judge had no usable token counts; a budget charges each at its worst case"
     assert note in capsys.readouterr().out
-    assert len([one for one in caplog.records if "no believable token counts" in one.getMessage()]) == 1
+    assert len([one for one in caplog.records if "no plausible token counts" in one.getMessage()]) == 1
     assert run(["status", str(out)]) == 0
     assert note in capsys.readouterr().out
 

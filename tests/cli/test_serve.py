@@ -60,7 +60,7 @@ def test_on_sigterm_open_calls_are_answered_and_the_next_start_pays_for_nothing_
             told, _ = process.communicate(timeout=600)
             assert process.returncode == 0
         assert found[0][0] == 200 and found[0][1]["reward"] == 1.0
-        assert "stopped; 1 judge calls, 0 answered from the ledger, 0 failed" in told
+        assert "stopped; 1 judge call, 0 answered from the ledger, 0 failed" in told
         assert json.loads((tmp_path / "run" / "manifest.json").read_text())["status"] == "completed"
         prices, spent = tmp_path / "prices.json", tmp_path / "run" / "spent.json"
         prices.write_text(json.dumps({"j": {"input": 1.0, "output": 10.0}}))

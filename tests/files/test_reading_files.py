@@ -137,6 +137,23 @@ def test_yaml_comes_back_as_it_went_out(value: object) -> None:
     assert parse_yaml(text) == value
 
 
+@each(
+    ("text", "said"),
+    [
+        ("a: 1\n b: 2", "mapping values are not allowed in this context at line 2, column 3"),
+        ("a: *x", "found undefined alias at line 1, column 4"),
+        (
+            "a: [1\nb: 2",
+            "while parsing a flow sequence at line 1, column 4: did not find expected ',' or ']' at line 2, column 2",
+        ),
+    ],
+)
+def test_where_yaml_is_not_valid_is_told_in_a_sentence(text: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        parse_yaml(text, "rubric.yaml")
+    assert problems_of(error) == [f"rubric.yaml: not valid YAML: {said}"]
+
+
 def test_yaml_scalars_are_those_of_version_1_2() -> None:
     text = "[yes, No, on, 2024-01-01, 010, 0x10, 0o17, 1e3, 12:30, true, ~, 'true']"
     assert parse_yaml(text) == ["yes", "No", "on", "2024-01-01", 10, 16, 15, 1000.0, "12:30", True, None, "true"]

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,19 @@ class Keyword:
         ]
 """
 
+WITHOUT_COPY = """
+from dataclasses import replace
+from autorubric.graders.criterion_judge import CriterionJudge
 
-def grade(folder: Path, source: str, calls: str) -> subprocess.CompletedProcess[str]:
-    """Grades two texts with a package installed that registers the judge `keyword`."""
+class Keyword(CriterionJudge):
+    async def judge(self, inputs, wanted, ask):
+        return await CriterionJudge.judge(self, replace(inputs, copies=()), wanted, ask)
+"""
+TEXTS = ("It is blue.", "It is red.")
+
+
+def grade(folder: Path, source: str, calls: str, texts: Sequence[str] = TEXTS) -> subprocess.CompletedProcess[str]:
+    """Grades texts with a package installed that registers the judge `keyword`."""
     site = folder / "site"
     info = site / "keyword_judge-1.0.dist-info"
     info.mkdir(parents=True)
@@ -40,7 +51,7 @@ def grade(folder: Path, source: str, calls: str) -> subprocess.CompletedProcess[
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: keyword-judge\nVersion: 1.0\n", encoding="utf-8")
     (info / "entry_points.txt").write_text("[autorubric.judges]\nkeyword = keyword_judge:Keyword\n", encoding="utf-8")
     rubric = [{"name": "blue", "requirement": "blue"}]
-    items = [{"submission": text, "description": text} for text in ("It is blue.", "It is red.")]
+    items = [{"submission": text, "description": text} for text in texts]
     data = {"prompt": "Which colour has the sky?", "rubric": rubric, "items": items}
     (folder / "data.json").write_text(json.dumps(data), encoding="utf-8")
     command = [sys.executable, "-m", "autorubric", "grade", "data.json", "-o", "run", "--judge", "builtin/offline"]
@@ -56,6 +67,12 @@ def test_an_installed_judge_grades_in_the_command_and_is_named_in_the_manifest(t
     lines = (tmp_path / "run" / "items.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["report"]["score"] for line in lines] == [1.0, 0.0]
     assert '"llm_calls": "keyword"' in (tmp_path / "run" / "manifest.json").read_text(encoding="utf-8")
+
+
+def test_an_installed_judge_that_does_not_number_equal_items_gets_a_reply_for_each(tmp_path: Path) -> None:
+    ended = grade(tmp_path, WITHOUT_COPY, "keyword", ["It is blue."] * 3)
+    assert ended.returncode == 0, ended.stderr
+    assert "judge builtin/offline: 3 calls, " in ended.stdout
 
 
 @pytest.mark.parametrize(

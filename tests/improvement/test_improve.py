@@ -314,7 +314,7 @@ def test_a_dry_run_prices_the_run_and_asks_nothing(tmp_path: Path, capsys: Captu
         planned = sum(
             int(line.split(":")[1].split()[0])
             for line in capsys.readouterr().out.splitlines()
-            if "calls to make" in line
+            if " to make, " in line
         )
         assert not (tmp_path / "out").exists()
         assert run(words) == 0

@@ -64,7 +64,7 @@ async def test_a_call_that_fits_to_the_last_token_is_admitted_and_the_next_is_no
     budget.settle(await reserved(budget, 40), Amount(40))
     assert await refused(budget, 1) == (
         "budget of 100 tokens reached after 2 calls: 100 spent, and the next call may cost 1; "
-        "a higher budget goes on from here"
+        "raise the budget to resume"
     )
 
 
@@ -75,7 +75,7 @@ async def test_prices_that_binary_fractions_cannot_hold_add_up_exactly() -> None
         budget.settle(await reserved(budget, 5, 0.1), Amount(5, 0.1))
     assert await refused(budget, 5, 0.0001) == (
         "budget of $1.00 reached after 10 calls: $1.00 spent, and the next call may cost $0.0001; "
-        "a higher budget goes on from here"
+        "raise the budget to resume"
     )
     for price, limit in ((0.1, 0.3), (0.67, 2.01)):
         budget = Budget(usd=limit)
@@ -152,7 +152,7 @@ async def test_a_new_session_starts_from_what_the_earlier_ones_spent() -> None:
     budget = Budget(usd=5.0, spent=Spent(calls=812, tokens=9_000, cost=4.9876))
     assert await refused(budget, 100, 0.02) == (
         "budget of $5.00 reached after 812 calls: $4.988 spent, and the next call may cost $0.02; "
-        "a higher budget goes on from here"
+        "raise the budget to resume"
     )
     await reserved(budget, 100, 0.0124)
 
@@ -383,7 +383,7 @@ def test_several_processes_are_refused_what_none_of_them_has_left(
     limit, free, next_call = message
     assert asyncio.run(main()) == (
         f"budget of {limit} reached by 3 processes: {free} is neither spent nor reserved, "
-        f"and the next call may cost {next_call}; a higher budget goes on from here"
+        f"and the next call may cost {next_call}; raise the budget to resume"
     )
 
 

@@ -173,7 +173,7 @@ def test_a_missing_or_broken_file_is_named(tmp_path: Path) -> None:
         LLMConfig.from_yaml(tmp_path / "nowhere.yaml")
     broken = tmp_path / "broken.yaml"
     broken.write_text("model: [")
-    with pytest.raises(ConfigError, match=r"broken\.yaml: not YAML"):
+    with pytest.raises(ConfigError, match=r"broken\.yaml: not valid YAML"):
         LLMConfig.from_yaml(broken)
     broken.write_text("model: m\ntemperature: hot\n")
     with pytest.raises(ConfigError, match=r"broken\.yaml: model 'm' has temperature='hot'"):

@@ -73,7 +73,7 @@ def test_labelled_pairs_are_not_asked_for_again() -> None:
     assert {(r.item, r.criterion) for r in [*first, *second]} == {(i, c) for i in (4, 5) for c in range(3)}
     assert [r.probability for r in second] == [1.0, 1.0]
     everything = [*labels, *(CellLabel(r.item, r.criterion, "MET", 1.0, batch=1) for r in second)]
-    with pytest.raises(InputError, match="nothing left to ask for"):
+    with pytest.raises(InputError, match="nothing is left to label"):
         label_next(reports, 1, dataset, labels=everything)
 
 

@@ -53,7 +53,7 @@ def test_graded_essays_are_all_labelled_so_nothing_is_to_correct_or_to_ask_for(e
     assert found.score.ppi.reason == "every item is labelled, so there is nothing to correct"
     assert found.score.labels_only.interval is not None
     # Where a person could not say there is a label too: four of them in all.
-    with pytest.raises(InputError, match="there is nothing left to ask for"):
+    with pytest.raises(InputError, match="nothing is left to label"):
         label_next(run, 5, essays)
     items = essays.items[:6]
     for item in items:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, CriterionGrader, DataItem, Rubric, RubricDataset, evaluate
+from autorubric.core.judgment import Judgment
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.graders.judge import Ask, JudgeInput
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
@@ -107,6 +110,26 @@ async def test_the_whole_rubric_in_one_call_is_a_request_for_each_equal_item(tmp
     grader = CriterionGrader(judge=RubricJudge(model, "judge"))
     await evaluate(texts("a", "a", "b"), grader, experiments_dir=tmp_path, experiment_name="e")
     assert sorted((request.item, request.copy) for request in model.requests) == [("a0", 0), ("a1", 1), ("b2", 0)]
+
+
+class WithoutCopy(CriterionJudge):
+    """A judge whose requests say nothing of equal items."""
+
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        return await CriterionJudge.judge(self, replace(inputs, copies=()), wanted, ask)
+
+
+@pytest.mark.parametrize(("share_equal", "scores"), [(False, [1.0, 1.0, 0.0, 0.0]), (True, [1.0] * 4)])
+async def test_equal_items_have_replies_of_their_own_from_a_judge_that_does_not_number_them(
+    tmp_path: Path, share_equal: bool, scores: list[float]
+) -> None:
+    for calls in (len(set(scores)) * 2, 0):
+        model = ScriptedModel(numbered)
+        grader = CriterionGrader(judge=WithoutCopy(model, "judge"))
+        result = await evaluate(
+            texts("a", "b", "a", "a"), grader, experiments_dir=tmp_path, experiment_name="e", share_equal=share_equal
+        )
+        assert (result.get_scores(), len(model.requests)) == (scores, calls)
 
 
 async def test_an_interrupted_run_gives_each_item_the_reply_that_an_uninterrupted_one_gives(tmp_path: Path) -> None:

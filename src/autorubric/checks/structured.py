@@ -295,7 +295,7 @@ def _yaml_problem(body: str, root: str) -> str | None:
         documents: Iterator[Any] = yaml.compose_all(body, Loader=yaml.SafeLoader)
         roots = [node.id for node in documents]
     except yaml.YAMLError as error:
-        return f"it is not YAML: {' '.join(str(error).split())}"
+        return f"it is not valid YAML: {' '.join(str(error).split())}"
     wanted = {"collection": ("mapping", "sequence")}.get(root, (root,))
     wrong = [found for found in roots if root != "any" and found not in wanted]
     if wrong or not roots:

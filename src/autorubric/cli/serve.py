@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autorubric.cli.command import command, run
+from autorubric.core.display import counted
 from autorubric.jobs.serve import ServeSettings, serve_async
 from autorubric.runs.progress import ProgressDisplay
 
@@ -29,6 +30,6 @@ def serve(settings: ServeSettings) -> int:
     activity = list(engine.executor.snapshot().values())
     paid, hits = sum(a.paid for a in activity), sum(a.hits for a in activity)
     failed = sum(a.failures for a in activity)
-    print(f"stopped; {paid:,} judge calls, {hits:,} answered from the ledger, {failed:,} failed")
+    print(f"stopped; {counted(paid, 'judge call')}, {hits:,} answered from the ledger, {failed:,} failed")
     print(f"  see how rewards changed:  autorubric drift {settings.out}")
     return 0

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
+from autorubric.core.display import counted
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.runs.progress import format_cost, format_count, format_duration
 
@@ -51,7 +52,7 @@ def print_spending(totals: Sequence[Totals], file: TextIO | None = None) -> None
         reasoning = f" ({format_count(usage.reasoning_tokens)} reasoning)" if usage.reasoning_tokens else ""
         cached = f" ({format_count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
         tokens = f"{format_count(usage.prompt_tokens)} in, {format_count(usage.completion_tokens)} out"
-        calls = f"{total.calls:,} calls{failed}"
+        calls = counted(total.calls, "call") + failed
         print(f"  {total.role:<{width}} {total.model}: {calls}, {tokens}{reasoning}{cached}, {cost}", file=file)
     for note in cost_notes(totals) if any(total.unpriced or total.unmetered for total in totals) else ():
         print(f"  {note}", file=file)
@@ -64,7 +65,7 @@ def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool 
         most = "unbounded" if row.most is None else format_count(row.most.total_tokens)
         most_cost = format_cost(None if row.most is None else row.model.cost(row.most))
         print(
-            f"  {row.model.name}: {row.calls:,} calls to make, {row.recorded:,} on record; "
+            f"  {row.model.name}: {counted(row.calls, 'call')} to make, {row.recorded:,} on record; "
             f"about {format_count(row.usage.prompt_tokens)} tokens in, "
             f"{format_count(row.usage.completion_tokens)} out, {format_cost(row.cost)}; "
             f"at most {most} tokens, {most_cost}"

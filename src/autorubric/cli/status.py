@@ -12,7 +12,7 @@ from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.agreement_report import Shown
 from autorubric.cli.command import command, run
 from autorubric.cli.spending import cost_notes
-from autorubric.core.display import clipped
+from autorubric.core.display import clipped, counted
 from autorubric.files import dump_json
 from autorubric.jobs.status import DoctorSettings, DriftSettings, StatusSettings, doctor_async
 from autorubric.jobs.status import drift as drift_in_run
@@ -54,11 +54,11 @@ def status_lines(found: RunStatus) -> Iterator[str]:
         yield from (f"  failures   {group.line(noun_of)}" for group in groups)
     spent = found.spent
     cost = format_cost(None if spent.unpriced else spent.cost)
-    yield f"  spent      {spent.calls:,} calls, {format_count(spent.tokens)} tokens, {cost}"
+    yield f"  spent      {counted(spent.calls, 'call')}, {format_count(spent.tokens)} tokens, {cost}"
     for total in found.totals:
         lost = f", {total.failed:,} failed" if total.failed else ""
         price = format_cost(None if total.unpriced else total.cost)
-        yield f"    {total.role:<10} {total.model}: {total.calls:,} calls{lost}, {price}"
+        yield f"    {total.role:<10} {total.model}: {counted(total.calls, 'call')}{lost}, {price}"
     for note in cost_notes(found.totals):
         yield f"  note       {note}"
     yield from _batch_lines(found)

@@ -155,7 +155,7 @@ def _print_calls(each: NeededCalls, needed: NeededCalls) -> None:
     """Print the calls of one query, and what conditions can add to the run."""
     more = each.by_condition()
     calls = each.fixed.total()
-    print(f"{calls} {'call' if calls == 1 else 'calls'} per query" + ("" if not more else ", and"))
+    print(f"{counted(calls, 'call')} per query" + ("" if not more else ", and"))
     for condition, added in more.items():
         print(f"  {added} more if {condition}")
     if more:
@@ -172,7 +172,7 @@ def _print_judges(judges: Mapping[str, JudgePrice]) -> None:
     print(f"Judges, for {merged} merged criteria per query, {evolved} evolved ones per round and one rewrite:")
     for place, (judging, price) in enumerate(judges.items()):
         chosen = " (this run)" if place == 0 else ""
-        print(f"  --judging {judging}: {price.calls:,} calls, {format_cost(price.cost)}{chosen}")
+        print(f"  --judging {judging}: {counted(price.calls, 'call')}, {format_cost(price.cost)}{chosen}")
 
 
 def _estimate_cells(rows: Sequence[ModelEstimate]) -> list[str]:

@@ -162,7 +162,7 @@ class Rubric(Displayed):
         """The rubric of a YAML text.
 
         Raises:
-            ValueError: it is not YAML, or a criterion is wrong.
+            ValueError: it is not valid YAML, or a criterion is wrong.
 
         Example:
             >>> len(Rubric.from_yaml("- requirement: Is brief"))

@@ -69,7 +69,7 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
         where: the head of every message.
 
     Raises:
-        InputError: it is not YAML, gives a key twice, holds NaN or infinity, or expands without bound.
+        InputError: it is not valid YAML, gives a key twice, holds NaN or infinity, or expands without bound.
 
     Example:
         >>> parse_yaml("labels: [Yes, No]")
@@ -96,7 +96,7 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{where}: not YAML: {_one_line(error)}") from None
+        raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from None
     if is_too_deep(value):  # through aliases, which the text does not show
         raise InputError(f"{where}: aliases nest too deeply; the most is {DEEPEST} levels")
     found = [f"{where}: {problem}" for problem in blemishes(value)]
@@ -184,5 +184,8 @@ def _repeated(node: yaml.Node) -> list[str]:
 
 
 def _one_line(error: Exception) -> str:
-    told = in_short(error) if isinstance(error, ValueError | RecursionError) else str(error)
+    if isinstance(error, ValueError | RecursionError):
+        told = in_short(error)
+    else:  # PyYAML gives every text the same name
+        told = str(error).replace('\n  in "<unicode string>",', " at").replace("\n", ": ")
     return " ".join(told.split())

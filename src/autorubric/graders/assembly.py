@@ -17,7 +17,7 @@ from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.cascade import Cascade, refuse_thresholds
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.demands import Compound, PerDemand, demands_prompt
-from autorubric.graders.judge import Judge
+from autorubric.graders.judge import CopiesApart, Judge
 from autorubric.graders.panel import Panel, Repeated
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.graders.without_model import ChecksFirst, EmptyFirst
@@ -265,7 +265,7 @@ class Recipe:
     def made(self, models: Mapping[str, Model]) -> ChecksFirst:
         """The judge it all comes to: checks go first, and about a submission that holds nothing nobody is asked."""
         if self.judge is not None:
-            return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(self.judge)
+            return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(CopiesApart(self.judge))
         judge = self._bench(self.specs, models)
         if self.escalation is not None:
             then = self._bench(self.escalation.specs(), models)
@@ -307,6 +307,7 @@ class Recipe:
         judges: list[Judge] = []
         for spec in specs:
             judge = kind(models[spec.judge_id], spec.judge_id, spec.weight, options=self.options)
+            judge = judge if self.llm_calls in _JUDGES else CopiesApart(judge)
             judges.append(judge if spec.repeats == 1 else Repeated(judge, spec.repeats))
         if len(judges) == 1:
             return judges[0]

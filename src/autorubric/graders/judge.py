@@ -221,6 +221,34 @@ class Seats:
         return key, request.messages, schema, request.draw, request.copy
 
 
+@dataclass(frozen=True, slots=True)
+class CopiesApart:
+    """Gives equal items replies of their own where the judge inside does not.
+
+    A request of the role `judge` that says nothing of its copy is sent for that copy whose questions are all put.
+    Other requests are shared by equal items, and by all items where they are the same.
+    """
+
+    inside: Judge
+
+    @property
+    def judge_ids(self) -> tuple[str, ...]:
+        """The ids of the judge inside."""
+        return self.inside.judge_ids
+
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        """The judgments of the judge inside."""
+        # Of all criteria, not of the wanted ones: a resumed run wants fewer, and its requests have to be the same.
+        copy = min(inputs.copies, default=0)
+
+        async def ask_for_copy(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
+            if request.role == "judge" and not request.copy:
+                request = replace(request, copy=copy)
+            return await ask(model, request, read, follow_up)
+
+        return await self.inside.judge(inputs, wanted, ask_for_copy if copy else ask)
+
+
 class Occurrences:
     """Numbers equal questions in the order in which submissions are given.
 

@@ -190,7 +190,7 @@ class WorkerProcesses:
             head, spent = self.stopped.partition(" reached")[0], self._spent_now()
             self.stopped = (
                 f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in "
-                "this session; a higher budget goes on from here"
+                "this session; raise the budget to resume"
             )
 
     def _spent_now(self) -> Spent:

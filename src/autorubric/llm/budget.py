@@ -322,7 +322,7 @@ class Budget:
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
         shown = partial(_shown, in_tokens=in_tokens)
         limit = shown(Amount(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
-        next_call = f"the next call may cost {shown(_amount(need))}; a higher budget goes on from here"
+        next_call = f"the next call may cost {shown(_amount(need))}; raise the budget to resume"
         if self._shared is not None and left is not None:
             free = shown(_amount(left.bounded()))
             head = f"reached by {self._shared.processes} processes: {free} is neither spent nor reserved"

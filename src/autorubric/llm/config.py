@@ -187,7 +187,7 @@ class LLMConfig:
 
         Raises:
             MissingFileError: the file does not exist.
-            ConfigError: the file is not YAML, names no model, or holds wrong values.
+            ConfigError: the file is not valid YAML, names no model, or holds wrong values.
         """
         found = _read_mapping(Path(path))
         if not found.get("model"):

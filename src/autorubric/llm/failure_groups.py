@@ -73,7 +73,7 @@ class FailureGroup:
             "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
         """
         where = f"{self.where}: " if self.where else ""
-        verb = ("was" if self.count == 1 else "were") + " not asked" if self.kind in _NOT_MADE else "failed"
+        verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in _NOT_MADE else "failed"
         status = _STATUS.fullmatch(self.message)
         source = f" from {status[1]}:" if status and status[1] else ""
         words = (

@@ -208,7 +208,7 @@ def choose_pairs(pairs: JudgedPairs, k: int, labels: Sequence[CellLabel], seed: 
     truth = with_labels(pairs, labels)
     free = open_pairs(pairs, truth)
     if not len(free):
-        raise InputError("every judged criterion has a label; there is nothing left to ask for")
+        raise InputError("every judged criterion has a label; nothing is left to label")
     chances = inclusion_probabilities(label_sizes(pairs, truth)[free], k)
     drawn = systematic_draw(chances, np.random.default_rng(seed))
     found = [

@@ -269,7 +269,7 @@ def _sum_calls(usage: list[Any]) -> int:
 
 
 def _lost(folder: Path, how: str, known: _Known) -> LedgerError:
-    what = f"{known.calls} calls" if known.calls else "a run that recorded in it"
+    what = counted(known.calls, "call") if known.calls else "a run that recorded in it"
     return LedgerError(
         f"{folder / FILE_NAME} is {how}, but {known.source} knows of {what}; restore it from a copy, or request "
         "everything again with --start-over (in Python: start_over=True)"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.charts.svg import bar_chart
+from autorubric.core.display import counted
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, write_atomically
 from autorubric.files.printable import markdown_text
@@ -297,7 +298,7 @@ def _gates(facts: Facts) -> Iterator[str]:
 def _making(run: RunFacts) -> Iterator[str]:
     yield "## How it was made\n"
     cost = "of unknown cost" if run.cost_usd is None else f"for ${run.cost_usd:,.2f}"
-    yield f"{run.calls:,} calls {cost}.\n"
+    yield f"{counted(run.calls, 'call')} {cost}.\n"
     if run.models:
         yield from _table(("role", "model"), [[role, model] for role, model in run.models.items()])
     if run.templates:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autorubric.core.display import counted
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals
@@ -211,7 +212,7 @@ class SynthesisResult:
     def __repr__(self) -> str:
         if self.summary is None:
             calls = self.estimate.calls if self.estimate else 0
-            return f"SynthesisResult(dry run, {calls} calls to make)"
+            return f"SynthesisResult(dry run, {counted(calls, 'call')} to make)"
         summary, cost = self.summary, self.cost
         criteria = summary.exported.criteria if summary.exported else 0
         parts = [f"{summary.finished} of {summary.rows} queries finished", f"{criteria} criteria"]

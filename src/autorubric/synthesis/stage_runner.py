@@ -13,6 +13,7 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from autorubric.core.display import counted
 from autorubric.core.values import changed
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.records.ledger import Ledger
@@ -46,7 +47,7 @@ class Row:
             self.fields |= {name: outcome.value, model: outcome.model}
             if outcome.lost:
                 # A value with an error next to it is not finished: the next run sends what is missing.
-                told = f"{len(outcome.lost)} calls failed, the first with {outcome.lost[0]}"
+                told = f"{counted(len(outcome.lost), 'call')} failed, the first with {outcome.lost[0]}"
                 self.fields[error] = told[:500]
         elif not outcome.unreached:
             self.fields |= {name: stage.empty, error: str(outcome.failure)[:500]}

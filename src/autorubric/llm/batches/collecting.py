@@ -13,7 +13,7 @@ from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.store import BatchRecord, Entry
 from autorubric.llm.billing import Amount, Claim, Reservation, bill
 from autorubric.llm.http.negotiation import with_limit
-from autorubric.llm.http.prices import is_believable
+from autorubric.llm.http.prices import is_plausible
 from autorubric.llm.http.retry import Fault, http_fault
 from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.http.wire import read_reply
@@ -149,7 +149,7 @@ def _outcome(model: BatchModel, entry: Entry, line: Line, seconds: float) -> Rep
     reply = with_limit(reply, {"max_tokens": entry.limit})
     # Runs of one letter count as a few tokens; the text itself is no longer at hand.
     asked = Request((Message("user", "ab" * (entry.characters // 2)),), entry.role)
-    if not is_believable(reply, asked):
+    if not is_plausible(reply, asked):
         reply = model.without_usage(reply, line.body)
     cost = None if reply.usage is None else model.cost(reply.usage)
     return replace(reply, cost=cost)

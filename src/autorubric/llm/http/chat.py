@@ -18,7 +18,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.limiter import Allowance, Gate, Place, enter_gates, open_gates
 from autorubric.llm.http.negotiation import Terms, is_negotiable, shorten, with_limit
-from autorubric.llm.http.prices import find_price, is_believable, quoted_usage, stated_price
+from autorubric.llm.http.prices import find_price, is_plausible, quoted_usage, stated_price
 from autorubric.llm.http.providers import Endpoint, resolve
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import (
@@ -271,7 +271,7 @@ class ChatModel:
         if isinstance(outcome, Fault):
             fault = not_found(outcome, self.endpoint) if outcome.kind == "no_model" else outcome
             return dataclasses.replace(fault, latency=latency)
-        return outcome if is_believable(outcome, request) else self.without_usage(outcome, answer.body)
+        return outcome if is_plausible(outcome, request) else self.without_usage(outcome, answer.body)
 
     def _in_other_form(
         self, request: Request, asked: Request, terms: Terms, body: Mapping[str, Any], fault: Fault
@@ -301,12 +301,12 @@ class ChatModel:
         return fault
 
     def without_usage(self, reply: Reply, body: bytes) -> Reply:
-        """The reply without unbelievable token counts; the first one is logged."""
+        """The reply without implausible token counts; the first one is logged."""
         if not self._dialect.miscounts:
             self._dialect.miscounts = True
             stated = redacted(quoted_usage(body), *self.secrets)
             _log.warning(
-                "%s: a reply has no believable token counts (usage: %s). Such replies are charged at their "
+                "%s: a reply has no plausible token counts (usage: %s). Such replies are charged at their "
                 "worst case: a token for each byte of the prompt, and max_tokens.",
                 self.name,
                 stated,

@@ -36,7 +36,7 @@ def read_usage(body: Mapping[str, Any]) -> Usage | None:
     return usual or next((usage for usage in _forms(body) if usage is not None), None)
 
 
-def is_believable(reply: Reply, request: Request) -> bool:
+def is_plausible(reply: Reply, request: Request) -> bool:
     """Whether a reply has token counts, at least one token for 16 characters of prompt and reply.
 
     No tokenizer averages more characters a token, runs of one character aside.

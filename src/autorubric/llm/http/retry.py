@@ -317,7 +317,7 @@ class Retries:
 
 def unreachable(fault: Fault) -> Fault:
     """The fault of an address where nothing has answered yet."""
-    message = f"{fault.message}; nothing has answered there yet: check the address, and that the server is running"
+    message = f"{fault.message}; no response so far; check the address, and that the server is running"
     return replace(fault, kind="unreachable", message=message, again=False)
 
 

@@ -23,7 +23,7 @@ class Totals:
     """The calls of one role to one model.
 
     `cost` sums the calls with a known price. `unpriced` calls may have been billed at an unknown price; `unmetered`
-    replies have no believable token counts and are charged at their worst case where that is known.
+    replies have no plausible token counts and are charged at their worst case where that is known.
     """
 
     role: str

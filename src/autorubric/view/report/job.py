@@ -17,6 +17,7 @@ from markupsafe import Markup
 from pydantic import model_validator
 
 from autorubric.charts.html import figure, spelled
+from autorubric.core.display import counted
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import write_atomically
 from autorubric.jobs.job import RunSource, job
@@ -344,7 +345,7 @@ def _rubric_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _cost(costs: Mapping[str, Any]) -> str:
-    return dollars(costs["cost"]) + (f", {costs['calls']:,} calls" if costs["calls"] else "")
+    return dollars(costs["cost"]) + (f", {counted(costs['calls'], 'call')}" if costs["calls"] else "")
 
 
 def _around(ends: Sequence[float] | None) -> str:

@@ -206,7 +206,7 @@ async def test_unusable_counts_are_reported_once_in_the_endpoints_words(
         for number in range(3):
             await model.complete(endpoint.ask(f"question {number}"))
     (record,) = caplog.records
-    assert record.getMessage().startswith("served-name: a reply has no believable token counts (usage: {")
+    assert record.getMessage().startswith("served-name: a reply has no plausible token counts (usage: {")
     assert '"prompt_tokens": -5' in record.getMessage()
 
 
