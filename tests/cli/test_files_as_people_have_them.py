@@ -74,6 +74,7 @@ def test_rows_bring_rubrics_and_labels_by_name(folder: Path) -> None:
         ("answer,x\na,b\n", ["--column", "submission=y"], ["no column 'y'; the columns are 'answer', 'x'"]),
         ("answer,x\na,b\n", ["--column", "text=x"], ["expected ROLE=NAME with one of submission"]),
         ("a1,b1\na,b\n", [], ["no column is called like a submission; the columns are 'a1', 'b1'"]),
+        ("id^text2\n1^a\n", [], ["'id^text2' (the delimiter of a table is a comma, semicolon, tab or |)"]),
         ("id,answer\n", [], ["no submissions in it"]),
         ("id,answer\n1,a\n1,b\n", [], ["item 1 has the id '1' of item 0"]),
         (
