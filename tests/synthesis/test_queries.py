@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from autorubric import synthesize
 from autorubric.errors import InputError, MissingFileError
 from autorubric.synthesis.query_file import QueryFile
+from tests.offenders import offenders
 
 
 def write(path: Path, *rows: object) -> Path:
@@ -57,6 +61,27 @@ def test_a_wrong_column_is_named_with_the_ones_there_are(tmp_path: Path) -> None
     message = refused(QueryFile(path))
     assert "no column 'question'" in message
     assert "did you mean --question-column prompt?" in message
+
+
+def test_a_table_with_an_unknown_delimiter_names_the_known_ones(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text("id^question\n1^Why?\n")
+    assert "the rows have 'id^question' (the delimiter of a table is a comma, semicolon, tab or |)" in refused(
+        QueryFile(path)
+    )
+
+
+def test_queries_in_a_list_are_refused_by_place_and_value() -> None:
+    expected = "; expected a text, conversation or row for each query"
+    table: list[tuple[list[Any], str]] = [
+        ([], f"input is []; the list is empty{expected}"),
+        ([None, "x", 3], f"input is [None, 'x', 3]; item 0 is None, item 2 is 3{expected}"),
+        ([1.5] * 12, f"item 9 is 1.5 and 2 more{expected}"),
+    ]
+    with offenders() as case:
+        for queries, says in table:
+            with case(says), pytest.raises(InputError, match=re.escape(says)):
+                synthesize(queries, models="builtin/offline", dry_run=True)
 
 
 def test_a_wrong_column_of_responses_is_one_problem_and_not_one_a_row(tmp_path: Path) -> None:
