@@ -172,9 +172,10 @@ def test_the_domain_of_each_row_comes_from_its_column(folder: Path, capsys: pyte
     row = json.loads(Path("out/final_full.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert (row["question"], row["domain"]) == ("Why is ice light?", "physics")
     assert run([*words[:5], "Filed", "-o", "other"]) == 2
-    assert "no column 'Filed'; the rows have 'Instruction', 'Field'; did you mean --domain-column Field?" in (
-        capsys.readouterr().err
-    )
+    assert (
+        "no column 'Filed'; the rows have 'Instruction', 'Field'; "
+        "did you mean --domain-column Field (in Python: domain_column)?"
+    ) in capsys.readouterr().err
 
 
 def test_two_columns_that_may_be_the_query_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,7 +60,7 @@ def test_a_wrong_column_is_named_with_the_ones_there_are(tmp_path: Path) -> None
     path = write(tmp_path / "q.jsonl", {"prompt": "a"}, {"prompt": "b"})
     message = refused(QueryFile(path))
     assert "no column 'question'" in message
-    assert "did you mean --question-column prompt?" in message
+    assert "did you mean --question-column prompt (in Python: question_column)?" in message
 
 
 def test_a_table_with_an_unknown_delimiter_names_the_known_ones(tmp_path: Path) -> None:
@@ -90,7 +90,8 @@ def test_a_wrong_column_of_responses_is_one_problem_and_not_one_a_row(tmp_path: 
     )
     told = refused(QueryFile(path, responses_column="nope"))
     assert told == (
-        f"{path}: no column 'nope'; the rows have 'question', 'answers'; did you mean --responses-column answers?"
+        f"{path}: no column 'nope'; the rows have 'question', 'answers'; "
+        "did you mean --responses-column answers (in Python: responses_column)?"
     )
 
 
@@ -105,7 +106,7 @@ def test_all_wrong_columns_are_named_at_once_with_the_lines_that_cannot_be_read(
 
 def test_an_id_is_not_offered_as_the_column_of_the_query(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question_id": 81, "turns": ["Hello"]})
-    assert "did you mean --question-column turns?" in refused(QueryFile(path))
+    assert "did you mean --question-column turns (in Python: question_column)?" in refused(QueryFile(path))
 
 
 def test_every_bad_row_is_named_before_anything_is_spent(tmp_path: Path) -> None:
