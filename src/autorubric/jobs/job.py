@@ -189,11 +189,11 @@ RunSource: TypeAlias = Annotated[Any, BeforeValidator(_directory)]
 """A run directory, or the `EvalResult` of a run that has one. Always a `Path` after validation."""
 
 
-def _or_path(kind: type) -> PlainValidator:
+def _or_path(kind: type, advice: str = "") -> PlainValidator:
     def checked(value: Any) -> Any:
         if isinstance(value, str | Path | kind):
             return path_of(value) if isinstance(value, str) else value
-        raise ValueError(f"expected a {kind.__name__} or the path of one, got {type(value).__name__}")
+        raise ValueError(f"expected a {kind.__name__} or the path of one, got {type(value).__name__}{advice}")
 
     return PlainValidator(checked)
 
@@ -201,7 +201,7 @@ def _or_path(kind: type) -> PlainValidator:
 DatasetSource: TypeAlias = Annotated[RubricDataset | Path | str, _or_path(RubricDataset)]
 """A dataset, or the file of one."""
 
-RubricSource: TypeAlias = Annotated[Rubric | Path | str, _or_path(Rubric)]
+RubricSource: TypeAlias = Annotated[Rubric | Path | str, _or_path(Rubric, "; Rubric.from_dict makes one of criteria")]
 """A rubric, or the file of one."""
 
 
