@@ -199,7 +199,7 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     (["agree", "prompts"], "prompts is not a run directory"),
     (["agree", "queries.jsonl"], "queries.jsonl"),
     (["agree", "run", "--json", "--csv"], "exclude each other"),
-    (["select", "final.jsonl", "--out", "out"], "nothing to select from"),
+    (["select", "final.jsonl", "--out", "out"], "or --sample MODEL (in Python: candidates, sample)"),
     (["select", "final.jsonl", "--candidates", "candidates.jsonl"], "pass --judge MODEL"),
     (["select", "final.jsonl", "--candidates", "candidates.jsonl", "--sample", "m"], "exclude each other"),
     (["select", "final.jsonl", "--sample", "m", "--sample", "m", "--judge", "j"], "twice"),

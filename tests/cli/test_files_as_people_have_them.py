@@ -74,6 +74,7 @@ def test_rows_bring_rubrics_and_labels_by_name(folder: Path) -> None:
         ("answer,x\na,b\n", ["--column", "submission=y"], ["no column 'y'; the columns are 'answer', 'x'"]),
         ("answer,x\na,b\n", ["--column", "text=x"], ["expected ROLE=NAME with one of submission"]),
         ("a1,b1\na,b\n", [], ["no column is called like a submission; the columns are 'a1', 'b1'"]),
+        ("id^text2\n1^a\n", [], ["'id^text2' (the delimiter of a table is a comma, semicolon, tab or |)"]),
         ("id,answer\n", [], ["no submissions in it"]),
         ("id,answer\n1,a\n1,b\n", [], ["item 1 has the id '1' of item 0"]),
         (
@@ -171,9 +172,10 @@ def test_the_domain_of_each_row_comes_from_its_column(folder: Path, capsys: pyte
     row = json.loads(Path("out/final_full.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert (row["question"], row["domain"]) == ("Why is ice light?", "physics")
     assert run([*words[:5], "Filed", "-o", "other"]) == 2
-    assert "no column 'Filed'; the rows have 'Instruction', 'Field'; did you mean --domain-column Field?" in (
-        capsys.readouterr().err
-    )
+    assert (
+        "no column 'Filed'; the rows have 'Instruction', 'Field'; "
+        "did you mean --domain-column Field (in Python: domain_column)?"
+    ) in capsys.readouterr().err
 
 
 def test_two_columns_that_may_be_the_query_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autorubric.cli.app import run
+from autorubric.cli.app import COMMANDS, run
 from autorubric.errors import ConfigError
 from autorubric.jobs.batching import BatchSettings
 from autorubric.jobs.job import RunSettings
@@ -16,13 +17,24 @@ from autorubric.settings import config_values
 from autorubric.synthesis.role_settings import ROLE_FLAGS
 from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
-from tests.offenders import each
+from tests.offenders import each, offenders
 
 FILES = {"input": "q.jsonl", "out": "out"}
 
 
 def tree(config: dict[str, Any] | None = None, models: str | None = None, **given: Any) -> dict[str, Any]:
     return {**FILES, **(config or {}), **given, **({"models": models} if models else {})}
+
+
+def test_help_shows_no_type_of_flags_and_no_panel_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    with offenders() as case:
+        for words in ([], *([name] for name in COMMANDS)):
+            with case(" ".join(words)):
+                assert run([*words, "--help"]) == 0
+                told = capsys.readouterr().out
+                panels = re.findall("^╭─ ([A-Z][a-z ]+) ─", told, re.MULTILINE)
+                assert "Options" in panels and len(set(panels)) == len(panels), panels
+                assert "<bool>" not in told
 
 
 def test_a_line_without_a_command_prints_the_help_and_no_empty_message(capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,6 +122,10 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"evidence": True}, "--evidence has no effect without a judge; pass --judge MODEL too"),
         ({"data": 5}, "data is 5; expected a RubricDataset, a path, or a list of texts or DataItems"),
         ({"data": [], "rubric": RUBRIC}, "submissions: the list is empty"),
+        (
+            {"data": TEXTS, "rubric": [{"requirement": "Is brief."}]},
+            "got list; Rubric.from_dict makes one of criteria",
+        ),
         ({"data": TEXTS}, "pass rubric= for submissions without a rubric of their own"),
         ({"log_prompts": True}, "--log-prompts has no effect without --log-json"),
         ({"length_penalty": "5"}, "expected FREE,CAP,POINTS"),

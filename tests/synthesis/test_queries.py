@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from autorubric import synthesize
 from autorubric.errors import InputError, MissingFileError
 from autorubric.synthesis.query_file import QueryFile
+from tests.offenders import offenders
 
 
 def write(path: Path, *rows: object) -> Path:
@@ -56,7 +60,28 @@ def test_a_wrong_column_is_named_with_the_ones_there_are(tmp_path: Path) -> None
     path = write(tmp_path / "q.jsonl", {"prompt": "a"}, {"prompt": "b"})
     message = refused(QueryFile(path))
     assert "no column 'question'" in message
-    assert "did you mean --question-column prompt?" in message
+    assert "did you mean --question-column prompt (in Python: question_column)?" in message
+
+
+def test_a_table_with_an_unknown_delimiter_names_the_known_ones(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text("id^question\n1^Why?\n")
+    assert "the rows have 'id^question' (the delimiter of a table is a comma, semicolon, tab or |)" in refused(
+        QueryFile(path)
+    )
+
+
+def test_queries_in_a_list_are_refused_by_place_and_value() -> None:
+    expected = "; expected a text, conversation or row for each query"
+    table: list[tuple[list[Any], str]] = [
+        ([], f"input is []; the list is empty{expected}"),
+        ([None, "x", 3], f"input is [None, 'x', 3]; item 0 is None, item 2 is 3{expected}"),
+        ([1.5] * 12, f"item 9 is 1.5 and 2 more{expected}"),
+    ]
+    with offenders() as case:
+        for queries, says in table:
+            with case(says), pytest.raises(InputError, match=re.escape(says)):
+                synthesize(queries, models="builtin/offline", dry_run=True)
 
 
 def test_a_wrong_column_of_responses_is_one_problem_and_not_one_a_row(tmp_path: Path) -> None:
@@ -65,7 +90,8 @@ def test_a_wrong_column_of_responses_is_one_problem_and_not_one_a_row(tmp_path: 
     )
     told = refused(QueryFile(path, responses_column="nope"))
     assert told == (
-        f"{path}: no column 'nope'; the rows have 'question', 'answers'; did you mean --responses-column answers?"
+        f"{path}: no column 'nope'; the rows have 'question', 'answers'; "
+        "did you mean --responses-column answers (in Python: responses_column)?"
     )
 
 
@@ -80,7 +106,7 @@ def test_all_wrong_columns_are_named_at_once_with_the_lines_that_cannot_be_read(
 
 def test_an_id_is_not_offered_as_the_column_of_the_query(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question_id": 81, "turns": ["Hello"]})
-    assert "did you mean --question-column turns?" in refused(QueryFile(path))
+    assert "did you mean --question-column turns (in Python: question_column)?" in refused(QueryFile(path))
 
 
 def test_every_bad_row_is_named_before_anything_is_spent(tmp_path: Path) -> None:

@@ -52,12 +52,15 @@ SUMMARY = "Rubrics for language models: from queries to rubrics, grades and trai
 
 
 class _PlainHelp:
-    """Help without colours: control characters on standard output are spelled out."""
+    """Help without colours, and without types of flags: control characters on standard output are spelled out."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         import typer.rich_utils  # a fifth of the start of most commands, which print no help
 
         typer.rich_utils.COLOR_SYSTEM = None
+        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""  # a flag takes no value
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
 

@@ -118,7 +118,7 @@ def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
     options: dict[str, Any] = {
         "help": field.description and field.description.replace("[", r"\["),
         "metavar": flag.metavar or _metavar(field, kind),
-        "rich_help_panel": flag.group,
+        "rich_help_panel": None if flag.argument else flag.group,
         "hidden": flag.hidden,
         "show_default": field.default not in (None, (), False),
     }

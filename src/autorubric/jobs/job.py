@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Collection, Coroutine, Iterable
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, Union, cast, get_args, get_origin
@@ -20,6 +21,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
 from autorubric.files.remote import address_of, path_of
 from autorubric.jobs.batching import batches_of
+from autorubric.llm.http.providers import keys_missing
 from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
 from autorubric.settings import LocalName, NewDirectory, Settings, flag_for, setting
@@ -82,7 +84,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         async def awaited(data: Any = None, /, **given: Any) -> Any:
             value, settings = read(data, given)
-            with batches_of(settings):
+            with batches_of(settings), _keys_of(settings):
                 return await cast("Any", function)(value, settings)
 
         wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
@@ -92,6 +94,22 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
         return public
 
     return decorate
+
+
+@contextmanager
+def _keys_of(settings: Settings) -> Iterator[None]:
+    """Let a dry run go on without the keys of its models; a warning names those that the run needs."""
+    if not getattr(settings, "dry_run", False):
+        yield
+        return
+    noted: dict[str, None] = {}
+    token = keys_missing.set(noted)
+    try:
+        yield
+    finally:
+        keys_missing.reset(token)
+    for problem in noted:
+        warnings.warn(f"{problem}; the dry run goes on without it", UserWarning, stacklevel=2)
 
 
 def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
@@ -171,11 +189,11 @@ RunSource: TypeAlias = Annotated[Any, BeforeValidator(_directory)]
 """A run directory, or the `EvalResult` of a run that has one. Always a `Path` after validation."""
 
 
-def _or_path(kind: type) -> PlainValidator:
+def _or_path(kind: type, advice: str = "") -> PlainValidator:
     def checked(value: Any) -> Any:
         if isinstance(value, str | Path | kind):
             return path_of(value) if isinstance(value, str) else value
-        raise ValueError(f"expected a {kind.__name__} or the path of one, got {type(value).__name__}")
+        raise ValueError(f"expected a {kind.__name__} or the path of one, got {type(value).__name__}{advice}")
 
     return PlainValidator(checked)
 
@@ -183,7 +201,7 @@ def _or_path(kind: type) -> PlainValidator:
 DatasetSource: TypeAlias = Annotated[RubricDataset | Path | str, _or_path(RubricDataset)]
 """A dataset, or the file of one."""
 
-RubricSource: TypeAlias = Annotated[Rubric | Path | str, _or_path(Rubric)]
+RubricSource: TypeAlias = Annotated[Rubric | Path | str, _or_path(Rubric, "; Rubric.from_dict makes one of criteria")]
 """A rubric, or the file of one."""
 
 

@@ -195,7 +195,9 @@ def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], li
             own_answers(queries) if file is None else read_candidates(file, queries, problems, answer, found.notes)
         )
         if file is None and queries and not candidates:
-            raise InputError("nothing to select from; pass --candidates FILE, or --sample MODEL")
+            raise InputError(
+                "nothing to select from; pass --candidates FILE, or --sample MODEL (in Python: candidates, sample)"
+            )
     for note in found.notes:
         warnings.warn(note, UserWarning, stacklevel=2)
     queries = queries[: settings.limit]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -287,12 +288,19 @@ def _json(value: Any) -> Any:
         return value
 
 
+_NOT_SPLIT = re.compile(r"\w ?[\^~:!#&*+=/\\¦§] ?\w")
+
+
 def listed(columns: Iterable[str], most: int = 12) -> str:
-    """The names of columns for a message, the first ones where there are many.
+    """The names of columns for a message, the first ones where there are many; one that looks unsplit gets a hint.
 
     Example:
         >>> listed(["a", "b", "c"], most=2)
         "'a', 'b', …"
+        >>> listed(["id^question"])
+        "'id^question' (the delimiter of a table is a comma, semicolon, tab or |)"
     """
     names = [repr(name) for name in columns]
+    if len(names) == 1 and _NOT_SPLIT.search(names[0]):
+        names[0] += " (the delimiter of a table is a comma, semicolon, tab or |)"
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])]) or "none"

@@ -281,5 +281,6 @@ def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None
     near = nearest(column, candidates) or next(
         (name for name in ROLES[_LIKELY[purpose]].names if name in columns), None
     )
-    advice = f"did you mean --{purpose}-column {near}?" if near else f"name the right one with --{purpose}-column"
+    option = f"--{purpose}-column {near or 'NAME'} (in Python: {purpose}_column)"
+    advice = f"did you mean {option}?" if near else f"name the right one with {option}"
     return f"{input_name(path)}: no column {column!r}; the rows have {listed(columns)}; {advice}"

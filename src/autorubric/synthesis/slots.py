@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
-from autorubric.llm.http.providers import addressed, checked_key
+from autorubric.llm.http.providers import addressed, checked_key, keys_missing
 from autorubric.synthesis.method import Shape
 from autorubric.synthesis.role_settings import Roles, RoleSettings
 from autorubric.synthesis.stages import letters
@@ -170,7 +170,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     made: dict[str, LLMConfig] = {}
     for slot in find_slots(settings):
         role = slot.role
-        if role.api_key_env and not environ.get(role.api_key_env):
+        if role.api_key_env and not environ.get(role.api_key_env) and keys_missing.get() is None:
             problems.append(f"no key for {slot.source}: {role.api_key_env} is not set")
             continue
         try:
@@ -193,12 +193,12 @@ def _configure(
     of_role = None if part == "own" else role.max_tokens
     variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
     key = environ.get(variable, "")
-    of_run = None if role.api_key_env or key.strip() else settings.api_key_env
+    named = None if key.strip() else role.api_key_env or settings.api_key_env
     return LLMConfig(
         model=role.model,
         api_base=role.base_url or None,
         api_key=checked_key(key, variable).reveal() if key.strip() else None,
-        api_key_env=of_run,
+        api_key_env=named,
         allow_plain_http=settings.allow_plain_http,
         temperature=temperature if role.temperature is None else role.temperature,
         max_tokens=longest if of_role is None else of_role,

@@ -41,14 +41,23 @@ Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Ma
 """A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""
 
 QUERY_FILE = "queries.jsonl"
+_MOST_NAMED = 10
 
 
 def _check_queries(value: Any) -> Any:
     if isinstance(value, str | Path):
         return path_of(_check_printable(value))
-    if isinstance(value, list | tuple) and value and all(isinstance(one, str | list | Mapping) for one in value):
-        return value
-    raise ValueError("expected the path of a file, or a list of texts, conversations or rows")
+    if not isinstance(value, list | tuple):
+        raise ValueError("expected the path of a file, or a list of texts, conversations or rows")
+    if not value:
+        raise ValueError("the list is empty; expected a text, conversation or row for each query")
+    wrong = [f"item {n} is {one!r:.60}" for n, one in enumerate(value) if not isinstance(one, str | list | Mapping)]
+    if wrong:
+        more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+        raise ValueError(
+            f"{', '.join(wrong[:_MOST_NAMED])}{more}; expected a text, conversation or row for each query"
+        )
+    return value
 
 
 def _tokens(default: int, help: str, group: str = "Endpoint") -> Any:

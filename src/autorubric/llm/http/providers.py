@@ -170,7 +170,14 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
         ConfigError: unknown provider, missing key, unacceptable base URL, or a key that would cross the internet over
             plain HTTP.
     """
-    endpoint = _resolved(config, environment(config.api_key_env) if environ is None else environ)
+    environ = environment(config.api_key_env) if environ is None else environ
+    try:
+        endpoint = _resolved(config, environ)
+    except _NoKeyError as error:
+        if (noted := keys_missing.get()) is None:
+            raise
+        noted.update(dict.fromkeys(error.problems))
+        endpoint = _resolved(replace(config, api_key=_IN_PLACE_OF_A_KEY, api_key_env=None), environ)
     parts = urlsplit(endpoint.base_url)
     carries_key = endpoint.key is not None or any(map(is_secret_header, config.extra_headers))
     if (
@@ -318,6 +325,14 @@ def _is_azure(base_url: str) -> bool:
 keys_used: ContextVar[set[str] | None] = ContextVar("keys_used", default=None)
 """Takes the names of the variables whose keys are used, where somebody wants to know."""
 
+keys_missing: ContextVar[dict[str, None] | None] = ContextVar("keys_missing", default=None)
+"""Takes a sentence for each missing key where no request is sent, as in a dry run; elsewhere each is an error."""
+_IN_PLACE_OF_A_KEY = "no-key-is-set"
+
+
+class _NoKeyError(ConfigError):
+    """The key of a model is not set."""
+
 
 def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
     if config.api_key and config.api_key.strip():
@@ -330,7 +345,7 @@ def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, st
                 names.add(variable)
             return checked_key(environ[variable], variable)
     if config.api_key_env:
-        raise ConfigError(f"no key for {config.model}: set {config.api_key_env}")
+        raise _NoKeyError(f"no key for {config.model}: set {config.api_key_env}")
     return None
 
 
@@ -348,5 +363,5 @@ def _with_needed_key(endpoint: Endpoint, variables: tuple[str, ...]) -> Endpoint
     if endpoint.key is None and needs_key and not endpoint.is_loopback:
         where = "" if endpoint.provider else f" at {endpoint.base_url}"
         hint = "" if endpoint.provider else f" (or write 'vllm/{endpoint.model}' where none is needed)"
-        raise ConfigError(f"no key for {endpoint.name}{where}: set {' or '.join(variables)}{hint}")
+        raise _NoKeyError(f"no key for {endpoint.name}{where}: set {' or '.join(variables)}{hint}")
     return endpoint

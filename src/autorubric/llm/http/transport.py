@@ -270,7 +270,12 @@ def _fault(error: Exception, timeout: float) -> TransportError:
 
 
 def _reason(error: aiohttp.ClientConnectorError) -> str:
-    return (error.os_error.strerror or str(error.os_error)) if error.os_error else "no connection"
+    found = error.os_error
+    if not found:
+        return "no connection"
+    told = found.strerror or str(found)
+    # asyncio puts these words and the address in the place of the operating system's words.
+    return os.strerror(found.errno) if found.errno and "Connect call failed" in told else told
 
 
 def _describe(error: Exception) -> str:
