@@ -41,6 +41,14 @@ DIALECTS = {
     "openrouter": ("OPENROUTER", "/api/v1"),
     "together": ("TOGETHER", "/v1"),
 }
+# What each calls a batch that has ended.
+OVER = {
+    "openai": "completed",
+    "anthropic": "ended",
+    "gemini": "succeeded",
+    "mistral": "success",
+    "together": "completed",
+}
 ITEMS = 20
 ASKED = 2 * ITEMS
 RUBRIC = Rubric([Criterion(name="a", requirement="Is good."), Criterion(name="b", requirement="Is kind.")])
@@ -71,8 +79,8 @@ def summary_of(result: EvalResult) -> EvaluationSummary:
     return result.summary
 
 
-def expected(folder: Path) -> ModelEstimate:
-    estimate = graded(folder, dry_run=True).estimate
+def expected(folder: Path, dialect: str = "openai") -> ModelEstimate:
+    estimate = graded(folder, dialect, dry_run=True).estimate
     assert estimate is not None
     return estimate[0]
 
@@ -315,6 +323,64 @@ def test_a_cancellation_is_tried_again_and_says_which_batch_is_still_open(
         assert f"batch {job} was not cancelled and will be charged; try --batch-cancel" in told
         assert str(graded(tmp_path, batch_cancel=True).stopped).startswith("batches cancelled: ")
         assert (refused, endpoint.books.summary()["batches"]) == (3, 1)
+
+
+@pytest.mark.parametrize("detached", [True, False])
+@pytest.mark.parametrize(
+    ("dialect", "status"),
+    [("openai", 404), ("anthropic", 410), ("gemini", 403), ("mistral", 404), ("together", 404)],
+)
+def test_a_batch_whose_results_are_gone_is_given_up_at_its_worst_case(
+    dialect: str,
+    status: int,
+    detached: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(monkeypatch, dialect, faults={"gone": 1, "gone_status": status}) as endpoint:
+        most = expected(tmp_path, dialect).most
+        assert most is not None
+        whole = (most.prompt_tokens * 2.0 + most.completion_tokens * 8.0) / 2e6
+        if detached:
+            graded(tmp_path, dialect, batch_detach=True)
+        dead = graded(tmp_path, dialect, budget_usd=1.9 * whole)
+        [job] = endpoint.books.jobs
+        gone = f"the results are gone at the provider: batch {job} (HTTP {status}: No such File object: {job})"
+        ways = f"gives the batch up and counts it at its worst case, .* then sends its {ASKED} requests again"
+        assert re.search(f"{re.escape(gone)}; --batch-cancel .* {ways}", str(dead.stopped))
+        [record] = run_status(tmp_path / "run", {}).batches
+        assert (record.state, record.word) == ("sent", OVER[dialect])
+        assert recorded(tmp_path) == (0, 0, 0.0)  # it stays open, and counts in full
+
+        left = graded(tmp_path, dialect, batch_cancel=True, budget_usd=1.9 * whole)
+        assert f"{gone}, so its {ASKED} requests without a saved reply count at their worst case" in str(left.stopped)
+        assert recorded(tmp_path)[:2] == (0, ASKED)
+        assert recorded(tmp_path)[2] == pytest.approx(whole)
+        assert graded(tmp_path, dialect, batch_cancel=True).stopped == "batches cancelled: none is open"
+
+        # Nine tenths of the worst case are left, so some requests wait for the true price of others.
+        again = graded(tmp_path, dialect, budget_usd=1.9 * whole)
+        assert again.get_scores() == [1.0] * ITEMS
+        alone = endpoint.counts.by_status[200]
+        assert endpoint.books.paid.total() + alone == 2 * ASKED  # the lost replies were paid for
+    assert whole < recorded(tmp_path)[2] <= 1.9 * whole
+
+
+def test_other_batches_are_collected_beside_one_whose_results_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(monkeypatch, faults={"gone": 1}) as endpoint:
+        graded(tmp_path, batch=ITEMS, batch_detach=True)
+        assert "gone at the provider" in str(graded(tmp_path).stopped)
+        assert recorded(tmp_path)[:2] == (ITEMS, 0)
+        left = str(graded(tmp_path, batch_cancel=True, budget_usd=1000.0).stopped)
+        assert f"so its {ITEMS} requests without a saved reply count at their worst case" in left
+        # A budget that is spent by what was lost sends nothing.
+        spent = recorded(tmp_path)[2]
+        assert "budget" in str(graded(tmp_path, budget_usd=spent).stopped)
+        assert (len(endpoint.books.jobs), endpoint.counts.requests) == (2, 0)
+        assert graded(tmp_path).get_scores() == [1.0] * ITEMS
+        assert endpoint.books.paid.total() + endpoint.counts.by_status[200] == ASKED + ITEMS
 
 
 def test_a_run_can_be_stopped_while_it_waits_for_a_batch_of_an_earlier_session(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from autorubric.llm.batches.collecting import Collection, collect
+from autorubric.llm.batches.collecting import Collection, ResultsGone, collect, given_up
 from autorubric.llm.batches.dialect import Parcel, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
@@ -147,10 +147,17 @@ class Carrier:
         """Put every reply of a batch into the ledger; None if its results belong to another batch.
 
         The batch counts as collected only once all its replies are on the disk. So is what a missing result may have
-        cost, unless the request is `awaited`, whose caller accounts for it.
+        cost, unless the request is `awaited`, whose caller accounts for it. Where batches are cancelled, one whose
+        results are gone is given up.
         """
         entries = await asyncio.to_thread(self.store.entries, record)
-        found = await collect(model, self.ledger, record, remote, entries)
+        try:
+            found = await collect(model, self.ledger, record, remote, entries)
+        except ResultsGone as problem:
+            if not self.how.cancel:
+                self.store.keep(replace(record, word=remote.word))
+                raise
+            found = given_up(model, self.ledger, entries, problem.words)
         if found is None:
             strangers = (*record.strangers, remote.id)
             self.store.keep(replace(record, state="planned", remote="", guessed=False, strangers=strangers))

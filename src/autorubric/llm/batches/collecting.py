@@ -8,8 +8,10 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from autorubric.core.display import counted
 from autorubric.llm.batches.dialect import Line, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
+from autorubric.llm.batches.setting import GONE
 from autorubric.llm.batches.store import BatchRecord, Entry
 from autorubric.llm.billing import Amount, Claim, Reservation, bill
 from autorubric.llm.http.negotiation import with_limit
@@ -26,6 +28,20 @@ if TYPE_CHECKING:
 
 _TOGETHER = 256  # replies that share a commit
 _DOWNLOADS = 3  # of results with missing or broken lines
+_GONE = frozenset({403, 404, 410})  # Google answers 403 where a file does not exist
+
+
+class ResultsGone(LinkFault):
+    """The provider no longer has the results of a batch that has ended."""
+
+    def __init__(self, fault: Fault, record: BatchRecord) -> None:
+        self.words = f"{GONE}batch {record.remote} ({fault.message})"
+        message = (
+            f"{self.words}; --batch-cancel (in Python: batch_cancel=True) gives the batch up and counts it at its "
+            f"worst case, and the same command without it then sends its {counted(record.count, 'request')} again"
+        )
+        # Nothing is charged here: the batch stays open, and counts in full until it is given up.
+        super().__init__(Fault("server", message, fault.status))
 
 
 @dataclass(slots=True)
@@ -42,6 +58,7 @@ class Collection:
         paid: the replies recorded here, with the role of each.
         strange: lines that belong to no request of the batch.
         failed: whether the batch failed as a whole.
+        gone: why the batch was given up, in the provider's words; empty if it was not.
     """
 
     model: BatchModel
@@ -53,6 +70,7 @@ class Collection:
     paid: list[tuple[str, Reply]] = field(default_factory=list)
     strange: int = 0
     failed: bool = False
+    gone: str = ""
 
     async def charge_missing(self, awaited: Container[bytes]) -> None:
         """Put on record what the requests without a result, apart from `awaited` ones, may have cost."""
@@ -81,9 +99,9 @@ class Collection:
                 if len(chunk) >= _TOGETHER:
                     await self._record(chunk)
                     chunk.clear()
-        except LinkFault:
+        except LinkFault as problem:
             await self._record(chunk)
-            raise
+            raise _explained(problem, record) from None
         await self._record(chunk)
 
     async def _record(self, chunk: Mapping[bytes, tuple[Entry, Reply]]) -> None:
@@ -116,6 +134,10 @@ async def collect(
     """Read the results, recording replies as they arrive; None if the results are not those of this batch.
 
     Results that break off, or lack lines, are downloaded again.
+
+    Raises:
+        ResultsGone: the provider no longer has them.
+        LinkFault: no reply could be read for another reason.
     """
     found = Collection(model, ledger, entries, failed=bool(remote.problem))
     for attempt in range(_DOWNLOADS if remote.outputs else 0):
@@ -131,6 +153,23 @@ async def collect(
     for entry in entries.values():
         if entry.key not in found.replies and entry.key not in found.faults:
             found.faults[entry.key] = _missing(remote)
+    return found
+
+
+def _explained(problem: LinkFault, record: BatchRecord) -> LinkFault:
+    return ResultsGone(problem.fault, record) if problem.fault.status in _GONE else problem
+
+
+def given_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], words: str) -> Collection:
+    """What a batch brought whose results are gone: what is in the ledger. The rest may have been billed."""
+    found = Collection(model, ledger, entries, gone=words)
+    lost = Fault("network", words, again=True, maybe_billed=True)
+    for entry in entries.values():
+        reply = ledger.find(entry.key)
+        if reply is None:
+            found.faults[entry.key] = lost
+        else:
+            found.replies[entry.key] = reply
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.llm.batches.carrier import Ahead, Carrier
-from autorubric.llm.batches.collecting import Collection
+from autorubric.llm.batches.collecting import Collection, ResultsGone
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching, batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, check_collectable, open_batches
@@ -101,6 +101,7 @@ class Desk:
         self._ahead: Ahead | None = None
         self._met: dict[bytes, tuple[Terms, Fault]] = {}  # of requests in batches that nobody waited for
         self._requests_sent = self._sent_alone = 0
+        self._gone: list[str] = []  # about batches that were given up
         self._most_of: dict[int, int] = {}  # requests in a batch of a model, where the provider refused more
         if how.cancel and not self._before:
             self.leave(f"{CANCELLED}none is open")
@@ -132,6 +133,8 @@ class Desk:
         """Bring the results of requests into the ledger; leave if the provider still has them."""
         try:
             await ahead.sent_and_collected()
+        except ResultsGone as problem:
+            self.leave(str(problem))
         except LinkFault as problem:
             self.leave(f"{DETACHED}{problem}; the same command goes on")
         except asyncio.CancelledError:
@@ -247,14 +250,21 @@ class Desk:
             if not self._how.detach:
                 await self._fetch(model, record, held)
         except LinkFault as problem:
-            for one in held:
-                self._sent.pop(one.key, None)
-                # The next run takes up the batch; this one must not send it twice.
-                one.settle(replace(problem.fault, again=False, maybe_billed=False))
+            self._break_off(problem, held)
         except Exception as error:
             for one in held:
                 one.fail(error)
         self._detach()
+
+    def _break_off(self, problem: LinkFault, held: Sequence[_Waiting]) -> None:
+        """End the requests of a batch that could not be sent or collected."""
+        if isinstance(problem, ResultsGone):
+            self.leave(str(problem))
+            return
+        for one in held:
+            self._sent.pop(one.key, None)
+            # The next run takes up the batch; this one must not send it twice.
+            one.settle(replace(problem.fault, again=False, maybe_billed=False))
 
     async def _covered(self, one: _Waiting) -> bool:
         """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
@@ -301,7 +311,14 @@ class Desk:
         check_collectable(self._before, self._how)
         models = {record.id: model for record in self._before if (model := self._how.model_of(record)) is not None}
         try:
-            await asyncio.gather(*(self._take_up(models[record.id], record) for record in self._before))
+            # One that cannot be collected does not keep the others from it.
+            taken = (self._take_up(models[record.id], record) for record in self._before)
+            for problem in await asyncio.gather(*taken, return_exceptions=True):
+                if problem is not None:
+                    raise problem
+        except ResultsGone as problem:
+            self.leave(str(problem))
+            return self.left
         except LinkFault as problem:
             model = next(iter(models.values()))
             return replace(model.spoken(problem.fault).failure, kind="stopped", sent=False)
@@ -317,7 +334,9 @@ class Desk:
     def _leave_cancelled(self) -> None:
         asked = sum(record.count for record in self._before)
         replies = sum(self._carrier.store.find(record.id).replies for record in self._before)
-        self.leave(f"{CANCELLED}{replies:,} of {asked:,} requests had been answered, and their replies are saved")
+        kept = f"{replies:,} of {asked:,} requests had been answered, and their replies are saved"
+        told = self._gone if len(self._gone) == len(self._before) else [kept, *self._gone]
+        self.leave(CANCELLED + "; ".join(told))
 
     async def _take_up(self, model: BatchModel, record: BatchRecord) -> None:
         record = await self._carrier.recover(model, record)
@@ -329,6 +348,9 @@ class Desk:
         if found is not None:
             self._tally.collected(found.paid)
             self._keep_faults(model, record, found)
+            if found.gone:
+                lost = f"its {_requests(len(found.faults))} without a saved reply"
+                self._gone.append(f"{found.gone}, so {lost} count at their worst case and are sent again next time")
         hold = self._holds.pop(record.id, None)
         if hold is None or self._budget is None:
             return

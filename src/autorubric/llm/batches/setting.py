@@ -25,6 +25,9 @@ _WINDOW = 20_000
 CANCELLED = "batches cancelled: "
 """How the reason of a run begins that cancelled its batches."""
 
+GONE = "the results are gone at the provider: "
+"""How the reason of a run begins that cannot collect a batch any more."""
+
 
 @dataclass(slots=True)
 class Batching:
@@ -75,8 +78,8 @@ class Batching:
 
 
 def is_left_open(failure: Failure) -> bool:
-    """Whether a call was not made because the run leaves its batches with the provider, or has cancelled them."""
-    return failure.kind == "stopped" and failure.message.startswith((DETACHED, CANCELLED))
+    """Whether a call was not made because the run leaves its batches with the provider, cancelled or lost them."""
+    return failure.kind == "stopped" and failure.message.startswith((DETACHED, CANCELLED, GONE))
 
 
 _current: ContextVar[Batching | None] = ContextVar("batching", default=None)

@@ -69,7 +69,7 @@ class BatchRecord:
         served: the name that is sent.
         base_url: the address of chat completions.
         state: `planned` before the provider is known to have it, `sent` while it is open there, `collected` once
-            its results are in the ledger, `dropped` if it was never created.
+            its results are in the ledger or given up, `dropped` if it was never created.
         count: requests.
         sha: of the file.
         tokens: the most tokens that it can be billed for; `cost` likewise in dollars.

@@ -73,7 +73,7 @@ def _results(books: BatchBooks, asked: Asked, id: str) -> Said | None:
         rest = [custom_id for custom_id, _ in job.lines[len(job.results) :]]
         canceled = ({"custom_id": custom_id, "result": {"type": "canceled"}} for custom_id in rest)
         lines += b"".join(json.dumps(one).encode() + b"\n" for one in canceled)
-    return Said(lines, is_cut=books.is_cut())
+    return books.gone(id) or Said(lines, is_cut=books.is_cut())
 
 
 def _line(ran: Ran) -> bytes:

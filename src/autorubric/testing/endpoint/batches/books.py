@@ -36,6 +36,7 @@ class BatchFaults:
         failing: batches that fail as a whole, with `reason`.
         reason: the words of that.
         endless: batches that never end.
+        gone: batches whose results are deleted before they are read; a download is answered with `gone_status`.
         seconds: how long a batch takes.
 
     Example:
@@ -54,6 +55,8 @@ class BatchFaults:
     failing: int = 0
     reason: str = "The input file is not valid."
     endless: int = 0
+    gone: int = 0
+    gone_status: int = 404
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
@@ -96,6 +99,7 @@ class Job:
         about: metadata, file and model, as the dialect keeps them.
         began: seconds since the epoch.
         endless: whether it never ends.
+        is_gone: whether its results are deleted.
         problem: why it failed as a whole.
         results: what its requests became, once it has ended.
         is_written: whether files hold them.
@@ -107,6 +111,7 @@ class Job:
     about: Mapping[str, Any]
     began: float = field(default_factory=time.time)
     endless: bool = False
+    is_gone: bool = False
     problem: str = ""
     results: list[Ran] | None = None
     is_written: bool = False
@@ -155,6 +160,7 @@ class BatchBooks:
         job = self.jobs[id] = Job(id, lines, about)
         self._creations += 1
         job.endless = self._creations <= self.faults.endless
+        job.is_gone = self._creations <= self.faults.gone
         job.problem = self.faults.reason if self._creations <= self.faults.failing else ""
         return job, self._creations > self.faults.lost_creations
 
@@ -187,6 +193,13 @@ class BatchBooks:
             found = [one for ran in found for one in (ran, ran)]
             found.append(found[0]._replace(custom_id="0" * 32))
         return found
+
+    def gone(self, id: str) -> Said | None:
+        """The answer to a download of results that are deleted; None if the batch has its results."""
+        job = self.jobs.get(id)
+        if job is None or not job.is_gone:
+            return None
+        return Said({"error": {"message": f"No such File object: {id}"}}, self.faults.gone_status)
 
     def is_cut(self) -> bool:
         """Whether this download of results breaks off."""

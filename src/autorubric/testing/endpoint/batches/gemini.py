@@ -122,7 +122,9 @@ def _list(books: BatchBooks, asked: Asked, _: str) -> Said:
 
 
 def _download(books: BatchBooks, asked: Asked, name: str) -> Said | None:
-    return Said(books.files[name], is_cut=books.is_cut()) if name in books.files else None
+    if name not in books.files:
+        return None
+    return books.gone(name.replace("files/out-", "batches/")) or Said(books.files[name], is_cut=books.is_cut())
 
 
 def _deleted(books: BatchBooks, asked: Asked, name: str) -> Said | None:

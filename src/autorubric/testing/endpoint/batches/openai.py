@@ -40,7 +40,8 @@ def _uploaded(books: BatchBooks, asked: Asked, _: str) -> Said:
 def _content(books: BatchBooks, asked: Asked, name: str) -> Said | None:
     if name not in books.files:
         return None
-    return Said(books.files[name], is_cut=books.is_cut())
+    job = name.removeprefix("file-out-").removeprefix("file-err-")
+    return books.gone(job) or Said(books.files[name], is_cut=books.is_cut())
 
 
 def _file_deleted(books: BatchBooks, asked: Asked, name: str) -> Said | None:
