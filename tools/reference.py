@@ -75,7 +75,8 @@ def _flag_tables(command: Callable[..., int]) -> Iterator[str]:
         key = "" if parameter.name == "config" else f"`{parameter.name}`"
         default = f"`{parameter.default}`" if info.show_default and parameter.default is not None else ""
         row = f"| {flag}{metavar} | {key} | {default} | {_cell(info.help)} |"
-        groups.setdefault(info.rich_help_panel or "Options", []).append(row)
+        group = info.rich_help_panel or ("Options" if is_flag else "Arguments")
+        groups.setdefault(group, []).append(row)
     for group, rows in groups.items():
         yield from (f"### {group}", "", "| flag | keyword and config key | default | meaning |")
         yield from ("|---|---|---|---|", *rows, "")

@@ -234,6 +234,7 @@ class Desk:
     async def _carry(self, model: BatchModel, chunk: Sequence[_Waiting]) -> None:
         """Plan, send, wait for and collect one batch."""
         held: Sequence[_Waiting] = chunk
+        record: BatchRecord | None = None
         try:
             held = [one for one in chunk if await self._covered(one)]
             if not held:
@@ -250,17 +251,21 @@ class Desk:
             if not self._how.detach:
                 await self._fetch(model, record, held)
         except LinkFault as problem:
-            self._break_off(problem, held)
+            self._break_off(problem, record, held)
         except Exception as error:
             for one in held:
                 one.fail(error)
         self._detach()
 
-    def _break_off(self, problem: LinkFault, held: Sequence[_Waiting]) -> None:
+    def _break_off(self, problem: LinkFault, record: BatchRecord | None, held: Sequence[_Waiting]) -> None:
         """End the requests of a batch that could not be sent or collected."""
         if isinstance(problem, ResultsGone):
             self.leave(str(problem))
             return
+        if record is not None and self._budget is not None and self._carrier.store.find(record.id).is_open:
+            # The provider may still charge it, so what it may cost is not there for others.
+            worst = Amount(record.tokens, record.cost)
+            self._budget.settle(self._budget.hold(worst), worst)
         for one in held:
             self._sent.pop(one.key, None)
             # The next run takes up the batch; this one must not send it twice.
