@@ -446,6 +446,30 @@ def test_open_batches_count_in_the_budget_of_the_next_session(
     assert recorded(tmp_path)[2] <= whole
 
 
+@pytest.mark.parametrize("status", [500, 404])
+def test_what_a_batch_may_cost_that_cannot_be_collected_is_not_there_for_others(
+    status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "q.jsonl").write_text("".join(f'{{"id": "q{n}", "query": "Why {n}?"}}\n' for n in range(6)))
+    (tmp_path / "prices.json").write_text(json.dumps({"openai/m": LISTED}))
+    words = [
+        "synthesize",
+        str(tmp_path / "q.jsonl"),
+        "--models",
+        "openai/m",
+        "--prices",
+        str(tmp_path / "prices.json"),
+    ]
+    words += ["-o", str(tmp_path / "run"), "--batch", "1", "--batch-poll", "0.05", "--retry", "1"]
+    with serving(monkeypatch, replier=offline, faults={"gone": 4, "gone_status": status}):
+        assert run([*words, "--budget-usd", "0.16"]) == 1
+        lost = run_status(tmp_path / "run", {}).batches
+        open_ones = sum(one.cost for one in BatchStore(tmp_path / "run" / "ledger").records() if one.is_open)
+        assert len(lost) >= 4
+        assert open_ones > 0
+        assert recorded(tmp_path)[2] + open_ones <= 0.16
+
+
 @pytest.mark.parametrize("command", ["synthesize", "select", "improve", "review"])
 def test_every_command_takes_batches(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
