@@ -91,7 +91,7 @@ def test_no_acknowledged_reply_is_lost_when_the_process_is_killed(tmp_path: Path
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the limit on file sizes is POSIX")
 def test_a_full_disk_stops_the_writer_with_an_error_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    child = start(tmp_path, 0, "400000")
+    child = start(tmp_path, 0, "1000000")  # a commit of one row takes up to 9 kB
     output, problems = child.communicate(timeout=600)
     assert child.returncode == 1
     assert "the ledger cannot be written" in problems.decode()
