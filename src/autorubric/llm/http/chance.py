@@ -14,7 +14,7 @@ REMEMBERED = 300
 """Requests over which the share is measured, about."""
 
 FEWEST = 3
-"""Refusals without which there is no share: fewer may come from a rate that was cut too little."""
+"""Refusals needed to estimate a share: fewer may come from a rate that was cut too little."""
 
 RARE = 3.0
 """Standard deviations above its mean up to which chance explains a number of refusals."""

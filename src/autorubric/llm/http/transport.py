@@ -274,7 +274,7 @@ def _reason(error: aiohttp.ClientConnectorError) -> str:
     if not found:
         return "no connection"
     told = found.strerror or str(found)
-    # asyncio puts these words and the address in the place of the operating system's words.
+    # asyncio replaces the operating system's message by these words and the address.
     return os.strerror(found.errno) if found.errno and "Connect call failed" in told else told
 
 
