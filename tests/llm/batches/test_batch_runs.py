@@ -119,6 +119,50 @@ def test_every_dialect_pays_each_request_once_through_faults(
     assert KEY not in "".join(path.read_text() for path in (tmp_path / "run/ledger/batches").iterdir())
 
 
+@pytest.mark.parametrize("detached", [False, True])
+@pytest.mark.parametrize("expire", [0.0, 0.3])
+@pytest.mark.parametrize("dialect", ["openai", "gemini"])
+def test_result_lines_that_cannot_be_read_are_said_and_count_at_their_worst_case(
+    dialect: str,
+    expire: float,
+    detached: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    damaged = [b'{"custom_id": "', b"\xff\xfe", b"[1]"]
+
+    with serving(monkeypatch, dialect, faults={"expire": expire}) as endpoint:
+        keep = endpoint.books.keep_file
+
+        def keep_damaged(content: bytes, name: str = "") -> str:
+            lines = content.splitlines(keepends=True)
+            answered = [line for line in lines if b'"response": {' in line]
+            if answered and len(endpoint.books.jobs) == 1:
+                others = [line for line in lines if line not in answered[: len(damaged)]]
+                content = b"".join([*(line + b"\n" for line in damaged), b"\n", *others])
+            return keep(content, name)
+
+        monkeypatch.setattr(endpoint.books, "keep_file", keep_damaged)
+        most = expected(tmp_path, dialect).most
+        assert most is not None
+        each = (most.prompt_tokens * 2.0 + most.completion_tokens * 8.0) / 2e6 / ASKED
+        if detached:
+            graded(tmp_path, dialect, batch_detach=True)
+        result = graded(tmp_path, dialect)
+        paid = endpoint.books.paid.total() + endpoint.counts.by_status[200]
+        [*jobs] = endpoint.books.jobs
+    assert result.get_scores() == [1.0] * ITEMS
+    [told] = [record for record in caplog.records if record.name == "autorubric.batches"]
+    assert told.levelname == "WARNING"
+    words = rf"batch {re.escape(jobs[0])} of {dialect}/judge: 3 lines of its results cannot be read. (\d+) requests "
+    found = re.match(words + "without a reply will be sent again. The provider may charge for both", told.message)
+    assert found, told.message
+    assert int(found[1]) == 3
+    assert paid == ASKED + 3
+    assert recorded(tmp_path)[2] > 3 * each
+
+
 def test_a_batch_costs_half_the_list_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(monkeypatch):
         [batched] = summary_of(graded(tmp_path)).totals

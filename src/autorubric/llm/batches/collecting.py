@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from autorubric.llm.request import Failure, Message, Reply, Request
 if TYPE_CHECKING:
     from autorubric.llm.batches.model import BatchModel
 
+_LOG = logging.getLogger("autorubric.batches")
 _TOGETHER = 256  # replies that share a commit
 _DOWNLOADS = 3  # of results with missing or broken lines
 _GONE = frozenset({403, 404, 410})  # Google answers 403 where a file does not exist
@@ -57,6 +59,7 @@ class Collection:
         spent: what the replies recorded here cost at most.
         paid: the replies recorded here, with the role of each.
         strange: lines that belong to no request of the batch.
+        damage: what of the results could not be read; empty if nothing.
         failed: whether the batch failed as a whole.
         gone: why the batch was given up, in the provider's words; empty if it was not.
     """
@@ -69,6 +72,7 @@ class Collection:
     spent: Amount = Amount()  # noqa: RUF009 - immutable
     paid: list[tuple[str, Reply]] = field(default_factory=list)
     strange: int = 0
+    damage: str = ""
     failed: bool = False
     gone: str = ""
 
@@ -84,9 +88,12 @@ class Collection:
         """Read the results, and record replies as they arrive; a `LinkFault` where the results break off."""
         seconds = max(0.0, time.time() - record.sent_at)
         chunk: dict[bytes, tuple[Entry, Reply]] = {}
-        self.strange = 0
+        self.strange = unreadable = 0
         try:
             async for line in self.model.service.dialect.results(self.model.link, remote):
+                if not line.custom_id:
+                    unreadable += 1
+                    continue
                 entry = self.entries.get(line.custom_id)
                 if entry is None or entry.key in self.replies or entry.key in chunk:
                     self.strange += entry is None
@@ -101,8 +108,10 @@ class Collection:
                     chunk.clear()
         except LinkFault as problem:
             await self._record(chunk)
+            self.damage = f"its results break off ({problem.fault.message})"
             raise _explained(problem, record) from None
         await self._record(chunk)
+        self.damage = f"{counted(unreadable, 'line')} of its results cannot be read" if unreadable else ""
 
     async def _record(self, chunk: Mapping[bytes, tuple[Entry, Reply]]) -> None:
         """Put replies on the disk, unless a killed session did."""
@@ -150,9 +159,16 @@ async def collect(
             return None
         if len(found.replies) + len(found.faults) >= len(entries):
             break
-    for entry in entries.values():
-        if entry.key not in found.replies and entry.key not in found.faults:
-            found.faults[entry.key] = _missing(remote)
+    known = found.replies.keys() | found.faults.keys()
+    missing = [entry.key for entry in entries.values() if entry.key not in known]
+    for key in missing:
+        found.faults[key] = _missing(remote, found.damage)
+    if missing and found.damage:
+        _LOG.warning(
+            "batch %s of %s: %s. %s without a reply will be sent again. The provider may charge for both attempts, "
+            "so the first one counts at its worst case",
+            *(remote.id, model.name, found.damage, counted(len(missing), "request")),
+        )
     return found
 
 
@@ -194,12 +210,12 @@ def _outcome(model: BatchModel, entry: Entry, line: Line, seconds: float) -> Rep
     return replace(reply, cost=cost)
 
 
-def _missing(remote: RemoteBatch) -> Fault:
+def _missing(remote: RemoteBatch, damage: str) -> Fault:
     """The fault of a request without a line."""
     if remote.problem:
         return _failed(remote)
-    if remote.whole:
-        # The provider says that it has answered everything, so it may charge for this one.
+    if damage or remote.whole:
+        # The provider has answered it, as far as anyone can tell, so it may charge for it.
         words = f"the results of batch {remote.id} have no line for this request"
         return Fault("network", words, again=True, maybe_billed=True)
     return Fault("server", f"batch {remote.id} ended as {remote.word} before this request", again=True)

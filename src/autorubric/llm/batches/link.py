@@ -124,12 +124,11 @@ class Link:
     async def records(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """The JSON objects of a file, a line each, as they arrive; a `LinkFault` where it breaks off.
 
-        Lines that are cut, or are something else, are left out.
+        An empty object stands for a line that is cut, or is something else.
         """
         async for line in self._lines(path):
-            found = _parsed(line)
-            if found is not None:
-                yield found
+            if line.strip():
+                yield _parsed(line) or {}
 
     async def _lines(self, path: str) -> AsyncIterator[bytes]:
         import aiohttp
