@@ -130,6 +130,12 @@ def test_yaml_valid(text: str, root: str, expected: bool) -> None:
     assert passes("yaml_valid", text, root=root) is expected
 
 
+def test_yaml_that_is_not_valid_is_told_with_its_place() -> None:
+    told = run_check("yaml_valid", {}, "a: b: c")
+    assert "it is not valid YAML: mapping values are not allowed here at line 1, column 5" in str(told)
+    assert "unicode string" not in str(told)
+
+
 def test_yaml_aliases_cannot_multiply() -> None:
     lines = ["l0: &l0 [x]", *(f"l{n}: &l{n} [*l{n - 1}, *l{n - 1}]" for n in range(1, 60))]
     assert passes("yaml_valid", "\n".join(lines))

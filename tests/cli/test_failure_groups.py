@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.llm.failure_groups import FailureGroups
+from autorubric.llm.failure_groups import FailureGroup, FailureGroups
 from autorubric.testing import Fault, LoopbackEndpoint
 from tests.offenders import each
 
@@ -133,3 +134,34 @@ def test_groups_are_bounded_and_come_back_from_a_file() -> None:
 @each("held", [None, 7, {}, [None], [{}], [{"where": 1}], [[]], "text"])
 def test_a_manifest_without_groups_has_none(held: object) -> None:
     assert len(FailureGroups.from_list(held)) == 0
+
+
+@each(
+    ("words", "advice"),
+    [
+        ("HTTP 400: This model's maximum context length is 8192 tokens", "shorten the texts"),
+        ("HTTP 413: Request Entity Too Large", "shorten the texts"),
+        ("HTTP 400: string_above_max_length: Input should have at most 9 characters", "shorten the texts"),
+        ("HTTP 400: temperature is not supported with this model", "change the request or its settings"),
+        ("HTTP 422: Unsupported value: max_tokens", "change the request or its settings"),
+        ("HTTP 400: Line 3 of the input file is not valid JSON", "change the request or its settings"),
+    ],
+)
+def test_texts_are_to_be_shortened_only_where_the_endpoint_speaks_of_their_length(words: str, advice: str) -> None:
+    group = FailureGroup("", "rejected", words, 1, [])
+    assert f"; {advice}" in group.line("judgment")
+
+
+def test_groups_of_one_size_come_in_the_same_order_whichever_failed_first() -> None:
+    failures = [
+        ("server", "HTTP 500: out of memory"),
+        ("server", "HTTP 500: no worker"),
+        ("server", "HTTP 502: down"),
+    ]
+    orders = set()
+    for order in permutations(failures):
+        groups = FailureGroups()
+        for kind, message in order:
+            groups.add(kind, message)
+        orders.add(tuple(group.message for group in groups))
+    assert orders == {("HTTP 500: no worker", "HTTP 500: out of memory", "HTTP 502: down")}

@@ -13,6 +13,7 @@ from pydantic import AfterValidator
 from autorubric.checks.check import CannotCheck, CheckOutcome, check, quoted
 from autorubric.checks.markdown import fenced_blocks, unfenced
 from autorubric.checks.patterns import find_problem, found
+from autorubric.files.strict_yaml import yaml_words
 
 _MOST_STEPS = 100_000
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -295,7 +296,7 @@ def _yaml_problem(body: str, root: str) -> str | None:
         documents: Iterator[Any] = yaml.compose_all(body, Loader=yaml.SafeLoader)
         roots = [node.id for node in documents]
     except yaml.YAMLError as error:
-        return f"it is not valid YAML: {' '.join(str(error).split())}"
+        return f"it is not valid YAML: {yaml_words(error)}"
     wanted = {"collection": ("mapping", "sequence")}.get(root, (root,))
     wrong = [found for found in roots if root != "any" and found not in wanted]
     if wrong or not roots:

@@ -76,7 +76,9 @@ def _batch_lines(found: RunStatus) -> Iterator[str]:
     for record in found.open_batches:
         ago = format_duration(max(0.0, time.time() - (record.sent_at or record.planned_at)))
         where = f"{record.remote}, {record.word}" if record.remote else "being created"
-        yield f"  batch      {record.count:,} requests to {record.model} ({where}), {ago} ago"
+        yield f"  batch      {counted(record.count, 'request')} to {record.model} ({where}), {ago} ago"
+        if record.trouble:
+            yield f"             {record.trouble}"
     ended = [record for record in found.batches if record.state == "collected"]
     if ended:
         noun = "batch" if len(ended) == 1 else "batches"

@@ -184,8 +184,21 @@ def _repeated(node: yaml.Node) -> list[str]:
 
 
 def _one_line(error: Exception) -> str:
-    if isinstance(error, ValueError | RecursionError):
-        told = in_short(error)
-    else:  # PyYAML gives every text the same name
-        told = str(error).replace('\n  in "<unicode string>",', " at").replace("\n", ": ")
-    return " ".join(told.split())
+    return " ".join(in_short(error).split()) if isinstance(error, ValueError | RecursionError) else yaml_words(error)
+
+
+# PyYAML gives every text the same name, and its slower reader quotes the line.
+_MARK = re.compile(r'\n  in "<unicode string>", (line \d+, column \d+)(?::\n.*\n *\^)?')
+
+
+def yaml_words(error: Exception) -> str:
+    """What PyYAML says about a text, on one line.
+
+    Example:
+        >>> try:
+        ...     yaml.safe_load("a: [b")
+        ... except yaml.YAMLError as error:
+        ...     print(yaml_words(error))
+        while parsing a flow sequence at line 1, column 4: expected ',' or ']', but got '<stream end>' at line 1, ...
+    """
+    return " ".join(_MARK.sub(r" at \1", str(error)).replace("\n", ": ").split())

@@ -48,7 +48,8 @@ class ImproveSettings(JudgeSettings, BatchSettings, ReplaceableSettings):
     )
     labels: DatasetSource | None = setting(
         None,
-        "Labelled items: a dataset, or rows with labels. Without labels a panel's agreement counts instead.",
+        "Labelled items: a dataset, rows with labels, or a run directory with labels. Without labels a panel's "
+        "agreement counts instead.",
         metavar="DATASET",
         group="Input",
         reads=True,

@@ -42,7 +42,9 @@ def _check_data(value: Any) -> Path:
         return value.experiment_dir
     if isinstance(value, str | Path):
         return path_of(value)
-    raise ValueError("expected a path, or the EvalResult of a run")
+    raise ValueError(
+        "expected the path of queries with rubrics or of a graded run, or the EvalResult of a run with a directory"
+    )
 
 
 if TYPE_CHECKING:

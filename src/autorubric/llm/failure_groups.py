@@ -22,7 +22,7 @@ _ADVICE: dict[str, str] = {
     "quota": "the account has no credit left; add some and run the command again",
     "unreachable": "try: autorubric doctor --base-url URL",
     "no_model": "try: autorubric doctor --model MODEL@BASE_URL",
-    "rejected": "shorten the texts, or use a model that takes such requests",
+    "rejected": "change the request or its settings as the endpoint says, or use another model",
     "rate_limit": "try a lower --concurrency (in Python: concurrency), or run the command again later",
     "server": (
         "look at the server's log; try a lower --concurrency (in Python: concurrency) if it is overloaded, "
@@ -39,6 +39,9 @@ _ADVICE: dict[str, str] = {
 }
 NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
 """In the error of an item about which not everything was asked, because the run or its budget ended."""
+_TOO_LONG = "shorten the texts, or use a model that takes such requests"
+_LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
+"""Words of endpoints about requests that are too long."""
 _NOT_MADE = frozenset({"budget", "stopped"})
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
 _STATUS = re.compile(r"(?:(\S{1,200}): )?(HTTP \d{3}): (.*)")
@@ -85,7 +88,8 @@ class FailureGroup:
         )
         more = ", …" if self.items and self.count > len(self.items) else ""
         items = f" (item{'s' * (self.count > 1)} {', '.join(self.items)}{more})" if self.items else ""
-        advice = "" if "use another model" in self.message else _ADVICE.get(self.kind, "")
+        is_long = self.kind == "rejected" and _LENGTH.search(self.message)
+        advice = "" if "use another model" in self.message else _TOO_LONG if is_long else _ADVICE.get(self.kind, "")
         return f"{where}{counted(self.count, noun)} {verb}: {words}{items}" + (f"; {advice}" if advice else "")
 
 
@@ -157,8 +161,9 @@ class FailureGroups:
         )
 
     def __iter__(self) -> Iterator[FailureGroup]:
-        """The groups, largest first; those of one size by place and kind, since failures arrive in any order."""
-        return iter(sorted(self._groups.values(), key=lambda group: (-group.count, group.where, group.kind)))
+        """The groups, largest first; those of one size by place and cause, since failures arrive in any order."""
+        ordered = sorted(self._groups.items(), key=lambda entry: (-entry[1].count, entry[0]))
+        return (group for _, group in ordered)
 
     def __len__(self) -> int:
         return len(self._groups)

@@ -100,16 +100,26 @@ class RunStatus:
                 "--start-over, which pays again for what the ledger held"
             )
         if self.open_batches or self.state == "completed":
-            collect = (
-                "open batches are charged whether or not they are collected; add --batch-cancel to cancel what has "
-                f"no answer yet, or collect them: {again}"
-            )
-            return collect if self.open_batches else "nothing; it is complete"
+            return f"{self._batch_advice}: {again}" if self.open_batches else "nothing; it is complete"
         if self.state == "died":
             return f"its process has ended; saved replies are kept, so resume it: {again}"
         if "budget" in self.stopped:
             return f"its budget is used up; raise it, and {again}"
         return f"saved replies are not paid for twice; to retry the rest, {again}"
+
+    @property
+    def _batch_advice(self) -> str:
+        """What to do about open batches."""
+        lost = [record.remote for record in self.open_batches if record.is_lost]
+        if lost:
+            return (
+                f"{'batch' if len(lost) == 1 else 'batches'} {', '.join(lost)} cannot be collected; add "
+                "--batch-cancel to give up what is lost, at its worst case, and to cancel what has no answer yet"
+            )
+        return (
+            "open batches are charged whether or not they are collected; add --batch-cancel to cancel what has no "
+            "answer yet, or collect them"
+        )
 
     @property
     def open_batches(self) -> list[BatchRecord]:

@@ -410,6 +410,146 @@ def test_a_batch_whose_results_are_gone_is_given_up_at_its_worst_case(
     assert whole < recorded(tmp_path)[2] <= 1.9 * whole
 
 
+@pytest.mark.parametrize("detached", [True, False])
+@pytest.mark.parametrize(
+    ("dialect", "status"),
+    [("openai", 404), ("anthropic", 410), ("gemini", 404), ("mistral", 410), ("openrouter", 404), ("together", 404)],
+)
+def test_a_batch_that_the_provider_has_forgotten_is_given_up_at_its_worst_case(
+    dialect: str,
+    status: int,
+    detached: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    faults = {"forgotten": 1, "gone_status": status, "seconds": 0.0 if detached else 0.05}
+    with serving(monkeypatch, dialect, faults=faults) as endpoint:
+        most = expected(tmp_path, dialect).most
+        assert most is not None
+        whole = (most.prompt_tokens * 2.0 + most.completion_tokens * 8.0) / 2e6
+        if detached:
+            graded(tmp_path, dialect, batch_detach=True)
+        dead = graded(tmp_path, dialect, budget_usd=1.9 * whole)
+        [job] = endpoint.books.jobs
+        unknown = f"the provider no longer knows batch {job} (HTTP {status}: There is no such batch or file: {job}"
+        ways = f"gives the batch up and counts it at its worst case, .* then sends its {ASKED} requests again"
+        assert re.search(f"^{re.escape(unknown)}.*; otherwise --batch-cancel .* {ways}", str(dead.stopped))
+        assert run(["status", str(tmp_path / "run")]) == 0
+        said = capsys.readouterr().out
+        assert f"  batch      {ASKED} requests to {dialect}/judge ({job}, " in said
+        assert f"\n             {unknown}" in said
+        assert f"next       batch {job} cannot be collected; add --batch-cancel to give up what is lost" in said
+        assert "collect them" not in said
+        assert recorded(tmp_path) == (0, 0, 0.0)  # it stays open, and counts in full
+        # Without the choice, the same command sends nothing.
+        assert str(graded(tmp_path, dialect).stopped) == str(dead.stopped)
+        assert endpoint.counts.requests == 0
+        assert len(endpoint.books.jobs) == 1
+
+        left = graded(tmp_path, dialect, batch_cancel=True, budget_usd=1.9 * whole)
+        assert str(left.stopped).startswith(f"batches cancelled: {unknown}")
+        assert f"so its {ASKED} requests without a saved reply count at their worst case" in str(left.stopped)
+        assert recorded(tmp_path)[:2] == (0, ASKED)
+        assert recorded(tmp_path)[2] == pytest.approx(whole)
+        again = graded(tmp_path, dialect, budget_usd=1.9 * whole)
+        assert again.get_scores() == [1.0] * ITEMS
+    assert whole < recorded(tmp_path)[2] <= 1.9 * whole
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_synthesis_stops_at_a_forgotten_batch_and_goes_on_once_it_is_given_up(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "q.jsonl").write_text("".join(f'{{"id": "q{n}", "query": "Why {n}?"}}\n' for n in range(2)))
+    words = ["synthesize", str(tmp_path / "q.jsonl"), "--models", f"{dialect}/m", "-o", str(tmp_path / "run")]
+    words += ["--batch", "--batch-poll", "0.05"]
+    with serving(monkeypatch, dialect, replier=offline, faults={"forgotten": 1}) as endpoint:
+        assert run(words) == 1
+        job, *others = endpoint.books.jobs
+        said = capsys.readouterr().out
+        assert f"stopped: the provider no longer knows batch {job} (HTTP 404: " in said
+        assert run(words) == 1
+        assert list(endpoint.books.jobs) == [job, *others]
+        assert run([*words, "--batch-cancel"]) == 1
+        assert f"batches cancelled: the provider no longer knows batch {job}" in capsys.readouterr().out
+        assert run(words) == 0
+        # Each request ran once, and those of the lost batch once more.
+        first = {custom_id for custom_id, _ in endpoint.books.jobs[job].lines}
+        assert {id for id, times in endpoint.books.paid.items() if times > 1} <= first
+        assert max(endpoint.books.paid.values()) <= 2
+
+
+def test_a_batch_that_is_not_known_at_once_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(monkeypatch) as endpoint:
+        find, asked = endpoint.books.find, 0
+
+        def later(id: str) -> Any:
+            nonlocal asked
+            asked += 1
+            return None if asked == 1 else find(id)
+
+        monkeypatch.setattr(endpoint.books, "find", later)
+        assert graded(tmp_path).get_scores() == [1.0] * ITEMS
+        assert endpoint.books.summary()["batches"] == 1
+
+
+@pytest.mark.parametrize("detached", [False, True])
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "openrouter"])
+def test_a_batch_whose_downloads_break_off_stays_open_with_what_arrived_on_record(
+    dialect: str,
+    detached: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serving(monkeypatch, dialect, faults={"cut_downloads": 3}) as endpoint:
+        if detached:
+            graded(tmp_path, dialect, batch_detach=True)
+        broken = graded(tmp_path, dialect)
+        [job] = endpoint.books.jobs
+        arrived = recorded(tmp_path)[0]
+        assert 0 < arrived < ASKED
+        assert recorded(tmp_path)[1] == 0
+        told = str(broken.stopped)
+        assert told.startswith(f"the download broke off: batch {job} (")
+        kept = f"replies to {arrived} of {ASKED} requests arrived and are saved; the batch stays open, and the same"
+        assert f"{kept} command goes on collecting it" in told
+        [record] = run_status(tmp_path / "run", {}).batches
+        assert record.state == "sent"
+        assert run(["status", str(tmp_path / "run")]) == 0
+        said = capsys.readouterr().out
+        assert f"\n             the download broke off: batch {job} (" in said
+        assert "or collect them: " in said
+        assert graded(tmp_path, dialect).get_scores() == [1.0] * ITEMS
+        assert (endpoint.books.paid.total(), max(endpoint.books.paid.values())) == (ASKED, 1)
+        assert (len(endpoint.books.jobs), endpoint.counts.requests) == (1, 0)
+    assert recorded(tmp_path)[:2] == (ASKED, 0)
+    assert not [one for one in caplog.records if one.name == "autorubric.batches"]
+    [record] = run_status(tmp_path / "run", {}).batches
+    assert (record.state, record.trouble, record.replies) == ("collected", "", ASKED)
+
+
+def test_a_batch_that_breaks_off_every_time_is_given_up_only_by_choice_and_keeps_what_arrived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(monkeypatch, faults={"cut_downloads": 9}) as endpoint:
+        graded(tmp_path, batch_detach=True)
+        # A cancellation loses nothing that may still come.
+        assert str(graded(tmp_path, batch_cancel=True).stopped).startswith("the download broke off: ")
+        arrived = recorded(tmp_path)[0]
+        assert 0 < arrived < ASKED
+        assert str(graded(tmp_path).stopped).startswith("the download broke off: ")
+        left = str(graded(tmp_path, batch_cancel=True).stopped)
+        assert f"so its {ASKED - arrived} requests without a saved reply count at their worst case" in left
+        assert recorded(tmp_path)[:2] == (arrived, ASKED - arrived)
+        assert graded(tmp_path).get_scores() == [1.0] * ITEMS
+        assert endpoint.books.paid.total() + endpoint.counts.by_status[200] == 2 * ASKED - arrived
+
+
 def test_other_batches_are_collected_beside_one_whose_results_are_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -556,7 +696,7 @@ def test_every_command_takes_batches(
 def offline(body: dict[str, Any]) -> str:
     """What the offline model says to a request."""
     form = (body.get("response_format") or {}).get("json_schema")
-    schema = None if form is None else ReplySchema(form["name"], form["schema"])
+    schema = None if form is None else ReplySchema(form.get("name", "reply"), form["schema"])
     asked = Request(tuple(Message(one["role"], one["content"]) for one in body["messages"]), "judge", schema)
     replying = OfflineModel().complete(asked)
     try:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from autorubric.llm.batches.collecting import Collection, ResultsGone, collect, given_up
+from autorubric.llm.batches.collecting import BrokenOff, Collection, ResultsGone, Uncollected, collect, given_up
 from autorubric.llm.batches.dialect import Parcel, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
-from autorubric.llm.batches.setting import Batching
+from autorubric.llm.batches.setting import UNKNOWN, Batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, Entry, PlanWriter
 from autorubric.llm.billing import Amount, Reservation
 from autorubric.llm.http.negotiation import Terms, sent_limit
@@ -98,10 +98,12 @@ class Carrier:
         return self.store.keep(replace(record, state="dropped"))
 
     async def follow(self, model: BatchModel, record: BatchRecord, *, once: bool = False) -> RemoteBatch:
-        """The batch once it has ended; as it is now if `once`."""
+        """The batch once it has ended; as it is now if `once`; `ResultsGone` if the provider does not know it."""
         wait = self.how.poll
         while True:
-            remote = await model.service.dialect.find(model.link, record.remote)
+            remote = await self._find(model, record)
+            if record.trouble and not remote.ended:
+                record = self.store.keep(replace(record, trouble=""))
             if remote.ended or once:
                 return remote
             await asyncio.sleep(wait * _RANDOM.uniform(0.9, 1.1))
@@ -112,16 +114,15 @@ class Carrier:
         if record.guessed:
             self.how.notice(f"batch {record.remote} was found by its size alone, so it is collected, not cancelled")
             return
-        dialect = model.service.dialect
-        if (await dialect.find(model.link, record.remote)).ended:
+        if (await self._find(model, record)).ended:
             return
         for attempt in range(model.link.retries + 1):
             try:
-                await dialect.cancel(model.link, record.remote)
+                await model.service.dialect.cancel(model.link, record.remote)
                 return
             except LinkFault as problem:
                 # A batch may end in between, and one that has ended cannot be cancelled.
-                if (await dialect.find(model.link, record.remote)).ended:
+                if (await self._find(model, record)).ended:
                     return
                 if not problem.fault.again or attempt == model.link.retries:
                     raise LinkFault(replace(problem.fault, message=_still_open(problem.fault, record))) from None
@@ -130,43 +131,51 @@ class Carrier:
     async def fetch(
         self, model: BatchModel, record: BatchRecord, awaited: Container[bytes] = (), *, once: bool = False
     ) -> Collection | None:
-        """What a batch brought, once it has ended; None if it was never created or, with `once`, has not ended."""
+        """What a batch brought, once it has ended; None if it was never created or, with `once`, has not ended.
+
+        It counts as collected only once all its replies are on the disk. So is what a missing result may have cost,
+        unless the request is `awaited`, whose caller accounts for it. Where batches are cancelled, one that cannot be
+        collected is given up.
+        """
         found = None
         while found is None and record.state == "sent":
-            remote = await self.follow(model, record, once=once)
-            if not remote.ended:
-                return None
-            found = await self._collect(model, record, remote, awaited)
+            remote = RemoteBatch(record.remote, record.word, files=(record.file,) if record.file else ())
+            entries = await asyncio.to_thread(self.store.entries, record)
+            try:
+                remote = await self.follow(model, record, once=once)
+                if not remote.ended:
+                    return None
+                found = await collect(model, self.ledger, record, remote, entries)
+            except Uncollected as problem:
+                # What breaks off for the first time may come whole the next time.
+                if not self.how.cancel or (isinstance(problem, BrokenOff) and not record.trouble):
+                    self.store.keep(replace(record, word=remote.word, trouble=problem.words))
+                    raise
+                found = given_up(model, self.ledger, entries, problem.words)
             if found is None:
-                record = await self.recover(model, self.store.find(record.id))
+                strangers = (*record.strangers, remote.id)
+                record = replace(record, state="planned", remote="", guessed=False, strangers=strangers)
+                record = await self.recover(model, self.store.keep(record))
+        if found is not None:
+            await found.charge_missing(awaited)
+            ended = replace(record, state="collected", ended_at=time.time(), word=remote.word, trouble="")
+            await asyncio.to_thread(self.store.keep, replace(ended, replies=len(found.replies)))
+            await model.service.dialect.delete(model.link, remote)
         return found
 
-    async def _collect(
-        self, model: BatchModel, record: BatchRecord, remote: RemoteBatch, awaited: Container[bytes]
-    ) -> Collection | None:
-        """Put every reply of a batch into the ledger; None if its results belong to another batch.
-
-        The batch counts as collected only once all its replies are on the disk. So is what a missing result may have
-        cost, unless the request is `awaited`, whose caller accounts for it. Where batches are cancelled, one whose
-        results are gone is given up.
-        """
-        entries = await asyncio.to_thread(self.store.entries, record)
-        try:
-            found = await collect(model, self.ledger, record, remote, entries)
-        except ResultsGone as problem:
-            if not self.how.cancel:
-                self.store.keep(replace(record, word=remote.word))
-                raise
-            found = given_up(model, self.ledger, entries, problem.words)
-        if found is None:
-            strangers = (*record.strangers, remote.id)
-            self.store.keep(replace(record, state="planned", remote="", guessed=False, strangers=strangers))
-            return None
-        await found.charge_missing(awaited)
-        ended = replace(record, state="collected", ended_at=time.time(), word=remote.word, replies=len(found.replies))
-        await asyncio.to_thread(self.store.keep, ended)
-        await model.service.dialect.delete(model.link, remote)
-        return found
+    async def _find(self, model: BatchModel, record: BatchRecord) -> RemoteBatch:
+        """The batch as it is now; `ResultsGone` if the provider does not know it, or not yet."""
+        seen_again = time.time() - record.sent_at >= _CLOCKS_APART
+        while True:
+            try:
+                return await model.service.dialect.find(model.link, record.remote)
+            except LinkFault as problem:
+                if problem.fault.status not in (404, 410):
+                    raise
+                if seen_again:
+                    raise ResultsGone(problem.fault, record, UNKNOWN) from None
+            seen_again = True
+            await asyncio.sleep(self.how.poll)
 
     async def _created(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
         """The created batch; where it is unclear whether the provider created it, it is looked for first."""

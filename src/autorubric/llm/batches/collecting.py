@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from autorubric.core.display import counted
 from autorubric.llm.batches.dialect import Line, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
-from autorubric.llm.batches.setting import GONE
+from autorubric.llm.batches.setting import BROKEN_OFF, GONE, UNKNOWN
 from autorubric.llm.batches.store import BatchRecord, Entry
 from autorubric.llm.billing import Amount, Claim, Reservation, bill
 from autorubric.llm.http.negotiation import with_limit
@@ -33,17 +33,40 @@ _DOWNLOADS = 3  # of results with missing or broken lines
 _GONE = frozenset({403, 404, 410})  # Google answers 403 where a file does not exist
 
 
-class ResultsGone(LinkFault):
-    """The provider no longer has the results of a batch that has ended."""
+class Uncollected(LinkFault):
+    """Results, or the rest of them, cannot be had; `words` say of which batch and why.
 
-    def __init__(self, fault: Fault, record: BatchRecord) -> None:
-        self.words = f"{GONE}batch {record.remote} ({fault.message})"
-        message = (
-            f"{self.words}; --batch-cancel (in Python: batch_cancel=True) gives the batch up and counts it at its "
+    Nothing is charged for it: the batch stays open, and counts in full until it is collected or given up.
+    """
+
+    def __init__(self, words: str, ways: str, fault: Fault) -> None:
+        self.words = words
+        super().__init__(Fault(fault.kind, f"{words}; {ways}", fault.status))
+
+
+class ResultsGone(Uncollected):
+    """The provider no longer has a batch, or the results of one that has ended."""
+
+    def __init__(self, fault: Fault, record: BatchRecord, what: str = GONE) -> None:
+        other = "if it was sent with the key of another account, use that key; otherwise " if what == UNKNOWN else ""
+        ways = (
+            f"{other}--batch-cancel (in Python: batch_cancel=True) gives the batch up and counts it at its "
             f"worst case, and the same command without it then sends its {counted(record.count, 'request')} again"
         )
-        # Nothing is charged here: the batch stays open, and counts in full until it is given up.
-        super().__init__(Fault("server", message, fault.status))
+        # The address is right, though a 404 says otherwise as a rule.
+        super().__init__(f"{what}batch {record.remote} ({fault.message})", ways, replace(fault, kind="server"))
+
+
+class BrokenOff(Uncollected):
+    """The results of a batch broke off in every download; what arrived is in the ledger."""
+
+    def __init__(self, fault: Fault, record: BatchRecord, replies: int) -> None:
+        kept = f"replies to {replies:,} of {counted(record.count, 'request')} arrived and are saved"
+        ways = (
+            f"{kept}; the batch stays open, and the same command goes on collecting it. If that breaks off too, "
+            "--batch-cancel (in Python: batch_cancel=True) gives up the rest and counts it at its worst case"
+        )
+        super().__init__(f"{BROKEN_OFF}batch {record.remote} ({fault.message})", ways, fault)
 
 
 @dataclass(slots=True)
@@ -84,8 +107,8 @@ class Collection:
                 words = f"{self.model.name}: {fault.message}"
                 await self.ledger.record(self._charged(entry, Failure(fault.kind, words, fault.status)))
 
-    async def download(self, record: BatchRecord, remote: RemoteBatch) -> None:
-        """Read the results, and record replies as they arrive; a `LinkFault` where the results break off."""
+    async def download(self, record: BatchRecord, remote: RemoteBatch) -> Uncollected | None:
+        """Read the results and record replies as they arrive; why the end was not reached, or None."""
         seconds = max(0.0, time.time() - record.sent_at)
         chunk: dict[bytes, tuple[Entry, Reply]] = {}
         self.strange = unreadable = 0
@@ -108,10 +131,11 @@ class Collection:
                     chunk.clear()
         except LinkFault as problem:
             await self._record(chunk)
-            self.damage = f"its results break off ({problem.fault.message})"
-            raise _explained(problem, record) from None
+            gone = problem.fault.status in _GONE
+            return ResultsGone(problem.fault, record) if gone else BrokenOff(problem.fault, record, len(self.replies))
         await self._record(chunk)
         self.damage = f"{counted(unreadable, 'line')} of its results cannot be read" if unreadable else ""
+        return None
 
     async def _record(self, chunk: Mapping[bytes, tuple[Entry, Reply]]) -> None:
         """Put replies on the disk, unless a killed session did."""
@@ -146,19 +170,17 @@ async def collect(
 
     Raises:
         ResultsGone: the provider no longer has them.
-        LinkFault: no reply could be read for another reason.
+        BrokenOff: no download came to its end.
     """
     found = Collection(model, ledger, entries, failed=bool(remote.problem))
     for attempt in range(_DOWNLOADS if remote.outputs else 0):
-        try:
-            await found.download(record, remote)
-        except LinkFault:
-            if attempt == _DOWNLOADS - 1 and not found.replies:
-                raise
+        problem = await found.download(record, remote)
         if record.guessed and found.strange and not found.replies and not found.faults:
             return None
         if len(found.replies) + len(found.faults) >= len(entries):
             break
+        if problem is not None and attempt == _DOWNLOADS - 1:
+            raise problem
     known = found.replies.keys() | found.faults.keys()
     missing = [entry.key for entry in entries.values() if entry.key not in known]
     for key in missing:
@@ -172,12 +194,8 @@ async def collect(
     return found
 
 
-def _explained(problem: LinkFault, record: BatchRecord) -> LinkFault:
-    return ResultsGone(problem.fault, record) if problem.fault.status in _GONE else problem
-
-
 def given_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], words: str) -> Collection:
-    """What a batch brought whose results are gone: what is in the ledger. The rest may have been billed."""
+    """What a batch brought that is given up: what is in the ledger. The rest may have been billed."""
     found = Collection(model, ledger, entries, gone=words)
     lost = Fault("network", words, again=True, maybe_billed=True)
     for entry in entries.values():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.llm.batches.carrier import Ahead, Carrier
-from autorubric.llm.batches.collecting import Collection, ResultsGone
+from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching, batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, check_collectable, open_batches
@@ -133,7 +133,7 @@ class Desk:
         """Bring the results of requests into the ledger; leave if the provider still has them."""
         try:
             await ahead.sent_and_collected()
-        except ResultsGone as problem:
+        except Uncollected as problem:
             self.leave(str(problem))
         except LinkFault as problem:
             self.leave(f"{DETACHED}{problem}; the same command goes on")
@@ -259,7 +259,7 @@ class Desk:
 
     def _break_off(self, problem: LinkFault, record: BatchRecord | None, held: Sequence[_Waiting]) -> None:
         """End the requests of a batch that could not be sent or collected."""
-        if isinstance(problem, ResultsGone):
+        if isinstance(problem, Uncollected):
             self.leave(str(problem))
             return
         if record is not None and self._budget is not None and self._carrier.store.find(record.id).is_open:
@@ -321,7 +321,7 @@ class Desk:
             for problem in await asyncio.gather(*taken, return_exceptions=True):
                 if problem is not None:
                     raise problem
-        except ResultsGone as problem:
+        except Uncollected as problem:
             self.leave(str(problem))
             return self.left
         except LinkFault as problem:
@@ -346,7 +346,9 @@ class Desk:
     async def _take_up(self, model: BatchModel, record: BatchRecord) -> None:
         record = await self._carrier.recover(model, record)
         if self._how.cancel and record.state == "sent":
-            await self._carrier.cancel(model, record)
+            # One that is not known any more is given up where it is collected.
+            with suppress(ResultsGone):
+                await self._carrier.cancel(model, record)
         found = await self._carrier.fetch(model, record, once=self._how.detach)
         if found is None and self._carrier.store.find(record.id).is_open:
             return

@@ -26,7 +26,13 @@ CANCELLED = "batches cancelled: "
 """How the reason of a run begins that cancelled its batches."""
 
 GONE = "the results are gone at the provider: "
-"""How the reason of a run begins that cannot collect a batch any more."""
+"""How the reason of a run begins whose batch has lost its results."""
+
+UNKNOWN = "the provider no longer knows "
+"""How the reason of a run begins whose batch is unknown to its provider."""
+
+BROKEN_OFF = "the download broke off: "
+"""How the reason of a run begins that has only a part of a batch's results."""
 
 
 @dataclass(slots=True)
@@ -79,7 +85,7 @@ class Batching:
 
 def is_left_open(failure: Failure) -> bool:
     """Whether a call was not made because the run leaves its batches with the provider, cancelled or lost them."""
-    return failure.kind == "stopped" and failure.message.startswith((DETACHED, CANCELLED, GONE))
+    return failure.kind == "stopped" and failure.message.startswith((DETACHED, CANCELLED, GONE, UNKNOWN, BROKEN_OFF))
 
 
 _current: ContextVar[Batching | None] = ContextVar("batching", default=None)

@@ -17,6 +17,7 @@ from autorubric.errors import ConfigError, LedgerError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.descriptors import opened
 from autorubric.files.strict_json import json_bytes, json_value
+from autorubric.llm.batches.setting import GONE, UNKNOWN
 from autorubric.llm.billing import Amount
 from autorubric.llm.request import Usage
 
@@ -80,6 +81,7 @@ class BatchRecord:
         word: the last state in the provider's own word.
         replies: results with a reply.
         strangers: batches at the provider that looked like this one, and whose results belong to others.
+        trouble: why it could not be collected the last time; empty if nothing is known to be wrong.
     """
 
     id: str
@@ -101,11 +103,17 @@ class BatchRecord:
     word: str = ""
     replies: int = 0
     strangers: Sequence[str] = ()
+    trouble: str = ""
 
     @property
     def is_open(self) -> bool:
         """Whether the provider may still answer it, or hold answers that are not in the ledger."""
         return self.state in ("planned", "sent")
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is open, and the provider no longer has it or its results."""
+        return self.is_open and self.trouble.startswith((GONE, UNKNOWN))
 
 
 class BatchStore:

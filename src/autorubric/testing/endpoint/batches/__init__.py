@@ -17,6 +17,6 @@ def answer(books: BatchBooks, asked: Asked) -> Said | None:
     for method, pattern, handler in _ROUTES:
         found = re.fullmatch(pattern, asked.path)
         if asked.method == method and found:
-            said = handler(books, asked, found[1] if found.groups() else "")
-            return said or Said({"error": {"message": "There is no such batch or file."}}, 404)
+            name = found[1] if found.groups() else ""
+            return handler(books, asked, name) or books.unknown(name)
     return None

@@ -100,7 +100,7 @@ def _result(ran: Ran) -> dict[str, Any]:
 
 
 def _deleted(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    if id not in books.jobs:
+    if books.find(id) is None:
         return None
     books.deleted.append(id)
     return Said({"id": id, "type": "message_batch_deleted"})

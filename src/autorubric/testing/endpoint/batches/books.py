@@ -37,6 +37,7 @@ class BatchFaults:
         reason: the words of that.
         endless: batches that never end.
         gone: batches whose results are deleted before they are read; a download is answered with `gone_status`.
+        forgotten: batches that are not known any more once they have run, which is answered with `gone_status`.
         seconds: how long a batch takes.
 
     Example:
@@ -56,6 +57,7 @@ class BatchFaults:
     reason: str = "The input file is not valid."
     endless: int = 0
     gone: int = 0
+    forgotten: int = 0
     gone_status: int = 404
     seconds: float = 0.0
 
@@ -100,6 +102,7 @@ class Job:
         began: seconds since the epoch.
         endless: whether it never ends.
         is_gone: whether its results are deleted.
+        is_forgotten: whether nothing is known of it once it has ended.
         problem: why it failed as a whole.
         results: what its requests became, once it has ended.
         is_written: whether files hold them.
@@ -112,6 +115,7 @@ class Job:
     began: float = field(default_factory=time.time)
     endless: bool = False
     is_gone: bool = False
+    is_forgotten: bool = False
     problem: str = ""
     results: list[Ran] | None = None
     is_written: bool = False
@@ -161,16 +165,17 @@ class BatchBooks:
         self._creations += 1
         job.endless = self._creations <= self.faults.endless
         job.is_gone = self._creations <= self.faults.gone
+        job.is_forgotten = self._creations <= self.faults.forgotten
         job.problem = self.faults.reason if self._creations <= self.faults.failing else ""
         return job, self._creations > self.faults.lost_creations
 
     def find(self, id: str) -> Job | None:
-        """The batch as it is now; its requests run once its time is over."""
+        """The batch as it is now, None if it is not known; its requests run once its time is over."""
         job = self.jobs.get(id)
         over = job is not None and not job.endless and time.time() - job.began >= self.faults.seconds
         if job is not None and over and job.results is None:
             job.results = [] if job.problem else [self._ran(*line) for line in job.lines]
-        return job
+        return None if over and job is not None and job.is_forgotten else job
 
     def cancel(self, id: str) -> Job | None:
         """Cancel a batch, unless it has ended: half of its requests have run, and the others never will."""
@@ -200,6 +205,12 @@ class BatchBooks:
         if job is None or not job.is_gone:
             return None
         return Said({"error": {"message": f"No such File object: {id}"}}, self.faults.gone_status)
+
+    def unknown(self, id: str) -> Said:
+        """The answer to a request about a batch or a file that is not known."""
+        job = self.jobs.get(id)
+        status = 404 if job is None or not job.is_forgotten else self.faults.gone_status
+        return Said({"error": {"message": f"There is no such batch or file: {id}"}}, status)
 
     def is_cut(self) -> bool:
         """Whether this download of results breaks off."""

@@ -216,7 +216,7 @@ def _openrouter_list(books: BatchBooks, asked: Asked, _: str) -> Said:
 
 
 def _openrouter_deleted(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    if books.jobs.get(id) is None:
+    if books.find(id) is None:
         return None
     books.deleted.append(id)
     return Said({"id": id, "object": "batch"})
