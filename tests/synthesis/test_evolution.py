@@ -18,7 +18,7 @@ from autorubric.testing import PromptSections, ScriptedModel
 from tests.offenders import each
 
 TEMPLATE = load_synthesis_prompts(None, full=True).drafts.augment
-MODELS = {"augment": ScriptedModel("unused")}
+MODELS = {"augment": ScriptedModel(lambda request: "[]")}
 PLAIN = plain_evolution_stage(TEMPLATE, "abc")
 MERGED = [{"title": "Dose", "description": "Names 4 g.", "weight": 9}]
 
