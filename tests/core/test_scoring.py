@@ -105,6 +105,10 @@ def test_the_worst_case_goes_by_the_sign_however_small_the_weight() -> None:
     assert rubric(0.5, -0.25).compute_score(verdicts, cannot_assess_strategy=FAIL, normalize=False) == -0.25
 
 
+def test_an_abstention_counts_as_nothing_where_no_worst_case_is_stated() -> None:
+    assert score([Cell(5.0, None), Cell(5.0, 1.0)], CannotAssessConfig(strategy=FAIL)) == 0.5
+
+
 cells = st.lists(
     st.builds(
         Cell,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
+from pathlib import Path
 
 import pytest
 
 from autorubric.errors import InputError
 from autorubric.files.printable import defused
-from autorubric.files.text import LONGEST_ROW, decode, iter_lines, json_lines
+from autorubric.files.text import LONGEST_ROW, SharedCopy, decode, iter_lines, json_lines, read_bytes
 from tests.offenders import each
 
 
@@ -20,6 +22,7 @@ from tests.offenders import each
         (b"caf\xe9", "1: byte 0xe9 at column 4"),
         (b"ab\ncaf\xe9", "2: byte 0xe9 at column 4"),
         (b"ab\n\n\xff\n", "3: byte 0xff at column 1"),
+        (b"\n\xff", "2: byte 0xff at column 1"),
     ],
 )
 def test_a_byte_that_is_not_utf_8_has_its_line_and_column(data: bytes, place: str) -> None:
@@ -31,6 +34,25 @@ def test_bytes_after_a_mark_are_counted_with_it() -> None:
     # The mark takes three bytes of the first line.
     with pytest.raises(InputError, match="menu:1: byte 0xe9 at column 7 is"):
         decode(codecs.BOM_UTF8 + b"caf\xe9", "menu")
+
+
+def test_readers_of_one_copy_each_stand_where_they_have_moved_to(tmp_path: Path) -> None:
+    path = tmp_path / "copy"
+    path.write_bytes(b"abcdef")
+    with path.open("rb") as file:
+        one, other = SharedCopy(file), SharedCopy(file)
+        assert one.readable() and one.seekable() and (one.tell(), one.read(2), one.tell()) == (0, b"ab", 2)
+        assert (one.seek(1, os.SEEK_CUR), one.read(2)) == (3, b"de")
+        assert (one.seek(-1, os.SEEK_END), one.read()) == (5, b"f")
+        assert (one.seek(1), other.tell(), other.read(1), one.read(1)) == (1, 0, b"a", b"b")
+
+
+def test_a_document_beyond_512_mib_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    with path.open("wb") as file:
+        file.truncate(512 * 1024 * 1024 + 1)  # which takes no room on the disk
+    with pytest.raises(InputError, match="has 512 MiB; the most that is read at once is 512 MiB, split it"):
+        read_bytes(path)
 
 
 def test_the_row_after_one_that_is_too_long_is_read() -> None:

@@ -60,6 +60,13 @@ def test_verdicts_come_to_one_by_each_rule_and_sign(
     assert combined_verdict(rule, votes(pattern, weights), -5.0) is negative
 
 
+def test_a_vote_without_a_weight_counts_once() -> None:
+    heavier = [VerdictVote(MET), VerdictVote(UNMET, 1.5)]
+    assert combined_verdict("weighted", heavier, 5.0) is UNMET
+    options = scale(5.0, 0.0, 1.0)
+    assert combined_option("weighted_mean", [OptionVote(1, 1.0), OptionVote(0, 0.0, 3.0)], options).value == 0.25
+
+
 def scale(weight: float, *values: float, na: bool = False, scale_type: str = "ordinal") -> Criterion:
     options: list[dict[str, Any]] = [{"label": f"o{n}", "value": value} for n, value in enumerate(values)]
     if na:

@@ -99,6 +99,8 @@ def test_the_published_properties_say_what_it_is_made_of() -> None:
     one = CriterionGrader(judge_model_config=MODEL)
     assert (one.is_ensemble, one.judge_ids, one.has_few_shot) == (False, ["default"], False)
     assert CriterionGrader(judge_model_config=MODEL).seed == one.seed
+    assert one.seed == 0  # another default would ask again for all that is recorded
+    assert one.run_dir is None
     data = RubricDataset("Explain.", KIND)
     data.add_item("Hello.", "kind", [CriterionVerdict.MET])
     two = CriterionGrader(
@@ -166,6 +168,7 @@ def test_a_cache_folder_is_a_ledger_that_the_next_process_finds(tmp_path: Path) 
         config = LLMConfig("judge", api_base=endpoint.base_url, cache_enabled=True, cache_dir=tmp_path / "cache")
         for _ in range(2):
             grader = CriterionGrader(judge_model_config=config)
+            assert grader.run_dir == tmp_path / "cache"
             assert KIND.grade_sync("Hello.", grader).score == 1.0
             grader.close()
         assert endpoint.counts.requests == 1

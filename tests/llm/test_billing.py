@@ -74,6 +74,10 @@ def test_every_attempt_that_may_have_been_billed_without_a_count_is_charged_its_
     assert bill(Priced(price), ASKED, outcome, Reservation(resends=resends)) == expected
 
 
+def test_amounts_add_up_in_tokens_and_in_dollars() -> None:
+    assert Amount(3, 0.5).plus(Amount(4, 0.25)) == Amount(7, 0.75)
+
+
 @each("kind", ["auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"])
 def test_a_refused_request_is_not_billed(kind: FailureKind) -> None:
     assert bill(Priced(), ASKED, Failure(kind, ""), Reservation()).most == Amount()

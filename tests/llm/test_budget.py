@@ -353,6 +353,20 @@ async def test_a_reply_raises_the_part_of_the_ceiling_that_it_exceeds_by_twice_t
         assert budget.worst_case(model, REQUEST).tokens == most
 
 
+async def test_a_raised_ceiling_counts_at_once_for_calls_of_the_model_in_flight_and_for_nothing_else() -> None:
+    budget, model = Budget(tokens=10_000), Priced(Usage(10, 90), 0.01)
+    first, second, other = [
+        await budget.reserve_for(one, REQUEST) for one in (model, model, Priced(Usage(10, 90), 0.01))
+    ]
+    assert isinstance(first, Reservation) and isinstance(second, Reservation) and isinstance(other, Reservation)
+    budget.hold(Amount(50))
+    # The prompt exceeds 10 by 20: the second call may take 100 + 2 x 20; the other model's and what is held stay.
+    budget.settle(first, Amount(120), Usage(30, 90))
+    assert budget.reserved().tokens == 140 + 100 + 50
+    assert (second.need.tokens, other.need.tokens) == (140, 100)
+    assert not (second.must_be_covered or other.must_be_covered)
+
+
 @each(
     ("limits", "left", "need", "message"),
     [

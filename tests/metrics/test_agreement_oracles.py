@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autorubric.metrics.agreement_statistics import Part, measure
 from autorubric.metrics.confusion import (
     IccForm,
     Level,
@@ -173,6 +174,26 @@ def test_ac2_with_quadratic_weights_by_hand() -> None:
     weights = agreement_weights(range(3), "quadratic")
     assert gwet_pairs(counts, weights) == close(expected)
     assert gwet_ac([[2, 0, 0], [0, 1, 1], [1, 0, 1]], weights) == close(expected)
+
+
+def test_votes_on_options_with_an_order_agree_in_part_and_others_do_not() -> None:
+    # Votes (0, 1) and (2, 2) on options 0, 0.5, 1. Shares 1/4, 1/4, 1/2: Σπ(1−π) = 3/16 + 3/16 + 1/4 = 5/8.
+    # Ordered: w(0, 1) = 0.5, so p_o = (1/2 + 1)/2 = 3/4; Σw = 3 + 4 · 0.5 = 5, p_e = 5/6 · 5/8 = 25/48;
+    # AC2 = (36 − 25)/(48 − 25). Without an order p_o = 1/2, p_e = 3/6 · 5/8 = 5/16; AC1 = (8 − 5)/(16 − 5).
+    none, votes = np.empty(0, np.int64), np.array([[0, 2], [1, 2]])
+    values = np.array([0.0, 0.5, 1.0])
+    weights = agreement_weights(values, "linear")
+    ordered = Part("ordinal", none, none, ("a", "b", "c"), weights, votes=votes, vote_values=values)
+    unordered = Part("nominal", none, none, ("a", "b", "c"), weights, votes=votes)
+    assert measure(ordered)["judge_gwet"] == close(11 / 23)
+    assert measure(unordered)["judge_gwet"] == close(3 / 11)
+
+
+def test_near_misses_are_measured_against_the_widest_distance_of_the_values() -> None:
+    # 0, 0.25 and 0.5: half of the widest distance is 0.25, wherever it ends.
+    assert agreement_weights([0.0, 0.25, 0.5], "linear")[0].tolist() == [1.0, 0.5, 0.0]
+    assert agreement_weights([0.0, 0.25, 0.5], "quadratic")[0].tolist() == [1.0, 0.75, 0.0]
+    assert agreement_weights([0.5, 0.5], "linear").tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
 def test_ac1_without_a_pair_of_votes_is_undefined() -> None:

@@ -125,6 +125,7 @@ def test_ppi_plus_plus_has_no_interval_where_the_estimated_variance_is_zero() ->
         ([1.0] * 30, [1.0] * 30, [1.0] * 100, 1.0),
         ([0.7] * 30, [0.9, 0.4] * 15, [0.9] * 100, 0.7),
         ([0.0, 1.0] * 15, [0.0, 1.0] * 15, [1.0] * 100, 1.0),
+        ([1e9 / 3] * 30, [0.9, 0.4] * 15, [0.9] * 100, 1e9 / 3),  # whose mean is off by a rounding error
     ):
         found = ppi_plus_plus(labels, judged, rest)
         assert found.value == pytest.approx(value)

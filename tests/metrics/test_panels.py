@@ -198,6 +198,13 @@ def test_a_judge_has_the_intervals_of_a_run_by_it_alone(graded: Make) -> None:
     assert whole.per_judge is not None and single.bootstrap is not None
     judge = whole.per_judge["b"]
     assert judge.accuracy_ci == single.accuracy_ci
+    assert judge.accuracy_ci is not None and judge.micro_kappa_ci is not None
+    assert judge.accuracy_ci != judge.kappa_ci != judge.micro_kappa_ci
+    assert judge.interval("accuracy") == judge.accuracy_ci
+    assert judge.interval("kappa") == judge.micro_kappa_ci  # `kappa_ci` is of the mean over criteria
+    assert judge.interval("mcc") is None
+    for criterion in whole.per_criterion:
+        assert criterion.kappa_ci is not None and criterion.interval("kappa") == criterion.kappa_ci
     for found, expected in (
         (judge.kappa_ci, single.bootstrap.kappa_ci),
         (judge.micro_kappa_ci, single.bootstrap.micro_kappa_ci),

@@ -106,6 +106,11 @@ def test_a_gate_can_be_a_tag_or_a_pitfall() -> None:
     assert compute_reward(report(tagged[0], entry(-5, "UNMET", "Invents", tags=["gate"]))).value == 1.0
 
 
+def test_a_gate_without_a_weight_is_one_that_has_to_be_met() -> None:
+    for verdict, expected in (("MET", 1.0), ("UNMET", 0.0)):
+        assert compute_reward(report(entry(0, verdict, "Safe", tags=["gate"]), entry(2, "MET"))).value == expected
+
+
 def test_a_failed_gate_follows_the_policy_and_so_does_one_that_nobody_can_assess() -> None:
     rule = RewardRule(gates=("Safe",), on_failure="neutral", neutral=0.3)
     assert compute_reward(report(entry(-1, None, "Safe"), entry(9, "MET")), rule).value == 0.3
@@ -123,6 +128,10 @@ def test_abstentions_are_left_out_unless_told_otherwise() -> None:
     assert compute_reward(abstained, zero).value == 0.75
     nothing = compute_reward(report(entry(1, "CANNOT_ASSESS")))
     assert nothing.value is None and nothing.failure is not None and "assessed" in nothing.failure
+    # With no weight above 0 left, there is nothing to divide by.
+    for formula in ("positive", "signed"):
+        left = compute_reward(report(entry(1, "CANNOT_ASSESS"), entry(-1, "MET")), RewardRule(formula))
+        assert left.value is None and "assessed" in (left.failure or "")
 
 
 @each(("length", "penalty"), [(0, 0.0), (4096, 0.0), (4097, 0.5 / 4096), (6144, 0.25), (8192, 0.5), (20_000, 0.5)])
@@ -151,6 +160,13 @@ def test_a_penalty_without_a_length_is_refused() -> None:
 def test_a_rule_that_contradicts_itself_is_refused(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         RewardRule(**settings)
+
+
+@each("length", [0, -1, 1.5, "100", True, None])
+def test_an_overlong_length_that_is_no_whole_number_from_1_is_refused(length: Any) -> None:
+    for name in ("max_length", "buffer"):
+        with pytest.raises(ConfigError, match=f"overlong {name}={length!r}; expected a whole number of at least 1"):
+            SoftOverlong(**{name: length})
 
 
 def test_an_overlong_buffer_beyond_the_limit_is_refused() -> None:

@@ -42,6 +42,7 @@ def fault(status: int, body: Any = "", headers: dict[str, str] | None = None) ->
         ("1e999", LONGEST_RETRY_AFTER),
         ("86400", LONGEST_RETRY_AFTER),
         ("Thu, 01 Jan 1970 00:16:50 GMT", 10.0),
+        ("Thu, 01 Jan 1970 00:16:41 GMT", 1.0),
         ("Thu, 01 Jan 1970 00:16:40 GMT", None),
         ("Thu, 01 Jan 1970 00:00:01 GMT", None),
         ("Thu, 01 Jan 2099 00:00:00 GMT", LONGEST_RETRY_AFTER),
@@ -103,6 +104,7 @@ def test_spent_credit_is_told_from_a_passing_limit(error: dict[str, str], kind: 
         ({"error": {"message": "Provider returned error", "metadata": {"raw": "told so"}}}, "error: told so"),
         ({"detail": [{"loc": ["body", "seed"], "msg": "told so"}]}, "told so"),
         ({"code": 1211, "msg": "told so", "success": False}, ": told so"),
+        ({"error": {"message": {"grund": "überlastet"}}}, "überlastet"),
     ],
 )
 def test_the_endpoints_own_words_are_found_in_every_shape(body: Any, words: str) -> None:

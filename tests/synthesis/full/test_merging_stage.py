@@ -66,6 +66,7 @@ def test_a_fold_takes_one_call_less_than_sets_and_loses_nobody(count: int) -> No
     letters = "abcdefgh"[:count]
     rows = {f"rubrics_{x}": [i | {"title": "L" * 300} for i in items(f"x{x}")] for x in letters}
     found, asked, stage = merged(rows, FullSettings(merge_characters=1000))
+    assert found.model == "scripted"
     assert len(asked) == count - 1
     assert len(stage.build({"question": "Why?", **rows}, {"merge": ScriptedModel(merges)})) == count - 1
     ids = {one["id"] for one in found.value["criteria"]}
