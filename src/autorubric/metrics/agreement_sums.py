@@ -15,7 +15,7 @@ import numpy as np
 
 from autorubric.metrics.agreement_statistics import Part, measure
 from autorubric.metrics.arrays import Flags, Floats, defined, ratio
-from autorubric.metrics.confusion import agreement_weights, kappas
+from autorubric.metrics.confusion import kappas
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
 from autorubric.metrics.jackknife import (
@@ -25,7 +25,7 @@ from autorubric.metrics.jackknife import (
     kappa_posterior,
     mean_kappa_interval,
 )
-from autorubric.metrics.labelled_run import LabelledRun, Modes
+from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import Column, Points
@@ -43,13 +43,6 @@ class Found(NamedTuple):
     method: str
 
 
-def kappa_weights(column: Column, categories: int) -> Floats:
-    """How much each pair of categories counts as agreement: quadratic by value where they have an order."""
-    if column.kind == "ordinal" and categories == len(column.values):
-        return agreement_weights(column.values, "quadratic")
-    return np.eye(categories)
-
-
 @dataclass(frozen=True)
 class Layout:
     """Where the sums of each criterion are: the cells of its confusion matrix, one criterion after the other."""
@@ -61,11 +54,11 @@ class Layout:
     span: float = 1.0  # the largest possible error of a score
 
     @classmethod
-    def of(cls, columns: Sequence[Column], modes: Modes, span: float = 1.0) -> Layout:
+    def of(cls, columns: Sequence[Column], span: float = 1.0) -> Layout:
         """The layout of some criteria."""
-        sizes = tuple(len(modes.labels(column)) for column in columns)
+        sizes = tuple(len(column.categories) for column in columns)
         starts = tuple(int(s) for s in np.cumsum([0, *(size * size for size in sizes)]))
-        weights = tuple(map(kappa_weights, columns, sizes))
+        weights = tuple(column.agreement for column in columns)
         return cls(starts, sizes, weights, tuple(column.kind == "binary" for column in columns), span)
 
     def sum_items(self, rows: int, points: Points, scores: ScorePairs | None = None) -> Floats:
@@ -201,7 +194,7 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     """
     points = run.points.where(columns[run.points.column])
     binary = points.where(run.table.is_binary[points.column])
-    extra = ("CANNOT_ASSESS",) if run.modes.cannot_assess == "as_category" else ()
+    extra = ("CANNOT_ASSESS",) if run.table.modes.cannot_assess == "as_category" else ()
     values = measure(Part("binary", binary.truth, binary.judged, ("MET", "UNMET", *extra)))
     values["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
     values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
@@ -212,7 +205,7 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     else:
         chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
         points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
-    layout = Layout.of(chosen, run.modes, run.scores.span)
+    layout = Layout.of(chosen, run.scores.span)
     sums = layout.sum_items(run.table.rows, points, run.scores)
     mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
     # Columns that stand for many criteria at once have no κ of their own.
@@ -229,9 +222,10 @@ def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...],
     """The same points with one column for all binary criteria and one, right or wrong, for all others."""
     binary = np.array([column.kind == "binary" for column in columns])[points.column]
     criterion = columns[0].criterion.model_copy(update={"options": None})
+    met = next((column for column in columns if column.kind == "binary"), Column.of(criterion, 0))
     # Right and wrong options are not MET and UNMET: the κ of all binary pairs leaves them out.
     wrong = replace(Column.of(criterion, 1, "multi-choice"), kind="nominal")
-    pooled = Column.of(criterion, 0, "binary"), wrong
+    pooled = replace(met, index=0, name="binary"), wrong
     made = replace(
         points,
         column=np.where(binary, 0, 1),

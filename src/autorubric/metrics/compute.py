@@ -18,10 +18,7 @@ from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMat
 from autorubric.metrics.intervals import check_confidence, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import (
-    CannotAssessMode,
     LabelledRun,
-    Modes,
-    NAMode,
     PerItemMetrics,
     compare_abstentions,
     measure_coverage,
@@ -39,7 +36,7 @@ from autorubric.metrics.results import (
 )
 from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, GradedRun, Table
+from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, CannotAssessMode, GradedRun, Modes, NAMode, Table
 
 
 def compute_metrics(  # noqa: PLR0913 (published signature)
@@ -124,8 +121,8 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         n_nominal_criteria=kinds.count("nominal"),
         na_stats=compare_abstentions(table, NAStats),
         cannot_assess_stats=compare_abstentions(table, CannotAssessStats),
-        cannot_assess_mode=run.modes.cannot_assess,
-        na_mode=run.modes.na,
+        cannot_assess_mode=run.table.modes.cannot_assess,
+        na_mode=run.table.modes.na,
         n_samples=len(points),
         coverage_stats=measure_coverage(table.points, len(points), int(run.errored.sum())),
         n_scores=len(run.scores.rows),
@@ -223,7 +220,7 @@ def _read_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfCon
 
 def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> dict[str, JudgeMetrics]:
     """The agreement of each judge, by its id; refuses judges with gaps that no cascade explains."""
-    table, modes = run.table, run.modes
+    table = run.table
     if not table.escalated:
         _refuse_gaps(table)
     found = {}
@@ -231,7 +228,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
         votes = table.points.votes[place]
         own = replace(table, points=replace(table.points, judged=votes))
         asked = table.points.where(votes > ABSENT)
-        pairs = settle(own, modes)
+        pairs = settle(own)
         scores = pair_scores(table, table.judge_scores[place], votes)
         every = np.ones(len(table.columns), bool)
         measured = measure_columns(replace(run, table=own, points=pairs, scores=scores), every, draws)
@@ -281,21 +278,21 @@ def _refuse_gaps(table: Table) -> None:
 
 def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
     """What the most frequent vote of the others agrees with, for each judge left out; empty for fewer than three."""
-    table, modes = run.table, run.modes
+    table = run.table
     if len(table.judges) < 3:
         return []
-    whole = _find_right(table, modes, np.arange(len(table.judges)))
+    whole = _find_right(table, np.arange(len(table.judges)))
     found = []
     for place, judge in enumerate(table.judges):
         others = np.delete(np.arange(len(table.judges)), place)
-        without = _find_right(table, modes, others)
+        without = _find_right(table, others)
         compared, both = without[~np.isnan(without)], (without - whole)[~np.isnan(without - whole)]
         found.append(
             JudgeInfluence(
                 judge_id=judge,
                 accuracy_without=float(compared.mean()) if len(compared) else None,
                 accuracy_change=float(both.mean()) if len(both) else None,
-                alpha_without=None if run.pooled else _mean_alpha(table, modes, others),
+                alpha_without=None if run.pooled else _mean_alpha(table, others),
                 n_pairs=len(compared),
                 n_both=len(both),
             )
@@ -303,12 +300,12 @@ def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
     return found
 
 
-def _find_right(table: Table, modes: Modes, judges: Ints) -> Floats:
+def _find_right(table: Table, judges: Ints) -> Floats:
     """For each point 1 where the most frequent vote of some judges is the label, else 0; NaN where undecided."""
     # What is settled keeps the places of its points where the votes would be.
     places = np.arange(len(table.points))[None]
     panel = replace(table.points, judged=_most_frequent(table, table.points.votes[judges]), votes=places)
-    pairs = settle(replace(table, points=panel), modes)
+    pairs = settle(replace(table, points=panel))
     found = np.full(len(table.points), np.nan)
     found[pairs.votes[0]] = pairs.truth == pairs.judged
     return found
@@ -331,12 +328,12 @@ def _most_frequent(table: Table, votes: Ints) -> Ints:
     return best
 
 
-def _mean_alpha(table: Table, modes: Modes, judges: Ints) -> float | None:
+def _mean_alpha(table: Table, judges: Ints) -> float | None:
     """Krippendorff's α among some judges, averaged over criteria."""
     alphas = []
     for column in table.columns:
         raw = table.points.where(table.points.column == column.index)
-        part = criterion_part(column, raw.where(slice(0)), raw.votes[judges], modes)
+        part = criterion_part(column, raw.where(slice(0)), raw.votes[judges])
         alpha = measure(part).get("krippendorff_alpha")
         alphas += [] if alpha is None else [alpha]
     return float(np.mean(alphas)) if alphas else None

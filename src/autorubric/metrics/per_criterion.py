@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from autorubric.metrics.agreement_statistics import Part, measure
-from autorubric.metrics.agreement_sums import kappa_weights, majority_baseline
+from autorubric.metrics.agreement_sums import majority_baseline
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import precision_recall
 from autorubric.metrics.correlation import correlation, pearson, spearman
@@ -22,26 +22,25 @@ from autorubric.metrics.criterion_results import (
     OrdinalCriterionMetrics,
 )
 from autorubric.metrics.intervals import wilson_interval
-from autorubric.metrics.labelled_run import LabelledRun, Modes, measure_coverage
+from autorubric.metrics.labelled_run import LabelledRun, measure_coverage
 from autorubric.metrics.results import PooledScaleMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval, KappaResult
-from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, value_table
+from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, settle_codes, value_table
 
 
-def criterion_part(column: Column, points: Points, votes: Ints, modes: Modes) -> Part:
+def criterion_part(column: Column, points: Points, votes: Ints) -> Part:
     """The pairs of one criterion, abstentions settled, and its votes (judges × labelled points) as they were cast."""
-    labels = modes.labels(column)
     truth, judged = _pair_values([column], replace(points, column=np.zeros_like(points.column)))
     return Part(
         column.kind,
         points.truth,
         points.judged,
-        labels,
-        kappa_weights(column, len(labels)),
+        column.categories,
+        column.agreement,
         np.unique(column.values, return_inverse=True)[1],
         truth,
         judged,
-        np.where(votes == ABSTAINED, modes.code(column), votes),
+        np.where(votes == ABSTAINED, column.abstention, votes),
         column.values if column.kind == "ordinal" else None,
     )
 
@@ -65,7 +64,7 @@ def _sort(points: Points, columns: int) -> tuple[Points, Ints]:
 def _measure_one(
     column: Column, points: Points, raw: Points, run: LabelledRun, confidence: float
 ) -> CriterionMetricsUnion:
-    part = criterion_part(column, points, raw.votes, run.modes)
+    part = criterion_part(column, points, raw.votes)
     values, counts = measure(part), part.counts
     wilson = wilson_interval(int(np.trace(counts)), len(points), confidence)
     fields: dict[str, Any] = {
@@ -123,7 +122,7 @@ def measure_scales(run: LabelledRun) -> list[PooledScaleMetrics]:
 
 def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, points: Points) -> PooledScaleMetrics:
     columns = run.table.columns
-    votes, values = run.modes.settle(raw.votes, columns, raw.column), None
+    votes, values = settle_codes(raw.votes, columns, raw.column), None
     n_judges = max(int((votes >= 0).any(axis=1).sum()), 1)
     own = [column for column in columns if column.kind == kind]
     alike = kind != "ordinal" and len({column.labels for column in own}) == 1
@@ -133,7 +132,7 @@ def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, points: P
         votes = np.where(votes >= 0, codes, -1)
     elif not alike:
         votes = votes[:0]  # votes on different options without an order are not comparable
-    labels = run.modes.labels(own[0]) if alike else ()
+    labels = own[0].categories if alike else ()
     series = _pair_values(columns, points)
     part = Part(kind, points.truth, points.judged, labels, None, None, *series, votes, values)
     measured = measure(part)
