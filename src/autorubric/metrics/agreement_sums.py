@@ -80,35 +80,30 @@ class Layout:
 
         The mean κ is over the criteria whose κ is defined in these sums.
         """
-        cells, tables = self.starts[-1], self.tables(sums)
+        cells, (tables, pooled) = self.starts[-1], self.tables(sums)
         each = [kappas(t, w) for t, w in zip(tables, self.weights, strict=True)]
         stacked = np.stack(each, axis=-1)
         known = ~np.isnan(stacked)
         mean = ratio(np.where(known, stacked, 0.0).sum(axis=-1), known.sum(axis=-1))
-        pooled = self._pooled(tables)
-        micro = np.full(sums.shape[:-1], np.nan) if pooled is None else kappas(pooled)
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         n, shift, squares, sizes = (sums[..., cells + place] for place in range(4))
         errors = np.sqrt(ratio(squares, n)), ratio(shift, n), ratio(sizes, n)
         accuracy = ratio(hits, sums[..., :cells].sum(axis=-1))
-        return np.stack([accuracy, mean, micro, *errors, *each], axis=-1)
+        return np.stack([accuracy, mean, kappas(pooled), *errors, *each], axis=-1)
 
     def hits(self, total: Floats) -> tuple[Floats, Floats]:
         """How many pairs of each criterion agree, and how many it has, of the sums over items."""
-        tables = self.tables(total)
+        tables, _ = self.tables(total)
         return np.array([np.trace(table) for table in tables]), np.array([table.sum() for table in tables])
 
-    def _pooled(self, tables: Sequence[Floats]) -> Floats | None:
-        """The sum of the tables of binary criteria; None where there is none."""
-        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
-        return sum(binary[1:], binary[0]) if binary else None
-
-    def tables(self, sums: Floats) -> list[Floats]:
-        """The confusion matrix of each criterion, of sums (…, m)."""
-        return [
+    def tables(self, sums: Floats) -> tuple[list[Floats], Floats]:
+        """The confusion matrix of each criterion, and that of all binary ones together, of sums (…, m)."""
+        tables = [
             sums[..., start : start + size * size].reshape(*sums.shape[:-1], size, size)
             for start, size in zip(self.starts, self.sizes, strict=False)
         ]
+        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
+        return tables, sum(binary[1:], binary[0]) if binary else np.zeros((*sums.shape[:-1], 2, 2))
 
     def intervals(self, sums: Floats, draws: Draws) -> list[Found]:
         """An interval for each statistic of `summarize`, given what each item adds to the sums.
@@ -117,7 +112,7 @@ class Layout:
         """
         cells = self.starts[-1]
         paired, scored = sums[sums[:, :cells].any(axis=1)], sums[sums[:, cells] > 0]
-        tables = self.tables(paired)
+        tables, pooled = self.tables(paired)
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         pairs = np.column_stack([hits, paired[:, :cells].sum(axis=-1)])
         [accuracy] = jackknife_intervals(pairs, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], draws.confidence)
@@ -129,9 +124,7 @@ class Layout:
         elif known:
             found = mean_kappa_interval([tables[at] for at in known], [self.weights[at] for at in known], draws)
             mean_kappa = Found(found, "bayesian-bootstrap")
-        pooled, micro = self._pooled(tables), Found(None, "jeffreys")
-        if pooled is not None:
-            micro = _kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
+        micro = _kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
         errors = _score_intervals(scored[:, cells:], self.span, draws)
         return [Found(accuracy, "wilson"), mean_kappa, micro, *errors, *each]
 

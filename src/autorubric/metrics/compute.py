@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import measure
-from autorubric.metrics.agreement_sums import SUMMED, Measured, measure_columns, name_missing
+from autorubric.metrics.agreement_sums import SUMMED, measure_columns, name_missing
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
@@ -110,7 +111,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         accuracy_ci=accuracy_ci,
         per_criterion=[c.model_copy(update={"kappa_ci": whole.intervals.get(str(c.index))}) for c in each],
         pooled_by_scale=_measure_scales(run, draws) if run.pooled else None,
-        bootstrap=draws and _bootstrap_results(whole, draws, accuracy_ci),
+        bootstrap=draws and _bootstrap_results(whole.intervals | {"accuracy": accuracy_ci}, draws),
         per_judge=measure_judges(run, confidence, draws) if per_judge else None,
         without_judge=leave_out_judges(run) if per_judge else [],
         per_tag=_measure_tags(run, draws) if any(column.criterion.tags for column in table.columns) else [],
@@ -192,8 +193,7 @@ def _mean(values: list[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _bootstrap_results(whole: Measured, draws: Draws, accuracy_ci: ConfidenceInterval | None) -> BootstrapResults:
-    intervals = whole.intervals | {"accuracy": accuracy_ci}
+def _bootstrap_results(intervals: Mapping[str, ConfidenceInterval | None], draws: Draws) -> BootstrapResults:
     ends = {name: None if found is None else (found.lower, found.upper) for name, found in intervals.items()}
     named = {"mean_kappa": "kappa_ci", "kappa": "micro_kappa_ci"}
     fields: dict[str, Any] = {named.get(name, f"{name}_ci"): ends[name] for name in SUMMED}

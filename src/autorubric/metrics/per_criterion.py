@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
@@ -47,22 +48,19 @@ def criterion_part(column: Column, points: Points, votes: Ints) -> Part:
 
 def measure_criteria(run: LabelledRun, confidence: float) -> list[CriterionMetricsUnion]:
     """The agreement on each criterion."""
-    (raw, raw_ends), (points, ends) = (_sort(p, len(run.table.columns)) for p in (run.table.points, run.points))
-    made = []
-    for place, column in enumerate(run.table.columns):
-        own = points.where(slice(*ends[place : place + 2]))
-        made.append(_measure_one(column, own, raw.where(slice(*raw_ends[place : place + 2])), run, confidence))
-    return made
-
-
-def _sort(points: Points, columns: int) -> tuple[Points, Ints]:
-    """The points in the order of their columns, and where each column begins and ends."""
-    ends = np.cumsum([0, *np.bincount(points.column, minlength=columns)])
-    return points.where(np.argsort(points.column, kind="stable")), ends
+    by_column = []
+    for points in (run.table.points, run.points):
+        ends = np.cumsum([0, *np.bincount(points.column, minlength=len(run.table.columns))])
+        ordered = points.where(np.argsort(points.column, kind="stable"))
+        by_column.append([ordered.where(slice(*each)) for each in pairwise(ends)])
+    return [
+        _measure_one(column, points, raw, int(run.errored[column.index]), confidence)
+        for column, raw, points in zip(run.table.columns, *by_column, strict=True)
+    ]
 
 
 def _measure_one(
-    column: Column, points: Points, raw: Points, run: LabelledRun, confidence: float
+    column: Column, points: Points, raw: Points, errored: int, confidence: float
 ) -> CriterionMetricsUnion:
     part = criterion_part(column, points, raw.votes)
     values, counts = measure(part), part.counts
@@ -73,7 +71,7 @@ def _measure_one(
         "n_samples": len(points),
         "kappa_interpretation": KappaResult.interpret_kappa(values.get("kappa")),
         "is_degenerate": len(points) > 0 and values.get("kappa") is None,
-        "coverage_stats": measure_coverage(raw, len(points), int(run.errored[column.index])),
+        "coverage_stats": measure_coverage(raw, len(points), errored),
         "weight": column.criterion.weight,
         "tags": column.criterion.tags,
         "accuracy_ci": ConfidenceInterval.of(wilson, "wilson"),
