@@ -7,7 +7,7 @@ statistics of all items, and those without each of them, come from one product o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -155,22 +155,6 @@ def _kappa_interval(tables: Floats, weights: Floats, draws: Draws) -> Found:
         return kappas(total.reshape(*total.shape[:-1], *tables.shape[1:]), weights)[..., None]
 
     return Found(jackknife_intervals(flat, kappa, ["correlation"], draws.confidence)[0], "jackknife")
-
-
-_NAMED = {"kappa": "micro_kappa", "bias": "the mean bias", "rmse": "score_rmse", "mae": "score_mae"}
-
-
-def name_missing(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> Iterator[str]:
-    """Sentences on the statistics that have no interval although one was computed and they are defined.
-
-    Example:
-        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}))
-        ['no interval for micro_kappa: the items do not vary, or without one of them it is undefined']
-    """
-    missing = [name for name in SUMMED[1:] if intervals.get(name, 0) is None and values.get(name) is not None]
-    if missing:
-        named = ", ".join(_NAMED.get(name, name) for name in missing)
-        yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
 
 
 class Measured(NamedTuple):

@@ -12,7 +12,7 @@ from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import measure
-from autorubric.metrics.agreement_sums import SUMMED, measure_columns, name_missing
+from autorubric.metrics.agreement_sums import SUMMED, Measured, measure_columns
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
@@ -92,15 +92,14 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
 def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per_judge: bool) -> MetricsResult:
     """All statistics of the labelled items of a run; with intervals where `draws` says how."""
     table, points = run.table, run.points
-    each = [] if run.pooled else measure_criteria(run, confidence)
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
+    each = [] if run.pooled else measure_criteria(run, confidence, whole.intervals)
     kinds = [column.kind for column in table.columns]
     accuracy_ci = whole.intervals.get("accuracy")
     if accuracy_ci is None:  # with items for n: never too narrow, however the criteria of an item agree
         items = len(np.unique(points.row))
         wilson = wilson_interval((whole.values["accuracy"] or 0.0) * items, items, confidence)
         accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
-    shift = {"bias": 0.0 if len(run.scores.rows) else None}  # defined where an item has both scores
     return MetricsResult(
         **MetricsResult.measured(whole.values),
         **compare_scores(run.scores, confidence),
@@ -109,8 +108,8 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         mean_krippendorff_alpha=_mean([criterion.krippendorff_alpha for criterion in each]),
         mean_kappa=_mean([criterion.kappa for criterion in each]),
         accuracy_ci=accuracy_ci,
-        per_criterion=[c.model_copy(update={"kappa_ci": whole.intervals.get(str(c.index))}) for c in each],
-        pooled_by_scale=_measure_scales(run, draws) if run.pooled else None,
+        per_criterion=each,
+        pooled_by_scale=measure_scales(run, draws) if run.pooled else None,
         bootstrap=draws and _bootstrap_results(whole.intervals | {"accuracy": accuracy_ci}, draws),
         per_judge=measure_judges(run, confidence, draws) if per_judge else None,
         without_judge=leave_out_judges(run) if per_judge else [],
@@ -129,11 +128,11 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         n_scores=len(run.scores.rows),
         score_rule=describe_rule(run.scores.rule),
         self_consistency=[_read_consistency(judge, confidence) for judge in table.consistency],
-        warnings=[*run.warnings, *_notes_on(run, each), *name_missing(whole.values | shift, whole.intervals)],
+        warnings=[*run.warnings, *_notes_on(run, each, whole)],
     )
 
 
-def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
+def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measured) -> list[str]:
     """What a reader must know of the numbers."""
     sentences = list(run.scores.warnings)
     failed = int((run.table.points.judged == FAILED).sum())
@@ -152,18 +151,14 @@ def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     empty = [criterion.name for criterion in each if not criterion.n_samples]
     if empty:
         sentences.append(f"no pair of label and verdict: {', '.join(empty)}")
+    # The bias is defined where an item has both scores.
+    known = whole.values | {"bias": 0.0 if len(run.scores.rows) else None}
+    named = {"mean_kappa": "mean_kappa", "kappa": "micro_kappa", "bias": "the mean bias"}
+    missing = [named[name] for name in named if whole.intervals.get(name, 0) is None and known[name] is not None]
+    if missing:
+        why = "the items do not vary, or without one of them it is undefined"
+        sentences.append(f"no interval for {', '.join(missing)}: {why}")
     return sentences
-
-
-def _measure_scales(run: LabelledRun, draws: Draws | None) -> list[Any]:
-    """The agreement by kind of criterion, with intervals of accuracy and of the κ over all binary pairs."""
-    kinds = np.array([column.kind for column in run.table.columns])
-    made = []
-    for scale in measure_scales(run):
-        found = measure_columns(run, kinds == scale.scale_type, draws).intervals
-        kappa = found.get("kappa") if scale.scale_type == "binary" else None
-        made.append(scale.model_copy(update={"accuracy_ci": found.get("accuracy"), "kappa_ci": kappa}))
-    return made
 
 
 def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
