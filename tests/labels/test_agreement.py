@@ -32,8 +32,8 @@ from autorubric.metrics import CellLabel, sampled_score
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.label_choice import read_pairs
-from autorubric.metrics.labelled_run import Modes
 from autorubric.metrics.reading_runs import read_table
+from autorubric.metrics.table import Modes
 from autorubric.runs.items_file import read_run
 from tests.labels.runs import answers, graded, truth_and_verdicts
 from tests.oracles import alpha, cohen_kappa_score

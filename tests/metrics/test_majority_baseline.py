@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from autorubric import Criterion, Rubric
 from autorubric.metrics import MetricsResult, compute_metrics
 from autorubric.metrics.agreement_sums import majority_baseline
-from autorubric.metrics.labelled_run import CannotAssessMode
-from autorubric.metrics.table import Column, Points
+from autorubric.metrics.table import CannotAssessMode, Column, Points
 
 Make = Callable[..., Any]
 

@@ -10,8 +10,8 @@ from autorubric import Criterion, CriterionVerdict, InputError, Rubric, RubricDa
 from autorubric.cli.app import run as command
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.metrics.jackknife import Draws
-from autorubric.metrics.labelled_run import Modes
 from autorubric.metrics.simulated_coverage import simulate_corrections, simulate_coverage
+from autorubric.metrics.table import Modes
 
 CRITERIA = [
     Criterion(name="Brief", requirement="Is brief.", weight=2),

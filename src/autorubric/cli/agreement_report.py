@@ -35,26 +35,18 @@ class Ranged(NamedTuple):
 
     Attributes:
         value: the metric.
-        low: the lower end of its interval.
-        high: the upper end.
+        interval: its interval, if it has one.
 
     Example:
-        >>> str(Ranged(0.5, 0.25, 0.75)), str(Ranged(None))
+        >>> str(Ranged(0.5, ConfidenceInterval(lower=0.25, upper=0.75))), str(Ranged(None))
         ('0.500 [0.250, 0.750]', '–')
     """
 
     value: float | None
-    low: float | None = None
-    high: float | None = None
-
-    @classmethod
-    def of(cls, value: float | None, interval: ConfidenceInterval | None) -> Ranged:
-        """A metric and its interval, if it has one."""
-        return cls(value) if interval is None else cls(value, interval.lower, interval.upper)
+    interval: ConfidenceInterval | None = None
 
     def __str__(self) -> str:
-        ends = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
-        return show(self.value) + ends
+        return show(*self)
 
 
 @dataclass(frozen=True)
@@ -89,28 +81,18 @@ class Shown:
             return json.dumps(self.whole, indent=2, ensure_ascii=False)
         if form == "csv":
             return self._csv()
-        table = self._markdown() if form == "md" else self._aligned()
-        return "\n".join([*self.above, *table, *self.below])
-
-    def _cells(self) -> Iterator[list[str]]:
         names = [name for name in (self.rows[0] if self.rows else ()) if name not in self.texts]
-        if names:
-            yield names
+        cells = [names] if names else []
         for row in self.rows:
-            cells = (row[name] for name in names)
-            yield [show(cell) if cell is None or isinstance(cell, float) else str(cell) for cell in cells]
-
-    def _aligned(self) -> Iterator[str]:
-        cells = list(self._cells())
-        widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-        for row in cells:
-            yield ("  " + "  ".join(map(set_cell_size, row, widths))).rstrip()
-
-    def _markdown(self) -> Iterator[str]:
-        for place, row in enumerate(self._cells()):
-            yield "| " + " | ".join(map(markdown_text, row)) + " |"
-            if place == 0:
-                yield "| " + " | ".join("---" for _ in row) + " |"
+            values = (row[name] for name in names)
+            cells.append([show(one) if one is None or isinstance(one, float) else str(one) for one in values])
+        if form == "md":
+            table = ["| " + " | ".join(map(markdown_text, row)) + " |" for row in cells]
+            table[1:1] = ["| " + " | ".join("---" for _ in names) + " |"] if names else []
+        else:
+            widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+            table = [("  " + "  ".join(map(set_cell_size, row, widths))).rstrip() for row in cells]
+        return "\n".join([*self.above, *table, *self.below])
 
     def _csv(self) -> str:
         out = io.StringIO()
@@ -124,7 +106,8 @@ class Shown:
 def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if isinstance(value, Ranged):
-            yield from ((name, value.value), (f"{name} low", value.low), (f"{name} high", value.high))
+            ends = (None, None) if value.interval is None else (value.interval.lower, value.interval.upper)
+            yield from zip((name, f"{name} low", f"{name} high"), (value.value, *ends), strict=True)
         else:
             yield name, value
 
@@ -204,7 +187,7 @@ def sentences(found: MetricsResult) -> Iterator[str]:
 def _statistics(part: MeasuredModel) -> dict[str, Any]:
     """A cell for each statistic that has a column, those of installed packages included."""
     return {
-        one.title: Ranged.of(part.value(one.name), part.interval(one.name))
+        one.title: Ranged(part.value(one.name), part.interval(one.name))
         if one.name in _WITH_INTERVALS
         else part.value(one.name)
         for one in statistics()
@@ -244,9 +227,9 @@ def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
         {
             "judge": judge.judge_id,
             "n": judge.n_pairs,
-            "mean kappa": Ranged.of(judge.mean_kappa, judge.kappa_ci),
+            "mean kappa": Ranged(judge.mean_kappa, judge.kappa_ci),
             **_statistics(judge),
-            "score bias": Ranged.of(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
+            "score bias": Ranged(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
             "panel without it": change.get(judge.judge_id),
             "asked": judge.coverage,
         }
@@ -262,7 +245,7 @@ def _tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
             "tag": tag.tag,
             "criteria": tag.n_criteria,
             "n": tag.n_samples,
-            "mean kappa": Ranged.of(tag.mean_kappa, tag.mean_kappa_ci),
+            "mean kappa": Ranged(tag.mean_kappa, tag.mean_kappa_ci),
             **_statistics(tag),
         }
         for tag in sorted(found.per_tag, key=_least_kappa)
@@ -302,7 +285,7 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
 
 
 def _vote_row(one: VoteAgreement) -> dict[str, Any]:
-    agreement = Ranged.of(one.agreement, one.agreement_ci)
+    agreement = Ranged(one.agreement, one.agreement_ci)
     return {"criterion": one.name, "n": one.n, "agreement": agreement, "alpha": one.alpha}
 
 
@@ -311,9 +294,9 @@ def _pair_row(pair: JudgePair) -> dict[str, Any]:
         "judge": pair.name,
         "other": pair.other,
         "n": pair.n,
-        "agreement": Ranged.of(pair.agreement, pair.agreement_ci),
-        "mean kappa": Ranged.of(pair.mean_kappa, pair.mean_kappa_ci),
-        "kappa, binary": Ranged.of(pair.kappa, pair.kappa_ci),
+        "agreement": Ranged(pair.agreement, pair.agreement_ci),
+        "mean kappa": Ranged(pair.mean_kappa, pair.mean_kappa_ci),
+        "kappa, binary": Ranged(pair.kappa, pair.kappa_ci),
         "AC1, binary": pair.gwet,
     }
 
@@ -334,7 +317,7 @@ def show_comparison(found: JudgeComparison) -> Shown:
             "n": one.n,
             "a": one.a,
             "b": one.b,
-            "a − b": Ranged.of(one.difference, one.ci),
+            "a − b": Ranged(one.difference, one.ci),
             "p": one.p_value,
             "p (Holm)": one.p_holm,
         }
@@ -359,7 +342,7 @@ def show_analysis(found: RubricAnalysis, rollouts: int) -> Shown:
             "share of score": each.score_share,
             "disagreement": each.disagreement,
             "most similar": each.partner,
-            "correlation": Ranged(each.redundancy.value, *(each.redundancy.interval or ())[:2]),
+            "correlation": Ranged(each.redundancy.value, ConfidenceInterval.of(each.redundancy.interval)),
             "why": each.reason,
         }
         for each in found.criteria

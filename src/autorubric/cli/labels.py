@@ -30,6 +30,7 @@ from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.results import CoverageSimulation
+from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.settings import setting
 
 _EXAMPLES = """
@@ -186,7 +187,7 @@ def _cells(one: Corrections) -> dict[str, Any]:
 def _ranged(estimate: Estimate | None) -> Ranged:
     if estimate is None:
         return Ranged(None)
-    return Ranged(estimate.value, *(estimate.interval or ())[:2])
+    return Ranged(estimate.value, ConfidenceInterval.of(estimate.interval))
 
 
 def _notes(found: CorrectedScores) -> Iterator[str]:

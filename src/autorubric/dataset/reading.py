@@ -67,9 +67,9 @@ _KNOWN_IN_HEAD, _KNOWN_IN_ITEM = frozenset(_HEAD_KEYS), frozenset(_ITEM_KEYS)
 
 
 class _Rubrics(NamedTuple):
-    """The rubrics an item may name: the dataset's, and those that items share."""
+    """What reads labels by the dataset's rubric, and the rubrics that items share."""
 
-    common: Rubric | None
+    reader: GroundTruthReader | None
     shared: dict[str, Rubric | None]
 
 
@@ -144,7 +144,8 @@ def read_parts(
     in_head: list[str] = []
     parts = _read_head(head, in_head)
     shared = head.get("rubrics")
-    rubrics = _Rubrics(parts.rubric, {} if shared is None else _shared_rubrics(shared, in_head))
+    reader = None if parts.rubric is None else GroundTruthReader(parts.rubric)
+    rubrics = _Rubrics(reader, {} if shared is None else _shared_rubrics(shared, in_head))
     problems += (f"{place(1)}{problem}" for problem in in_head)
     sound_head = not problems
     indexed: list[tuple[int, DataItem]] = []
@@ -220,7 +221,9 @@ def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem 
     rubric = record.get("rubric")
     if rubric is not None:
         rubric = _read_rubric(rubric, rubrics.shared, "rubric: ", found)
-    truth = _truth(record.get("ground_truth"), rubric if rubric is not None else rubrics.common, found)
+    truth = record.get("ground_truth")
+    if truth is not None and rubric is None and rubrics.reader is not None:
+        truth = rubrics.reader.read(truth, found)
     number = record.get("id")
     try:
         if not (missing or found):
@@ -240,17 +243,6 @@ def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem 
     problems += (f" missing required field: '{key}'" for key in missing)
     problems += map(placed, found)
     return None
-
-
-def _truth(truth: Any, rubric: Rubric | None, problems: list[str]) -> Any:
-    """Ground truth in the order of the criteria; it is looked at where names or types may be wrong."""
-    if rubric is None:
-        return truth
-    if isinstance(truth, dict):
-        return GroundTruthReader(rubric).read(truth, problems)
-    if type(truth) is list and set(map(type, truth)) != {str}:
-        GroundTruthReader(rubric).read(truth, problems)
-    return truth
 
 
 def _strangers(record: dict[str, Any], known: tuple[str, ...], where: str, problems: list[str]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def load(
     found = row_file(path, what=_WHAT)
     if not found.is_document:
         return _load_rows(found, item_reader(found.name, columns, notes, option))
-    whole = _read_document(found.text(), found.kind, found.name)
+    whole = _read_document(found.text(), found.kind, f"{found.name}: ")
     if isinstance(whole, Parts):
         return whole
     problems = [] if whole else [f"{found.name}: it has no rows"]
@@ -103,19 +103,34 @@ def load_stored(path: Path) -> Parts:
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: Dataset file not found: no-such-run/dataset.json
     """
-    found = _read_document(read_text(path, what=_WHAT), "json", str(path))
+    found = _read_document(read_text(path, what=_WHAT), "json", f"{path}: ")
     if isinstance(found, list):
         raise InputError(f"{path}: expected the dataset of a run, got a list")
     return found
 
 
-def _read_document(text: str, kind: str, name: str) -> Parts | list[Any]:
-    """The parts of the dataset in a document, or the rows that it lists."""
+def _read_document(text: str, kind: str, where: str = "") -> Parts | list[Any]:
+    """The parts of the dataset in a document, or the rows that it lists; `where` is the head of every message."""
+    if kind == "json":
+        # A JSON text with its items last and nothing wrong in it: each item is made as soon as it is read.
+        try:
+            head, records = head_and_members(text, "items")
+            if head.keys() >= {"prompt", "rubric"}:
+                return read_parts(head, enumerate(records), [], lambda index: "")
+        except (ValueError, RecursionError):
+            pass
+    if kind == "toml":
+        raise InputError(f"{where}a dataset is not kept in TOML; expected JSON, YAML, JSON Lines or rows of a table")
     try:
-        whole = _whole(text, kind)
-        return whole if isinstance(whole, Parts | list) else read_record(whole)
+        if kind == "json":
+            whole = parse_json(text, "Failed to parse JSON")
+        else:
+            from autorubric.files.strict_yaml import parse_yaml
+
+            whole = parse_yaml(text, "Failed to parse YAML")
+        return whole if isinstance(whole, list) else read_record(whole)
     except InputError as error:
-        raise InputError(f"{name}: {problem}" for problem in error.problems) from None
+        raise InputError(f"{where}{problem}" for problem in error.problems) from None
 
 
 @_no_collection()
@@ -129,8 +144,8 @@ def load_text(json_text: str) -> Parts:
         >>> load_text('{"prompt": "Explain photosynthesis", "rubric": null}').prompt
         'Explain photosynthesis'
     """
-    whole = _whole(json_text, "json")
-    return whole if isinstance(whole, Parts) else read_record(whole)
+    found = _read_document(json_text, "json")
+    return found if isinstance(found, Parts) else read_record(found)
 
 
 @_no_collection(keeps=False)
@@ -161,24 +176,6 @@ def save(dataset: RubricDataset, path: str | Path) -> None:
         except InputError:
             # Of the whole dataset, each value that cannot be written is named with its place.
             write_atomically(path, [dataset.to_json(), "\n"])
-
-
-def _whole(text: str, kind: str) -> Any:
-    """The parts of a dataset if they can be read in one pass, else the value of the document."""
-    if kind == "json":
-        # A JSON text with its items last and nothing wrong in it: each item is made as soon as it is read.
-        try:
-            head, records = head_and_members(text, "items")
-            if head.keys() >= {"prompt", "rubric"}:
-                return read_parts(head, enumerate(records), [], lambda index: "")
-        except (ValueError, RecursionError):
-            pass
-        return parse_json(text, "Failed to parse JSON")
-    if kind == "toml":
-        raise InputError("a dataset is not kept in TOML; expected JSON, YAML, JSON Lines or rows of a table")
-    from autorubric.files.strict_yaml import parse_yaml
-
-    return parse_yaml(text, "Failed to parse YAML")
 
 
 def dataset_record(dataset: RubricDataset) -> dict[str, Any]:

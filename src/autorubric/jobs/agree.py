@@ -17,9 +17,10 @@ from autorubric.metrics.compute import measure_run
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.joining import relabelled
 from autorubric.metrics.judge_agreement import JudgeAgreement, agreement_among_judges
-from autorubric.metrics.labelled_run import Modes, read_labelled_run
+from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.results import MetricsResult
 from autorubric.metrics.simulated_coverage import simulate_coverage
+from autorubric.metrics.table import Modes
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, Settings, setting
 

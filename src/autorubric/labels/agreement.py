@@ -24,9 +24,8 @@ from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate, Interval, normal_quantile, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, read_pairs
-from autorubric.metrics.labelled_run import Modes
 from autorubric.metrics.reading_runs import graded_table
-from autorubric.metrics.table import ABSTAINED, Column, GradedRun, Points, Table
+from autorubric.metrics.table import ABSTAINED, EXCLUDE, Column, GradedRun, Modes, Points, Table, settle_codes
 
 _FEW = 5
 """Labels below which a projection starts from the worst case."""
@@ -86,7 +85,7 @@ def label_agreement(
     run: GradedRun,
     dataset: RubricDataset,
     history: History,
-    modes: Modes = Modes(),  # noqa: B008 (a value)
+    modes: Modes = EXCLUDE,
     draws: Draws = Draws(seed=0, named="replicates"),  # noqa: B008 (a value)
     annotator: str | None = None,
 ) -> LabelAgreement:
@@ -154,10 +153,10 @@ class Measure:
 
     def __init__(self, run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws) -> None:
         self.pairs: JudgedPairs = read_pairs(run, dataset)
-        table = graded_table(run, dataset)
+        table = graded_table(run, dataset, modes)
         # The same rows, and so the same points in the same order, as those of the pairs.
         self._table: Table = table.only(~np.isnan(table.scores))
-        self._modes, self._draws = modes, draws
+        self._draws = draws
         self.columns = table.columns
         sizes = np.bincount(self._table.points.column, minlength=len(table.columns))
         self.pooled = dataset.rubric is None and bool((sizes != self._table.rows).any())
@@ -246,7 +245,7 @@ class Measure:
         words = zip(column, labels.labels.values(), strict=True)
         truth = np.array([_code(columns[place], word) for place, word in words], np.int64)
         judged = points.judged[at] if judge is None else points.votes[judge, at]
-        truth, judged = (self._modes.settle(codes, columns, column) for codes in (truth, judged))
+        truth, judged = (settle_codes(codes, columns, column) for codes in (truth, judged))
         items = np.array([pair.index for pair in labels.labels], np.int64)
         return Points(items, column, truth, judged, points.votes[:, at], labels.weights)
 
@@ -258,7 +257,7 @@ class Measure:
         """What each item that has one of the pairs adds, and where the sums of each criterion are."""
         columns, points = self.placed(points)
         items, row = np.unique(points.row, return_inverse=True)
-        layout = Layout.of(columns, self._modes)
+        layout = Layout.of(columns)
         return layout, layout.sum_items(len(items), replace(points, row=row))
 
     def _decided(self, labels: Weighted, judge: int | None = None) -> Points:

@@ -27,8 +27,6 @@ from autorubric.metrics.label_choice import CellLabel as CellLabel
 from autorubric.metrics.label_choice import LabelRequest as LabelRequest
 from autorubric.metrics.label_choice import label_next as label_next
 from autorubric.metrics.label_choice import sampled_score as sampled_score
-from autorubric.metrics.labelled_run import CannotAssessMode as CannotAssessMode
-from autorubric.metrics.labelled_run import NAMode as NAMode
 from autorubric.metrics.results import BootstrapResults as BootstrapResults
 from autorubric.metrics.results import JudgeMetrics as JudgeMetrics
 from autorubric.metrics.results import MetricsResult as MetricsResult
@@ -44,7 +42,9 @@ from autorubric.metrics.statistic_results import CorrelationResult as Correlatio
 from autorubric.metrics.statistic_results import DistributionResult as DistributionResult
 from autorubric.metrics.statistic_results import EMDResult as EMDResult
 from autorubric.metrics.statistic_results import KSTestResult as KSTestResult
+from autorubric.metrics.table import CannotAssessMode as CannotAssessMode
 from autorubric.metrics.table import CriterionType as CriterionType
+from autorubric.metrics.table import NAMode as NAMode
 from autorubric.metrics.table import classify_criteria as classify_criteria
 from autorubric.metrics.table import classify_criterion as classify_criterion
 from autorubric.metrics.verdicts import extract_all_verdicts_from_report as extract_all_verdicts_from_report

@@ -90,12 +90,6 @@ class Part:
         """How many judges put each item (row) into each category (column)."""
         return rating_counts(self.cast, len(self.labels if self.vote_values is None else self.vote_values))
 
-    def has(self, needed: Input) -> bool:
-        """Whether a statistic of this input is defined here."""
-        if needed == "counts":
-            return bool(self.labels) and len(self.truth) > 0
-        return len(self.cast) > 1 if needed == "votes" else len(self.true_values) > 0
-
 
 @dataclass(frozen=True)
 class Statistic:
@@ -193,8 +187,13 @@ def measure(part: Part, chosen: Iterable[Statistic] | None = None) -> dict[str, 
     A value is None where the statistic is undefined for these pairs.
     """
     values: dict[str, float | None] = {}
+    has = {
+        "counts": bool(part.labels) and len(part.truth) > 0,
+        "values": len(part.true_values) > 0,
+        "votes": len(part.cast) > 1,
+    }
     for statistic in statistics() if chosen is None else chosen:
-        if part.kind in statistic.kinds and part.has(statistic.needs):
+        if part.kind in statistic.kinds and has[statistic.needs]:
             try:
                 value = statistic.compute(part)
                 number = None if value is None else float(value)

@@ -7,7 +7,7 @@ statistics of all items, and those without each of them, come from one product o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from autorubric.metrics.agreement_statistics import Part, measure
 from autorubric.metrics.arrays import Flags, Floats, defined, ratio
-from autorubric.metrics.confusion import agreement_weights, kappas
+from autorubric.metrics.confusion import kappas
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
 from autorubric.metrics.jackknife import (
@@ -25,7 +25,7 @@ from autorubric.metrics.jackknife import (
     kappa_posterior,
     mean_kappa_interval,
 )
-from autorubric.metrics.labelled_run import LabelledRun, Modes
+from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import Column, Points
@@ -43,13 +43,6 @@ class Found(NamedTuple):
     method: str
 
 
-def kappa_weights(column: Column, categories: int) -> Floats:
-    """How much each pair of categories counts as agreement: quadratic by value where they have an order."""
-    if column.kind == "ordinal" and categories == len(column.values):
-        return agreement_weights(column.values, "quadratic")
-    return np.eye(categories)
-
-
 @dataclass(frozen=True)
 class Layout:
     """Where the sums of each criterion are: the cells of its confusion matrix, one criterion after the other."""
@@ -61,11 +54,11 @@ class Layout:
     span: float = 1.0  # the largest possible error of a score
 
     @classmethod
-    def of(cls, columns: Sequence[Column], modes: Modes, span: float = 1.0) -> Layout:
+    def of(cls, columns: Sequence[Column], span: float = 1.0) -> Layout:
         """The layout of some criteria."""
-        sizes = tuple(len(modes.labels(column)) for column in columns)
+        sizes = tuple(len(column.categories) for column in columns)
         starts = tuple(int(s) for s in np.cumsum([0, *(size * size for size in sizes)]))
-        weights = tuple(map(kappa_weights, columns, sizes))
+        weights = tuple(column.agreement for column in columns)
         return cls(starts, sizes, weights, tuple(column.kind == "binary" for column in columns), span)
 
     def sum_items(self, rows: int, points: Points, scores: ScorePairs | None = None) -> Floats:
@@ -87,35 +80,30 @@ class Layout:
 
         The mean κ is over the criteria whose κ is defined in these sums.
         """
-        cells, tables = self.starts[-1], self.tables(sums)
+        cells, (tables, pooled) = self.starts[-1], self.tables(sums)
         each = [kappas(t, w) for t, w in zip(tables, self.weights, strict=True)]
         stacked = np.stack(each, axis=-1)
         known = ~np.isnan(stacked)
         mean = ratio(np.where(known, stacked, 0.0).sum(axis=-1), known.sum(axis=-1))
-        pooled = self._pooled(tables)
-        micro = np.full(sums.shape[:-1], np.nan) if pooled is None else kappas(pooled)
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         n, shift, squares, sizes = (sums[..., cells + place] for place in range(4))
         errors = np.sqrt(ratio(squares, n)), ratio(shift, n), ratio(sizes, n)
         accuracy = ratio(hits, sums[..., :cells].sum(axis=-1))
-        return np.stack([accuracy, mean, micro, *errors, *each], axis=-1)
+        return np.stack([accuracy, mean, kappas(pooled), *errors, *each], axis=-1)
 
     def hits(self, total: Floats) -> tuple[Floats, Floats]:
         """How many pairs of each criterion agree, and how many it has, of the sums over items."""
-        tables = self.tables(total)
+        tables, _ = self.tables(total)
         return np.array([np.trace(table) for table in tables]), np.array([table.sum() for table in tables])
 
-    def _pooled(self, tables: Sequence[Floats]) -> Floats | None:
-        """The sum of the tables of binary criteria; None where there is none."""
-        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
-        return sum(binary[1:], binary[0]) if binary else None
-
-    def tables(self, sums: Floats) -> list[Floats]:
-        """The confusion matrix of each criterion, of sums (…, m)."""
-        return [
+    def tables(self, sums: Floats) -> tuple[list[Floats], Floats]:
+        """The confusion matrix of each criterion, and that of all binary ones together, of sums (…, m)."""
+        tables = [
             sums[..., start : start + size * size].reshape(*sums.shape[:-1], size, size)
             for start, size in zip(self.starts, self.sizes, strict=False)
         ]
+        binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
+        return tables, sum(binary[1:], binary[0]) if binary else np.zeros((*sums.shape[:-1], 2, 2))
 
     def intervals(self, sums: Floats, draws: Draws) -> list[Found]:
         """An interval for each statistic of `summarize`, given what each item adds to the sums.
@@ -124,7 +112,7 @@ class Layout:
         """
         cells = self.starts[-1]
         paired, scored = sums[sums[:, :cells].any(axis=1)], sums[sums[:, cells] > 0]
-        tables = self.tables(paired)
+        tables, pooled = self.tables(paired)
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         pairs = np.column_stack([hits, paired[:, :cells].sum(axis=-1)])
         [accuracy] = jackknife_intervals(pairs, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], draws.confidence)
@@ -136,9 +124,7 @@ class Layout:
         elif known:
             found = mean_kappa_interval([tables[at] for at in known], [self.weights[at] for at in known], draws)
             mean_kappa = Found(found, "bayesian-bootstrap")
-        pooled, micro = self._pooled(tables), Found(None, "jeffreys")
-        if pooled is not None:
-            micro = _kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
+        micro = _kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
         errors = _score_intervals(scored[:, cells:], self.span, draws)
         return [Found(accuracy, "wilson"), mean_kappa, micro, *errors, *each]
 
@@ -171,22 +157,6 @@ def _kappa_interval(tables: Floats, weights: Floats, draws: Draws) -> Found:
     return Found(jackknife_intervals(flat, kappa, ["correlation"], draws.confidence)[0], "jackknife")
 
 
-_NAMED = {"kappa": "micro_kappa", "bias": "the mean bias", "rmse": "score_rmse", "mae": "score_mae"}
-
-
-def name_missing(values: Mapping[str, float | None], intervals: Mapping[str, object]) -> Iterator[str]:
-    """Sentences on the statistics that have no interval although one was computed and they are defined.
-
-    Example:
-        >>> list(name_missing({"kappa": 1.0}, {"accuracy": None, "kappa": None, "mean_kappa": (0.1, 0.5)}))
-        ['no interval for micro_kappa: the items do not vary, or without one of them it is undefined']
-    """
-    missing = [name for name in SUMMED[1:] if intervals.get(name, 0) is None and values.get(name) is not None]
-    if missing:
-        named = ", ".join(_NAMED.get(name, name) for name in missing)
-        yield f"no interval for {named}: the items do not vary, or without one of them it is undefined"
-
-
 class Measured(NamedTuple):
     """The agreement over some of the criteria: statistics by name, and the intervals of some."""
 
@@ -201,7 +171,7 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     """
     points = run.points.where(columns[run.points.column])
     binary = points.where(run.table.is_binary[points.column])
-    extra = ("CANNOT_ASSESS",) if run.modes.cannot_assess == "as_category" else ()
+    extra = ("CANNOT_ASSESS",) if run.table.modes.cannot_assess == "as_category" else ()
     values = measure(Part("binary", binary.truth, binary.judged, ("MET", "UNMET", *extra)))
     values["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
     values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
@@ -212,7 +182,7 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     else:
         chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
         points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
-    layout = Layout.of(chosen, run.modes, run.scores.span)
+    layout = Layout.of(chosen, run.scores.span)
     sums = layout.sum_items(run.table.rows, points, run.scores)
     mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
     # Columns that stand for many criteria at once have no κ of their own.
@@ -229,9 +199,10 @@ def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...],
     """The same points with one column for all binary criteria and one, right or wrong, for all others."""
     binary = np.array([column.kind == "binary" for column in columns])[points.column]
     criterion = columns[0].criterion.model_copy(update={"options": None})
+    met = next((column for column in columns if column.kind == "binary"), Column.of(criterion, 0))
     # Right and wrong options are not MET and UNMET: the κ of all binary pairs leaves them out.
     wrong = replace(Column.of(criterion, 1, "multi-choice"), kind="nominal")
-    pooled = Column.of(criterion, 0, "binary"), wrong
+    pooled = replace(met, index=0, name="binary"), wrong
     made = replace(
         points,
         column=np.where(binary, 0, 1),

@@ -17,11 +17,11 @@ from autorubric.metrics.agreement_sums import SUMMED, Layout, pool
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
 from autorubric.metrics.intervals import holm
 from autorubric.metrics.jackknife import Draws, Scale, Summary, jackknife_intervals
-from autorubric.metrics.labelled_run import CannotAssessMode, LabelledRun, Modes, NAMode, read_labelled_run, settle
+from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, settle
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import Column, GradedRun, Points, signature
+from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points, signature
 
 _ROUNDING = 1e-12
 
@@ -184,7 +184,7 @@ def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
 
 def _differences(first: LabelledRun, second: LabelledRun, draws: Draws) -> list[Difference]:
     """The difference of each of `SUMMED`, then that of each criterion's κ."""
-    layout = Layout.of(first.table.columns, first.modes)
+    layout = Layout.of(first.table.columns)
     a, b = (layout.sum_items(found.table.rows, found.points, found.scores) for found in (first, second))
     criteria = [] if first.pooled else [column.name for column in first.table.columns]
     sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
@@ -269,7 +269,7 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     items = np.intersect1d(a.table.items, b.table.items)
     first, second = (_renumber(run, columns, items) for run in (a, b))
     labels = replace(first.table.points, judged=np.zeros_like(first.table.points.truth))
-    labelled = settle(replace(first.table, points=labels), first.modes)
+    labelled = settle(replace(first.table, points=labels))
     asked, *keys = (points.row * len(columns) + points.column for points in (labelled, first.points, second.points))
     shared, left_out = np.intersect1d(keys[0], keys[1]), None
     if left := len(np.unique(asked)) - len(shared):

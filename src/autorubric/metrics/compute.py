@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,17 +12,14 @@ from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import measure
-from autorubric.metrics.agreement_sums import SUMMED, Measured, measure_columns, name_missing
+from autorubric.metrics.agreement_sums import SUMMED, Measured, measure_columns
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import (
-    CannotAssessMode,
     LabelledRun,
-    Modes,
-    NAMode,
     PerItemMetrics,
     compare_abstentions,
     measure_coverage,
@@ -39,7 +37,7 @@ from autorubric.metrics.results import (
 )
 from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, GradedRun, Table
+from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, CannotAssessMode, GradedRun, Modes, NAMode, Table
 
 
 def compute_metrics(  # noqa: PLR0913 (published signature)
@@ -94,15 +92,14 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
 def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per_judge: bool) -> MetricsResult:
     """All statistics of the labelled items of a run; with intervals where `draws` says how."""
     table, points = run.table, run.points
-    each = [] if run.pooled else measure_criteria(run, confidence)
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
+    each = [] if run.pooled else measure_criteria(run, confidence, whole.intervals)
     kinds = [column.kind for column in table.columns]
     accuracy_ci = whole.intervals.get("accuracy")
     if accuracy_ci is None:  # with items for n: never too narrow, however the criteria of an item agree
         items = len(np.unique(points.row))
         wilson = wilson_interval((whole.values["accuracy"] or 0.0) * items, items, confidence)
         accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
-    shift = {"bias": 0.0 if len(run.scores.rows) else None}  # defined where an item has both scores
     return MetricsResult(
         **MetricsResult.measured(whole.values),
         **compare_scores(run.scores, confidence),
@@ -111,9 +108,9 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         mean_krippendorff_alpha=_mean([criterion.krippendorff_alpha for criterion in each]),
         mean_kappa=_mean([criterion.kappa for criterion in each]),
         accuracy_ci=accuracy_ci,
-        per_criterion=[c.model_copy(update={"kappa_ci": whole.intervals.get(str(c.index))}) for c in each],
-        pooled_by_scale=_measure_scales(run, draws) if run.pooled else None,
-        bootstrap=draws and _bootstrap_results(whole, draws, accuracy_ci),
+        per_criterion=each,
+        pooled_by_scale=measure_scales(run, draws) if run.pooled else None,
+        bootstrap=draws and _bootstrap_results(whole.intervals | {"accuracy": accuracy_ci}, draws),
         per_judge=measure_judges(run, confidence, draws) if per_judge else None,
         without_judge=leave_out_judges(run) if per_judge else [],
         per_tag=_measure_tags(run, draws) if any(column.criterion.tags for column in table.columns) else [],
@@ -124,18 +121,18 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         n_nominal_criteria=kinds.count("nominal"),
         na_stats=compare_abstentions(table, NAStats),
         cannot_assess_stats=compare_abstentions(table, CannotAssessStats),
-        cannot_assess_mode=run.modes.cannot_assess,
-        na_mode=run.modes.na,
+        cannot_assess_mode=run.table.modes.cannot_assess,
+        na_mode=run.table.modes.na,
         n_samples=len(points),
         coverage_stats=measure_coverage(table.points, len(points), int(run.errored.sum())),
         n_scores=len(run.scores.rows),
         score_rule=describe_rule(run.scores.rule),
         self_consistency=[_read_consistency(judge, confidence) for judge in table.consistency],
-        warnings=[*run.warnings, *_notes_on(run, each), *name_missing(whole.values | shift, whole.intervals)],
+        warnings=[*run.warnings, *_notes_on(run, each, whole)],
     )
 
 
-def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
+def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measured) -> list[str]:
     """What a reader must know of the numbers."""
     sentences = list(run.scores.warnings)
     failed = int((run.table.points.judged == FAILED).sum())
@@ -154,18 +151,14 @@ def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion]) -> list[str]:
     empty = [criterion.name for criterion in each if not criterion.n_samples]
     if empty:
         sentences.append(f"no pair of label and verdict: {', '.join(empty)}")
+    # The bias is defined where an item has both scores.
+    known = whole.values | {"bias": 0.0 if len(run.scores.rows) else None}
+    named = {"mean_kappa": "mean_kappa", "kappa": "micro_kappa", "bias": "the mean bias"}
+    missing = [named[name] for name in named if whole.intervals.get(name, 0) is None and known[name] is not None]
+    if missing:
+        why = "the items do not vary, or without one of them it is undefined"
+        sentences.append(f"no interval for {', '.join(missing)}: {why}")
     return sentences
-
-
-def _measure_scales(run: LabelledRun, draws: Draws | None) -> list[Any]:
-    """The agreement by kind of criterion, with intervals of accuracy and of the κ over all binary pairs."""
-    kinds = np.array([column.kind for column in run.table.columns])
-    made = []
-    for scale in measure_scales(run):
-        found = measure_columns(run, kinds == scale.scale_type, draws).intervals
-        kappa = found.get("kappa") if scale.scale_type == "binary" else None
-        made.append(scale.model_copy(update={"accuracy_ci": found.get("accuracy"), "kappa_ci": kappa}))
-    return made
 
 
 def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
@@ -195,8 +188,7 @@ def _mean(values: list[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _bootstrap_results(whole: Measured, draws: Draws, accuracy_ci: ConfidenceInterval | None) -> BootstrapResults:
-    intervals = whole.intervals | {"accuracy": accuracy_ci}
+def _bootstrap_results(intervals: Mapping[str, ConfidenceInterval | None], draws: Draws) -> BootstrapResults:
     ends = {name: None if found is None else (found.lower, found.upper) for name, found in intervals.items()}
     named = {"mean_kappa": "kappa_ci", "kappa": "micro_kappa_ci"}
     fields: dict[str, Any] = {named.get(name, f"{name}_ci"): ends[name] for name in SUMMED}
@@ -223,7 +215,7 @@ def _read_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfCon
 
 def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> dict[str, JudgeMetrics]:
     """The agreement of each judge, by its id; refuses judges with gaps that no cascade explains."""
-    table, modes = run.table, run.modes
+    table = run.table
     if not table.escalated:
         _refuse_gaps(table)
     found = {}
@@ -231,7 +223,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
         votes = table.points.votes[place]
         own = replace(table, points=replace(table.points, judged=votes))
         asked = table.points.where(votes > ABSENT)
-        pairs = settle(own, modes)
+        pairs = settle(own)
         scores = pair_scores(table, table.judge_scores[place], votes)
         every = np.ones(len(table.columns), bool)
         measured = measure_columns(replace(run, table=own, points=pairs, scores=scores), every, draws)
@@ -281,21 +273,21 @@ def _refuse_gaps(table: Table) -> None:
 
 def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
     """What the most frequent vote of the others agrees with, for each judge left out; empty for fewer than three."""
-    table, modes = run.table, run.modes
+    table = run.table
     if len(table.judges) < 3:
         return []
-    whole = _find_right(table, modes, np.arange(len(table.judges)))
+    whole = _find_right(table, np.arange(len(table.judges)))
     found = []
     for place, judge in enumerate(table.judges):
         others = np.delete(np.arange(len(table.judges)), place)
-        without = _find_right(table, modes, others)
+        without = _find_right(table, others)
         compared, both = without[~np.isnan(without)], (without - whole)[~np.isnan(without - whole)]
         found.append(
             JudgeInfluence(
                 judge_id=judge,
                 accuracy_without=float(compared.mean()) if len(compared) else None,
                 accuracy_change=float(both.mean()) if len(both) else None,
-                alpha_without=None if run.pooled else _mean_alpha(table, modes, others),
+                alpha_without=None if run.pooled else _mean_alpha(table, others),
                 n_pairs=len(compared),
                 n_both=len(both),
             )
@@ -303,12 +295,12 @@ def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
     return found
 
 
-def _find_right(table: Table, modes: Modes, judges: Ints) -> Floats:
+def _find_right(table: Table, judges: Ints) -> Floats:
     """For each point 1 where the most frequent vote of some judges is the label, else 0; NaN where undecided."""
     # What is settled keeps the places of its points where the votes would be.
     places = np.arange(len(table.points))[None]
     panel = replace(table.points, judged=_most_frequent(table, table.points.votes[judges]), votes=places)
-    pairs = settle(replace(table, points=panel), modes)
+    pairs = settle(replace(table, points=panel))
     found = np.full(len(table.points), np.nan)
     found[pairs.votes[0]] = pairs.truth == pairs.judged
     return found
@@ -331,12 +323,12 @@ def _most_frequent(table: Table, votes: Ints) -> Ints:
     return best
 
 
-def _mean_alpha(table: Table, modes: Modes, judges: Ints) -> float | None:
+def _mean_alpha(table: Table, judges: Ints) -> float | None:
     """Krippendorff's α among some judges, averaged over criteria."""
     alphas = []
     for column in table.columns:
         raw = table.points.where(table.points.column == column.index)
-        part = criterion_part(column, raw.where(slice(0)), raw.votes[judges], modes)
+        part = criterion_part(column, raw.where(slice(0)), raw.votes[judges])
         alpha = measure(part).get("krippendorff_alpha")
         alphas += [] if alpha is None else [alpha]
     return float(np.mean(alphas)) if alphas else None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import Floats, Ints, number_pairs, numbers
+from autorubric.metrics.arrays import Ints, number_pairs, numbers
 from autorubric.metrics.intervals import Interval, normal_p_value, normal_quantile, t_p_value
 from autorubric.metrics.statistic_results import (
     INSUFFICIENT,
@@ -150,7 +150,7 @@ def _exact_p_value(n: int, few: int) -> float:
     return min(1.0, 2 * sum(counts) / math.factorial(n))
 
 
-_WAYS: dict[str, Callable[[Floats, Floats], tuple[float, float] | None]] = {
+_WAYS: dict[str, Callable[[ArrayLike, ArrayLike], tuple[float, float] | None]] = {
     "pearson": pearson,
     "spearman": spearman,
     "kendall": kendall,
@@ -178,13 +178,10 @@ def correlation(
         >>> correlation([1, 1, 1], [1, 2, 3]).interpretation
         'undefined'
     """
-    first, second = number_pairs(x, y)
-    n = len(first)
-    if n < 3:
-        return CorrelationResult(coefficient=None, interpretation=INSUFFICIENT, n_samples=n, method=method)
-    found = _WAYS[method](first, second)
+    found, n = _WAYS[method](x, y), np.size(x)
     if found is None:
-        return CorrelationResult(coefficient=None, interpretation=UNDEFINED, n_samples=n, method=method)
+        why = INSUFFICIENT if n < 3 else UNDEFINED
+        return CorrelationResult(coefficient=None, interpretation=why, n_samples=n, method=method)
     r, p_value = found
     interval = None
     if n >= 5 and abs(r) < 1.0:

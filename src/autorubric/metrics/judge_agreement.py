@@ -19,11 +19,21 @@ from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import krippendorff_alpha, rating_counts
 from autorubric.metrics.intervals import wilson_interval
 from autorubric.metrics.jackknife import Draws, jackknife_intervals
-from autorubric.metrics.labelled_run import CannotAssessMode, LabelledRun, Modes, NAMode, settle
+from autorubric.metrics.labelled_run import LabelledRun, settle
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScorePairs, ScoreRule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import ABSENT, Column, GradedRun, Table, signature
+from autorubric.metrics.table import (
+    ABSENT,
+    CannotAssessMode,
+    Column,
+    GradedRun,
+    Modes,
+    NAMode,
+    Table,
+    settle_codes,
+    signature,
+)
 
 _MOST_CRITERIA = 200
 """Criteria that are listed one by one; more come from rubrics of the items' own."""
@@ -163,10 +173,10 @@ def agreement_among_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     modes = Modes(cannot_assess, na_mode)
     draws = Draws(n_replicates, confidence_level, seed, named="n_replicates")
     if against is None:
-        table, part = _of_panel(graded_table(run, dataset))
+        table, part = _of_panel(graded_table(run, dataset, modes))
     else:
-        table, part = _of_two(graded_table(run, dataset), graded_table(against, dataset), names), set()
-    found = _measure(_Votes(table, modes, draws), part, dataset, most_disputed)
+        table, part = _of_two(graded_table(run, dataset, modes), graded_table(against, dataset, modes), names), set()
+    found = _measure(_Votes(table, draws), part, dataset, most_disputed)
     if not found.overall.n:
         raise InputError("no criterion has verdicts of two judges to compare: the others failed or abstained")
     return found
@@ -257,12 +267,11 @@ class _Votes:
     """The votes of judges with abstentions settled, and how they are compared."""
 
     table: Table
-    modes: Modes
     draws: Draws
 
     def __post_init__(self) -> None:
         points = self.table.points
-        self.cast = self.modes.settle(points.votes, self.table.columns, points.column)
+        self.cast = settle_codes(points.votes, self.table.columns, points.column)
         self.pairs = list(combinations(range(len(self.table.judges)), 2))
 
     def both(self, pair: tuple[int, int]) -> Flags:
@@ -281,7 +290,7 @@ class _Votes:
         alpha = None
         if column is not None and total:
             level, values = ("ordinal", column.values) if column.kind == "ordinal" else ("nominal", None)
-            ratings = rating_counts(self.cast[:, chosen], len(self.modes.labels(column)))
+            ratings = rating_counts(self.cast[:, chosen], len(column.categories))
             alpha = krippendorff_alpha(ratings, level, values)  # type: ignore[arg-type]
         return VoteAgreement(
             name=name,
@@ -299,7 +308,7 @@ class _Votes:
         asked = replace(table.points, truth=one, judged=two).where((one > ABSENT) & (two > ABSENT))
         own, nothing = replace(table, points=asked), np.empty(0)
         scores = ScorePairs(np.empty(0, np.int64), nothing, nothing, ScoreRule())
-        run = LabelledRun(own, settle(own, self.modes), scores, self.modes, np.zeros(len(table.columns), np.int64))
+        run = LabelledRun(own, settle(own), scores, np.zeros(len(table.columns), np.int64))
         found = measure_columns(run, np.ones(len(table.columns), bool), self.draws)
         whole = self.compare(table.judges[pair[0]], [pair])
         return JudgePair(

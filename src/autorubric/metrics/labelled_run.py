@@ -19,52 +19,16 @@ from autorubric.metrics.joining import describe_ungraded
 from autorubric.metrics.reading_runs import read_table
 from autorubric.metrics.scores import ScorePairs, pair_scores
 from autorubric.metrics.statistic_results import KappaResult
-from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, Column, GradedRun, Points, Table
-
-CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
-NAMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
+from autorubric.metrics.table import ABSENT, ABSTAINED, EXCLUDE, FAILED, GradedRun, Modes, Points, Table, settle_codes
 
 S = TypeVar("S", CannotAssessStats, NAStats)
 
 
-@dataclass(frozen=True, slots=True)
-class Modes:
-    """What an abstention counts as, on binary criteria (`cannot_assess`) and on those with options (`na`)."""
-
-    cannot_assess: CannotAssessMode = "exclude"
-    na: NAMode = "exclude"
-
-    def __post_init__(self) -> None:
-        problems = [
-            f"{name}={value!r} is not one of {', '.join(get_args(CannotAssessMode))}"
-            for name, value in (("cannot_assess", self.cannot_assess), ("na_mode", self.na))
-            if value not in get_args(CannotAssessMode)
-        ]
-        if problems:
-            raise InputError(problems)
-
-    def code(self, column: Column) -> int:
-        """The code that stands for an abstention; ABSTAINED where it is left out."""
-        mode = self.cannot_assess if column.kind == "binary" else self.na
-        as_category = ABSTAINED if column.kind == "ordinal" else len(column.labels)
-        return {"exclude": ABSTAINED, "as_unmet": column.worst, "as_category": as_category}[mode]
-
-    def labels(self, column: Column) -> tuple[str, ...]:
-        """The categories of a criterion, the abstention among them where it is one; ordered options have none."""
-        own = self.code(column) == len(column.labels)
-        return (*column.labels, "CANNOT_ASSESS" if column.kind == "binary" else "NA") if own else column.labels
-
-    def settle(self, codes: Ints, columns: tuple[Column, ...], column: Ints) -> Ints:
-        """The codes, each of a criterion in `column`, with what abstentions count as."""
-        instead = np.array([self.code(each) for each in columns], np.int64)
-        return np.where(codes == ABSTAINED, instead[column], codes)
-
-
-def settle(table: Table, modes: Modes) -> Points:
+def settle(table: Table) -> Points:
     """The points with a category on both sides: failures left out, abstentions settled."""
     points = table.points
     judged = points.where(points.judged > FAILED)
-    if modes.na == "as_category":
+    if table.modes.na == "as_category":
         abstained = np.unique(judged.column[(judged.truth == ABSTAINED) | (judged.judged == ABSTAINED)])
         problems = [
             f"na_mode='as_category' has no place among the ordered options of {table.columns[place].name!r}; "
@@ -74,7 +38,7 @@ def settle(table: Table, modes: Modes) -> Points:
         ]
         if problems:
             raise InputError(problems)
-    truth, said = (modes.settle(codes, table.columns, judged.column) for codes in (judged.truth, judged.judged))
+    truth, said = (settle_codes(codes, table.columns, judged.column) for codes in (judged.truth, judged.judged))
     return replace(judged, truth=truth, judged=said).where((truth >= 0) & (said >= 0))
 
 
@@ -135,7 +99,6 @@ class LabelledRun:
     table: Table  # items with labels and a judgment
     points: Points  # the pairs of label and verdict, abstentions settled
     scores: ScorePairs
-    modes: Modes  # how abstentions were settled
     errored: Ints  # of each column, labelled points of items that have no judgment at all; they are not in `points`
     warnings: tuple[str, ...] = ()  # what did not match
     pooled: bool = False  # whether criteria are pooled because items have rubrics of their own
@@ -144,13 +107,13 @@ class LabelledRun:
 def read_labelled_run(
     run: GradedRun,
     dataset: RubricDataset,
-    modes: Modes = Modes(),
+    modes: Modes = EXCLUDE,
     per_item_metrics: PerItemMetrics = "auto",
 ) -> LabelledRun:
     """The labelled items of a run."""
     if per_item_metrics not in get_args(PerItemMetrics):
         raise InputError(f"per_item_metrics={per_item_metrics!r} is not one of {', '.join(get_args(PerItemMetrics))}")
-    whole = read_table(run, dataset)
+    whole = read_table(run, dataset, modes)
     labelled = whole.only(whole.labelled).with_used_columns()
     table = labelled.only(~labelled.failed).with_voters()
     warnings = tuple(_warnings(whole, int(labelled.failed.sum())))
@@ -160,7 +123,7 @@ def read_labelled_run(
         more = len(whole.repeated_votes) - _MOST_NAMED
         rest = [f"and {more} more repeated votes"] if more > 0 else []
         raise InputError([*whole.repeated_votes[:_MOST_NAMED], *rest])
-    points = settle(table, modes)
+    points = settle(table)
     if not len(points):
         raise InputError("no label and verdict are left to compare: one of each pair abstains or failed")
     size, penalty = len(table.columns), (table.settings or {}).get("length_penalty")
@@ -171,7 +134,6 @@ def read_labelled_run(
         table,
         points,
         pair_scores(table, table.scores, table.points.judged, table.means, penalties),
-        modes,
         np.bincount(errored, minlength=size).astype(np.int64),
         warnings,
         per_item_metrics == "pooled" or (per_item_metrics == "auto" and dataset.rubric is None and differ),

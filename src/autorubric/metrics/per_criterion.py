@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
 
 from autorubric.metrics.agreement_statistics import Part, measure
-from autorubric.metrics.agreement_sums import kappa_weights, majority_baseline
+from autorubric.metrics.agreement_sums import Measured, measure_columns
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import precision_recall
 from autorubric.metrics.correlation import correlation, pearson, spearman
 from autorubric.metrics.criterion_results import (
     ConfusionMatrix,
+    CoverageStats,
     CriterionMetrics,
     CriterionMetricsUnion,
     NominalCriterionMetrics,
@@ -22,59 +24,64 @@ from autorubric.metrics.criterion_results import (
     OrdinalCriterionMetrics,
 )
 from autorubric.metrics.intervals import wilson_interval
-from autorubric.metrics.labelled_run import LabelledRun, Modes, measure_coverage
+from autorubric.metrics.jackknife import Draws
+from autorubric.metrics.labelled_run import LabelledRun, measure_coverage
 from autorubric.metrics.results import PooledScaleMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval, KappaResult
-from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, value_table
+from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, settle_codes, value_table
 
 
-def criterion_part(column: Column, points: Points, votes: Ints, modes: Modes) -> Part:
+def criterion_part(column: Column, points: Points, votes: Ints) -> Part:
     """The pairs of one criterion, abstentions settled, and its votes (judges × labelled points) as they were cast."""
-    labels = modes.labels(column)
     truth, judged = _pair_values([column], replace(points, column=np.zeros_like(points.column)))
     return Part(
         column.kind,
         points.truth,
         points.judged,
-        labels,
-        kappa_weights(column, len(labels)),
+        column.categories,
+        column.agreement,
         np.unique(column.values, return_inverse=True)[1],
         truth,
         judged,
-        np.where(votes == ABSTAINED, modes.code(column), votes),
+        np.where(votes == ABSTAINED, column.abstention, votes),
         column.values if column.kind == "ordinal" else None,
     )
 
 
-def measure_criteria(run: LabelledRun, confidence: float) -> list[CriterionMetricsUnion]:
-    """The agreement on each criterion."""
-    (raw, raw_ends), (points, ends) = (_sort(p, len(run.table.columns)) for p in (run.table.points, run.points))
-    made = []
-    for place, column in enumerate(run.table.columns):
-        own = points.where(slice(*ends[place : place + 2]))
-        made.append(_measure_one(column, own, raw.where(slice(*raw_ends[place : place + 2])), run, confidence))
-    return made
-
-
-def _sort(points: Points, columns: int) -> tuple[Points, Ints]:
-    """The points in the order of their columns, and where each column begins and ends."""
-    ends = np.cumsum([0, *np.bincount(points.column, minlength=columns)])
-    return points.where(np.argsort(points.column, kind="stable")), ends
+def measure_criteria(
+    run: LabelledRun, confidence: float, kappa_intervals: Mapping[str, ConfidenceInterval | None]
+) -> list[CriterionMetricsUnion]:
+    """The agreement on each criterion; `kappa_intervals` are by the index of the column."""
+    by_column = []
+    for points in (run.table.points, run.points):
+        ends = np.cumsum([0, *np.bincount(points.column, minlength=len(run.table.columns))])
+        ordered = points.where(np.argsort(points.column, kind="stable"))
+        by_column.append([ordered.where(slice(*each)) for each in pairwise(ends)])
+    return [
+        _measure_one(
+            criterion_part(column, points, raw.votes),
+            column,
+            measure_coverage(raw, len(points), int(run.errored[column.index])),
+            kappa_intervals.get(str(column.index)),
+            confidence,
+        )
+        for column, raw, points in zip(run.table.columns, *by_column, strict=True)
+    ]
 
 
 def _measure_one(
-    column: Column, points: Points, raw: Points, run: LabelledRun, confidence: float
+    part: Part, column: Column, coverage: CoverageStats, kappa_ci: ConfidenceInterval | None, confidence: float
 ) -> CriterionMetricsUnion:
-    part = criterion_part(column, points, raw.votes, run.modes)
-    values, counts = measure(part), part.counts
-    wilson = wilson_interval(int(np.trace(counts)), len(points), confidence)
+    values, counts, n = measure(part), part.counts, coverage.n_covered
+    wilson = wilson_interval(int(np.trace(counts)), n, confidence)
     fields: dict[str, Any] = {
         "name": column.name,
         "index": column.index,
-        "n_samples": len(points),
+        "n_samples": n,
+        "kappa_ci": kappa_ci,
         "kappa_interpretation": KappaResult.interpret_kappa(values.get("kappa")),
-        "is_degenerate": len(points) > 0 and values.get("kappa") is None,
-        "coverage_stats": measure_coverage(raw, len(points), int(run.errored[column.index])),
+        "is_degenerate": n > 0 and values.get("kappa") is None,
+        "coverage_stats": coverage,
         "weight": column.criterion.weight,
         "tags": column.criterion.tags,
         "accuracy_ci": ConfidenceInterval.of(wilson, "wilson"),
@@ -110,20 +117,21 @@ def _measure_options(counts: Ints, labels: Sequence[str]) -> list[OptionMetrics]
     ]
 
 
-def measure_scales(run: LabelledRun) -> list[PooledScaleMetrics]:
-    """The agreement on the pooled criteria of each kind that occurs."""
+def measure_scales(run: LabelledRun, draws: Draws | None) -> list[PooledScaleMetrics]:
+    """The agreement on the pooled criteria of each kind that occurs, with intervals of accuracy and binary κ."""
     kinds = np.array([column.kind for column in run.table.columns])
     found = []
     for kind in get_args(CriterionType):
         raw = run.table.points.where(kinds[run.table.points.column] == kind)
         if len(raw):
-            found.append(_measure_scale(kind, run, raw, run.points.where(kinds[run.points.column] == kind)))
+            found.append(_measure_scale(kind, run, raw, measure_columns(run, kinds == kind, draws)))
     return found
 
 
-def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, points: Points) -> PooledScaleMetrics:
+def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: Measured) -> PooledScaleMetrics:
     columns = run.table.columns
-    votes, values = run.modes.settle(raw.votes, columns, raw.column), None
+    points = run.points.where(np.array([column.kind == kind for column in columns])[run.points.column])
+    votes, values = settle_codes(raw.votes, columns, raw.column), None
     n_judges = max(int((votes >= 0).any(axis=1).sum()), 1)
     own = [column for column in columns if column.kind == kind]
     alike = kind != "ordinal" and len({column.labels for column in own}) == 1
@@ -133,12 +141,10 @@ def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, points: P
         votes = np.where(votes >= 0, codes, -1)
     elif not alike:
         votes = votes[:0]  # votes on different options without an order are not comparable
-    labels = run.modes.labels(own[0]) if alike else ()
+    labels = own[0].categories if alike else ()
     series = _pair_values(columns, points)
     part = Part(kind, points.truth, points.judged, labels, None, None, *series, votes, values)
-    measured = measure(part)
-    measured["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
-    measured["majority_baseline"] = majority_baseline(columns, points, pooled=True)
+    measured = measure(part) | {name: whole.values[name] for name in ("accuracy", "majority_baseline")}
     rank, line = (f(*reversed(series)) if len(series[0]) else None for f in (spearman, pearson))
     matrix = ConfusionMatrix(matrix=part.counts.tolist(), labels=list(labels)) if kind == "binary" else None
     return PooledScaleMetrics(
@@ -150,6 +156,8 @@ def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, points: P
         n_abstain=int(((raw.truth == ABSTAINED) | (raw.judged == ABSTAINED)).sum()),
         coverage_stats=measure_coverage(raw, len(points)),
         n_judges=n_judges,
+        accuracy_ci=whole.intervals.get("accuracy"),
+        kappa_ci=whole.intervals.get("kappa") if kind == "binary" else None,
         **PooledScaleMetrics.measured(measured),
     )
 

@@ -19,16 +19,30 @@ from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
-from autorubric.metrics.table import ABSENT, FAILED, Column, GradedRun, Points, Report, Table, list_places, signature
+from autorubric.metrics.table import (
+    ABSENT,
+    EXCLUDE,
+    FAILED,
+    Column,
+    GradedRun,
+    Modes,
+    Points,
+    Report,
+    Table,
+    list_places,
+    signature,
+)
 
 _IS_IT = "Is this the dataset that was graded?"
 _NO_ITEMS = "the reports do not say what items they are about; give the dataset that was graded"
 
 
-def read_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> Table:
+def read_table(
+    run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None, modes: Modes = EXCLUDE
+) -> Table:
     """The table of a run and the labels of its items; without a dataset, of the items that the run itself has."""
     settings = getattr(run, "grader_config", None)
-    builder = _Builder(dataset, settings if isinstance(settings, Mapping) else None)
+    builder = _Builder(dataset, settings if isinstance(settings, Mapping) else None, modes)
     collects = gc.isenabled()
     gc.disable()  # records hold no cycles, and going through all of them again and again takes a tenth of the time
     try:
@@ -47,9 +61,11 @@ def read_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset 
     return builder.table()
 
 
-def graded_table(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> Table:
+def graded_table(
+    run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None, modes: Modes = EXCLUDE
+) -> Table:
     """The table of the items that have a report with criteria, labelled or not."""
-    table = read_table(run, dataset)
+    table = read_table(run, dataset, modes)
     if table.extra:
         total = table.rows + len(table.extra) + table.repeated
         raise InputError(
@@ -94,8 +110,8 @@ def _fields(value: Any) -> Mapping[str, Any]:
 class _Builder:
     """A table under construction: one list per column."""
 
-    def __init__(self, dataset: RubricDataset | None, settings: Mapping[str, Any] | None) -> None:
-        self._dataset, self._settings = dataset, settings
+    def __init__(self, dataset: RubricDataset | None, settings: Mapping[str, Any] | None, modes: Modes) -> None:
+        self._dataset, self._settings, self._modes = dataset, settings, modes
         self._index = ItemIndex(dataset) if dataset is not None else None
         self._columns: dict[Hashable, Column] = {}
         self._names: set[str] = set()
@@ -195,7 +211,7 @@ class _Builder:
                     if not criterion.name and name in self._names:
                         shown = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
                     self._names.add(shown)
-                    self._columns[key] = Column.of(criterion, len(self._columns), shown)
+                    self._columns[key] = Column.of(criterion, len(self._columns), shown, self._modes)
                 columns.append(self._columns[key])
             self._by_rubric[id(rubric)] = rubric, columns, [criterion.requirement for criterion in rubric.rubric]
         return self._by_rubric[id(rubric)]
@@ -281,4 +297,5 @@ class _Builder:
             missing=sum(item.ground_truth is not None for n, item in enumerate(known) if n not in self._graded),
             repeated_votes=tuple(self._repeated_votes),
             consistency=tuple(self._consistency.values()),
+            modes=self._modes,
         )

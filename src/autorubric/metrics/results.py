@@ -17,8 +17,8 @@ from autorubric.metrics.criterion_results import (
     CriterionMetricsUnion,
     NAStats,
 )
-from autorubric.metrics.labelled_run import CannotAssessMode, NAMode
 from autorubric.metrics.statistic_results import BiasResult, ConfidenceInterval, CorrelationResult, MetricModel
+from autorubric.metrics.table import CannotAssessMode, NAMode
 
 
 class BootstrapResults(MetricModel):

@@ -17,10 +17,10 @@ from autorubric.metrics.arrays import Floats, ratio
 from autorubric.metrics.corrected import Figure, figures
 from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jackknife import Draws
-from autorubric.metrics.labelled_run import Modes, read_labelled_run
+from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.results import CoverageSimulation, SimulatedCoverage
-from autorubric.metrics.table import GradedRun, Report
+from autorubric.metrics.table import GradedRun, Modes, Report
 
 METHOD = "pseudo-population bootstrap"
 _RESAMPLES = 400
@@ -61,7 +61,7 @@ def simulate_coverage(
     columns, points = labelled.table.columns, labelled.points
     if labelled.pooled:
         columns, points = pool(columns, points)
-    layout = Layout.of(columns, modes, labelled.scores.span)
+    layout = Layout.of(columns, labelled.scores.span)
     sums = layout.sum_items(labelled.table.rows, points, labelled.scores)
     sums = sums[sums.any(axis=1)]
     names = [] if labelled.pooled else [column.name for column in columns]

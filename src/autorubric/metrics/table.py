@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.self_consistency import SelfConsistency
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats, Ints
+from autorubric.metrics.confusion import agreement_weights
 
 CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal"]
+CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
+NAMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 
 ABSTAINED, FAILED, ABSENT = -1, -2, -3
@@ -49,33 +52,71 @@ def signature(criterion: Criterion) -> Hashable:
     return criterion.name, criterion.section, criterion.requirement, criterion.weight, criterion.scale_type, options
 
 
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """What an abstention counts as, on binary criteria (`cannot_assess`) and on those with options (`na`)."""
+
+    cannot_assess: CannotAssessMode = "exclude"
+    na: NAMode = "exclude"
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name}={value!r} is not one of {', '.join(get_args(CannotAssessMode))}"
+            for name, value in (("cannot_assess", self.cannot_assess), ("na_mode", self.na))
+            if value not in get_args(CannotAssessMode)
+        ]
+        if problems:
+            raise InputError(problems)
+
+
+EXCLUDE = Modes()
+"""Pairs with an abstention are left out."""
+
+
 @dataclass(frozen=True)
 class Column:
-    """A criterion in a table of codes; a code is the place of a category in `labels`."""
+    """A criterion in a table of codes; a code is the place of a category in `categories`."""
 
     criterion: Criterion
     index: int  # its place among the columns
     name: str  # `C1`, `C2`, … where the criterion has none
     kind: CriterionType
     labels: tuple[str, ...]  # MET and UNMET, or the options without "not applicable"
-    values: Floats  # of the categories
-    option_codes: tuple[int, ...] = ()  # of each option; ABSTAINED for "not applicable"
-    worst: int = VERDICT_CODES["UNMET"]  # the category of an abstention that counts as unmet
-    codes: Mapping[Any, int] = field(default_factory=lambda: VERDICT_CODES, repr=False)  # by label
+    values: Floats  # of the labels
+    categories: tuple[str, ...]  # the labels, then the abstention where it is a category; ordered options have none
+    agreement: Floats  # how much each pair of categories counts as agreement: by distance where they have an order
+    abstention: int  # the code that an abstention counts as; ABSTAINED where it is left out
+    option_codes: tuple[int, ...]  # of each option; ABSTAINED for "not applicable"
+    codes: Mapping[Any, int] = field(repr=False)  # by label
 
     @classmethod
-    def of(cls, criterion: Criterion, index: int, name: str | None = None) -> Column:
+    def of(cls, criterion: Criterion, index: int, name: str | None = None, modes: Modes = EXCLUDE) -> Column:
         """The column of a criterion."""
-        name = name or criterion.name or f"C{index + 1}"
-        if criterion.options is None:
-            return cls(criterion, index, name, "binary", ("MET", "UNMET"), np.array([1.0, 0.0]))
-        scored = [place for place, option in enumerate(criterion.options) if not option.na]
-        codes = [scored.index(n) if n in scored else ABSTAINED for n in range(len(criterion.options))]
-        labels = {option.label: code for option, code in zip(criterion.options, codes, strict=True)}
-        values = np.array([criterion.options[place].value for place in scored])
-        worst = codes[criterion.worst_scored_option()[0]]
-        shown = tuple(criterion.options[place].label for place in scored)
-        return cls(criterion, index, name, criterion.scale_type, shown, values, tuple(codes), worst, labels)
+        kind, options = classify_criterion(criterion), criterion.options
+        if options is None:
+            labels: tuple[str, ...] = "MET", "UNMET"
+            values, places, codes, worst = np.array([1.0, 0.0]), list[int](), VERDICT_CODES, VERDICT_CODES["UNMET"]
+            mode, word = modes.cannot_assess, "CANNOT_ASSESS"
+        else:
+            scored = [place for place, option in enumerate(options) if not option.na]
+            labels, values = tuple(options[n].label for n in scored), np.array([options[n].value for n in scored])
+            places = [scored.index(n) if n in scored else ABSTAINED for n in range(len(options))]
+            codes = {option.label: code for option, code in zip(options, places, strict=True)}
+            worst, mode, word = places[criterion.worst_scored_option()[0]], modes.na, "NA"
+        categories = (*labels, word) if mode == "as_category" and kind != "ordinal" else labels
+        return cls(
+            criterion,
+            index,
+            name or criterion.name or f"C{index + 1}",
+            kind,
+            labels,
+            values,
+            categories,
+            agreement_weights(values, "quadratic") if kind == "ordinal" else np.eye(len(categories)),
+            worst if mode == "as_unmet" else len(labels) if categories != labels else ABSTAINED,
+            tuple(places),
+            codes,
+        )
 
     def find_code(self, label: str) -> int:
         """The code of a label, whatever its case; a ValueError where the criterion has no such label."""
@@ -120,6 +161,11 @@ def value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
     for place, column in enumerate(columns):
         values[place, : len(column.values)] = column.values
     return values
+
+
+def settle_codes(codes: Ints, columns: Sequence[Column], column: Ints) -> Ints:
+    """The codes, each of a criterion in `column`, with what abstentions count as."""
+    return np.where(codes == ABSTAINED, np.array([each.abstention for each in columns], np.int64)[column], codes)
 
 
 class GradedRun(Protocol):
@@ -186,6 +232,7 @@ class Table:
     missing: int = 0  # items with labels that the run did not grade
     repeated_votes: tuple[str, ...] = ()  # sentences on judges that voted twice on a criterion of a labelled item
     consistency: tuple[SelfConsistency, ...] = ()  # of each judge that was asked repeatedly, over all results
+    modes: Modes = EXCLUDE  # how abstentions count
 
     @property
     def rows(self) -> int:

@@ -9,8 +9,7 @@ from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict, MultiChoiceVerdict
 from autorubric.core.report import CriterionReport, EnsembleCriterionReport
 from autorubric.errors import InputError
-from autorubric.metrics.labelled_run import CannotAssessMode, Modes, NAMode
-from autorubric.metrics.table import Report
+from autorubric.metrics.table import CannotAssessMode, Modes, NAMode, Report
 
 Verdict: TypeAlias = CriterionVerdict | str
 T = TypeVar("T")
