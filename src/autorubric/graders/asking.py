@@ -94,7 +94,8 @@ def read_said(reply: Reply, shown: ShownOptions | None = None) -> Answer[Said] |
     said = read_entry(found.value, shown, found.notes)
     if isinstance(said, Unreadable):
         return said
-    return _disagreement(reply) or Answer(said, reply, found.notes)
+    several = sum(map(reply.text.count, _KEYS)) > 1
+    return (several and _disagreement(reply)) or Answer(said, reply, found.notes)
 
 
 def read_entry(
@@ -201,12 +202,10 @@ def _bare_word(reply: Reply) -> Answer[Said] | None:
 
 
 def _disagreement(reply: Reply) -> Unreadable | None:
-    """Why a reply must not be trusted: it states one thing here and another there.
+    """Why a reply with several of the keys must not be trusted: it states one thing here and another there.
 
     A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
     """
-    if sum(reply.text.count(key) for key in _KEYS) < 2:
-        return None
     verdicts, options = set[object](), set[object]()
     for key, value in _STATED.findall(without_thinking(reply.text)):
         word = _folded(value)
