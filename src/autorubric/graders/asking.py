@@ -223,7 +223,8 @@ def _account(
     record: Mapping[str, Any], notes: tuple[str, ...], verdict: CriterionVerdict | None = None
 ) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None]:
     """Explanation, quotes, flags and reasoning of a record."""
-    explanation = next((text for key in _EXPLANATIONS if (text := _text(record.get(key)))), None)
+    texts = {key: value.strip() for key, value in record.items() if isinstance(value, str)}
+    explanation = next((texts[key] for key in _EXPLANATIONS if texts.get(key)), None)
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
@@ -237,7 +238,7 @@ def _account(
     if explanation is not None and isinstance(affected, list) and affected:
         explanation += f" [Affects: {', '.join(f'#{number}' for number in affected)}]"
     quotes = _quotes(record["quotes"]) if "quotes" in record else ()
-    return explanation, quotes, tuple(flags), _text(record.get("reasoning"))
+    return explanation, quotes, tuple(flags), texts.get("reasoning") or None
 
 
 def _quotes(value: Any) -> tuple[str, ...]:
