@@ -94,7 +94,8 @@ def read_said(reply: Reply, shown: ShownOptions | None = None) -> Answer[Said] |
     said = read_entry(found.value, shown, found.notes)
     if isinstance(said, Unreadable):
         return said
-    return _disagreement(reply) or Answer(said, reply, found.notes)
+    several = sum(map(reply.text.count, _KEYS)) > 1
+    return (several and _disagreement(reply)) or Answer(said, reply, found.notes)
 
 
 def read_entry(
@@ -201,12 +202,10 @@ def _bare_word(reply: Reply) -> Answer[Said] | None:
 
 
 def _disagreement(reply: Reply) -> Unreadable | None:
-    """Why a reply must not be trusted: it states one thing here and another there.
+    """Why a reply with several of the keys must not be trusted: it states one thing here and another there.
 
     A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
     """
-    if sum(reply.text.count(key) for key in _KEYS) < 2:
-        return None
     verdicts, options = set[object](), set[object]()
     for key, value in _STATED.findall(without_thinking(reply.text)):
         word = _folded(value)
@@ -224,7 +223,8 @@ def _account(
     record: Mapping[str, Any], notes: tuple[str, ...], verdict: CriterionVerdict | None = None
 ) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None]:
     """Explanation, quotes, flags and reasoning of a record."""
-    explanation = next((text for key in _EXPLANATIONS if (text := _text(record.get(key)))), None)
+    texts = {key: value.strip() for key, value in record.items() if isinstance(value, str)}
+    explanation = next((texts[key] for key in _EXPLANATIONS if texts.get(key)), None)
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
@@ -238,7 +238,7 @@ def _account(
     if explanation is not None and isinstance(affected, list) and affected:
         explanation += f" [Affects: {', '.join(f'#{number}' for number in affected)}]"
     quotes = _quotes(record["quotes"]) if "quotes" in record else ()
-    return explanation, quotes, tuple(flags), _text(record.get("reasoning"))
+    return explanation, quotes, tuple(flags), texts.get("reasoning") or None
 
 
 def _quotes(value: Any) -> tuple[str, ...]:

@@ -283,7 +283,7 @@ class Executor:
                 row = await self._paid(key, model, request)
         if not isinstance(row, CallRow):
             return row
-        await self.ledger.record(row)
+        await self.ledger.queue(row)
         self.ledger.in_flight.remove(key)
         return row.outcome
 
@@ -330,7 +330,8 @@ class Executor:
         ended_by = Failure("stopped", f"ended by {type(error).__name__}", sent=reservation.in_flight)
         row = self._account(key, model, request, ended_by, reservation)
         with contextlib.suppress(LedgerError):
-            self.ledger.record_late(row)
+            # A failure to write surfaces at the next call.
+            self.ledger.queue(row).add_done_callback(lambda done: done.exception())
             self.ledger.in_flight.remove(key)
 
     def _withdraw(self, request: Request, reservation: Reservation) -> None:

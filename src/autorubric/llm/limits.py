@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from autorubric.core.values import changed
 from autorubric.llm.config import DEFAULT_CEILING
-from autorubric.llm.records.call_rows import keys_under
+from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Model, Reply, Request, Unreadable, Usage
 
@@ -100,7 +100,7 @@ class ReplyLimits:
         """`request`, given without a limit, with the lowest one that has a recorded reply, or the one to send."""
         if self._records.claims.needed and self._records.changes.has_new_notes():
             self._read()  # another process may have found a limit that works
-        first = first_limit(model, request)
+        first = first_limit(model, request) if request.room else None
         known = self._known.get((request.role, model.name), _NOTHING)
         if first is None and known is _NOTHING:
             return request
@@ -160,9 +160,10 @@ class ReplyLimits:
 
     def _recorded_under(self, model: Model, request: Request, limits: Sequence[int | None]) -> Request | None:
         """`request` with the first of `limits` that has a recorded reply."""
-        for limit, key in zip(limits, keys_under(model, request, limits), strict=True):
-            if self._records.find(key) is not None:
-                return _under(request, limit)
+        for limit in limits:
+            placed = _under(request, limit)
+            if self._records.find(request_key(model, placed)) is not None:
+                return placed
         return None
 
     def _read(self) -> None:

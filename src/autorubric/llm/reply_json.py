@@ -185,7 +185,8 @@ def strict_json(text: str, notes: list[str]) -> Any:
 
     try:
         parsed = _DECODER.decode(text)
-        if _keys_in(parsed) != text.count('":'):
+        colons = text.count('":')
+        if (len(parsed) if type(parsed) is dict else -1) != colons and _keys_in(parsed) != colons:
             # A key may be repeated, or a string contains the same characters: the slow way tells.
             parsed = json.loads(
                 text,

@@ -245,16 +245,16 @@ class Template:
             return None
         if len(self._tails) >= _MOST_TAILS:
             self._tails.clear()
-        found = self._tails[key] = self._find_tail(values) if self._tail_names <= values.keys() else None
-        return found
-
-    def _find_tail(self, values: dict[str, Any]) -> _Tail | None:
+        if not self._tail_names <= values.keys():
+            return None
         texts = texts_in(values)
         codes = section_code(texts), section_code([*texts, ""])
         render = self._compiled.blocks[_TAIL]
         one, other = (self._filled(render, {**values, _CODE: code}).removesuffix("\n") for code in codes)
         # A user's template may do more with a section than show it.
-        return _Tail(one, codes[0], hex_digits("\n".join(texts))) if one.replace(*codes) == other else None
+        fits = one.replace(*codes) == other
+        found = self._tails[key] = _Tail(one, codes[0], hex_digits("\n".join(texts))) if fits else None
+        return found
 
     def _filled(self, render: Callable[[Context], Iterator[str]], given: dict[str, Any]) -> str:
         try:

@@ -168,7 +168,7 @@ async def test_what_a_cancelled_caller_had_queued_is_written(tmp_path: Path) -> 
         waiter = asyncio.create_task(ledger.record(a_row(1)))
         await asyncio.sleep(0)
         waiter.cancel()
-        ledger.record_late(a_row(2))
+        ledger.queue(a_row(2))
     with Ledger.open(tmp_path) as ledger:
         assert (found_text(ledger, 1), found_text(ledger, 2)) == (REPLY.text, REPLY.text)
 

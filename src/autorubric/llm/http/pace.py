@@ -303,8 +303,10 @@ class Pace:
     # Open
 
     def _raise(self, now: float) -> None:
+        if self.rate == math.inf or not self._held:
+            return
         sent, share = self._sent_at_this_rate(), self._chance.share
-        if self.rate == math.inf or not self._held or sent < LEAST:
+        if sent < LEAST:
             return
         if now - self._changed.at < max(EVIDENCE, self._window / STEPS):
             return

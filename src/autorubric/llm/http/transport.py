@@ -19,7 +19,7 @@ from autorubric.llm.http.secrets import is_forbidden_address, is_loopback
 if TYPE_CHECKING:
     import aiohttp
     from aiohttp.abc import AbstractResolver, ResolveResult
-    from yarl import URL
+    from aiohttp.connector import Connection
 
 
 def proxy_for(url: str) -> str | None:
@@ -135,37 +135,41 @@ def new_transport(environ: Mapping[str, str] = os.environ) -> Transport:
 
 
 class AiohttpTransport:
-    """Connections for one event loop at a time; each loop gets its own."""
+    """Connections of aiohttp for one event loop at a time; each loop gets its own.
+
+    The requests of a model differ only in their bodies, so their heads are made once, and what aiohttp's client does
+    for any request (cookies, redirects, traces, forms) is not done for each of them.
+    """
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
+        self._connector: aiohttp.TCPConnector | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._held: AsyncGenerator[None, None] | None = None
-        self._targets: dict[str, tuple[URL, str | None]] = {}
-        self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
+        self._targets: dict[tuple[str, int], _Target] = {}
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> HttpReply:
         """Send `body` and return the whole response within `timeout` seconds, or raise a `TransportError`."""
         import aiohttp
 
-        session = self._session_here()
+        connector = self._connector_here()
         if self._held is None:
-            self._held = _until_the_loop_ends(session)
+            self._held = _until_the_loop_ends(connector)
             await anext(self._held)
-        target, proxy = self._targets.get(url) or self._target(url)
-        limit = self._timeouts.get(timeout)
-        if limit is None:
-            limit = self._timeouts[timeout] = aiohttp.ClientTimeout(total=timeout)
+        is_connected = False
         try:
-            response = await session.post(
-                target, data=body, headers=headers, timeout=limit, proxy=proxy, allow_redirects=False
-            )
-            try:
-                return HttpReply(response.status, await _whole_body(response), response.headers)
-            finally:
-                response.release()
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            failed = _fault(error, timeout)
+            target = self._targets.get((url, id(headers))) or self._target(url, headers)
+            async with asyncio.timeout(timeout):
+                connection = await connector.connect(target.route, [], target.limits)
+                is_connected = True
+                try:
+                    reply = await _exchange(connection, target, body)
+                except BaseException:
+                    connection.close()
+                    raise
+                connection.release()
+                return reply
+        except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError, ValueError) as error:
+            failed = _fault(error, timeout, is_connected)
         # Raised out here, since aiohttp's error holds the request with its key and would be the context.
         try:
             raise failed
@@ -174,38 +178,109 @@ class AiohttpTransport:
 
     async def close(self) -> None:
         """Close the connections; a later `post` opens new ones."""
-        session, self._session = self._session, None
-        if session is None:
+        connector, self._connector = self._connector, None
+        self._targets.clear()
+        if connector is None:
             return
         if self._loop is asyncio.get_running_loop():
-            await session.close()
+            await connector.close()
         else:
-            _abandon(session)
+            connector._close()
 
-    def _session_here(self) -> aiohttp.ClientSession:
+    def _connector_here(self) -> aiohttp.TCPConnector:
         loop = asyncio.get_running_loop()
-        if self._session is not None and self._loop is loop and not self._session.closed:
-            return self._session
-        if self._session is not None:
-            _abandon(self._session)
-        self._loop, self._held, self._session = loop, None, new_session()
-        return self._session
+        if self._connector is not None and self._loop is loop and not self._connector.closed:
+            return self._connector
+        if self._connector is not None:
+            self._connector._close()  # its event loop is gone, where nothing can be awaited
+        self._targets.clear()
+        self._loop, self._held, self._connector = loop, None, new_connector()
+        return self._connector
 
-    def _target(self, url: str) -> tuple[URL, str | None]:
+    def _target(self, url: str, headers: Mapping[str, str]) -> _Target:
+        if len(self._targets) >= _MOST_TARGETS:
+            self._targets.clear()
+        target = self._targets[url, id(headers)] = _Target(url, headers)
+        return target
+
+
+_MOST_TARGETS = 64
+
+
+class _Target:
+    """Where the requests of one model go.
+
+    Attributes:
+        headers: of each request; kept, so that no other headers have their id.
+        route: tells a connector where to connect; never sent itself.
+        limits: none; the whole exchange has one.
+    """
+
+    __slots__ = ("_head", "headers", "limits", "route")
+
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        import aiohttp
         from yarl import URL
 
-        target = self._targets[url] = (URL(url), proxy_for(url))
-        return target
+        proxy, loop = proxy_for(url), asyncio.get_running_loop()
+        self.headers, self.limits = headers, aiohttp.ClientTimeout()
+        through = None if proxy is None else URL(proxy)
+        self.route = aiohttp.ClientRequest("POST", URL(url), headers=headers, proxy=through, loop=loop)
+        self._head = b""
+
+    def head(self) -> bytes:
+        """What is sent before the length of a body, once there is a connection: a proxy's key is known only then."""
+        if not self._head:
+            route = self.route
+            path = str(route.url) if route.proxy and not route.is_ssl() else route.url.raw_path_qs
+            shown = [f"{name}: {value}" for name, value in route.headers.items() if name.lower() != "content-length"]
+            lines = [f"POST {path} HTTP/1.1", *shown, "Content-Length: "]
+            if _CONTROL.search("".join(lines)):
+                raise ValueError("a header holds a control character")
+            self._head = "\r\n".join(lines).encode()
+        return self._head
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+async def _exchange(connection: Connection, target: _Target, body: bytes) -> HttpReply:
+    """Send a request on a connection, and return the response once its body is complete."""
+    protocol = connection.protocol
+    assert protocol is not None
+    protocol.set_response_params(read_until_eof=True)
+    if protocol.transport is not None:  # where it was lost, reading raises why
+        protocol.transport.write(b"%b%d\r\n\r\n%b" % (target.head(), len(body), body))
+    message, content = await protocol.read()
+    while 100 <= message.code < 200 and message.code != 101:
+        message, content = await protocol.read()
+    chunks: list[bytes] = []
+    size = 0
+    if (announced := message.headers.get("Content-Length")) is not None and int(announced) > LARGEST_BODY:
+        raise too_large()
+    while not content.at_eof():
+        chunk = await content.readany()
+        size += len(chunk)
+        if size > LARGEST_BODY:
+            raise too_large()
+        chunks.append(chunk)
+    return HttpReply(message.code, chunks[0] if len(chunks) == 1 else b"".join(chunks), message.headers)
+
+
+def new_connector() -> aiohttp.TCPConnector:
+    """Connections to no link-local address, without cookies or a proxy of their own."""
+    import aiohttp
+
+    # The limiter decides how many requests are in flight, not a second queue in here.
+    resolver = _guarded(aiohttp.DefaultResolver())
+    return aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=resolver)
 
 
 def new_session() -> aiohttp.ClientSession:
     """A session without cookies that uses no proxy by itself and connects to no link-local address."""
     import aiohttp
 
-    # The limiter decides how many requests are in flight, not a second queue in here.
-    resolver = _guarded(aiohttp.DefaultResolver())
-    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=resolver)
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+    return aiohttp.ClientSession(connector=new_connector(), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
 
 
 def _guarded(resolver: AbstractResolver) -> AbstractResolver:
@@ -222,47 +297,22 @@ def _guarded(resolver: AbstractResolver) -> AbstractResolver:
     return resolver
 
 
-async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
-    chunks: list[bytes] = []
-    size, announced = 0, response.content_length or 0
-    content = response.content
-    while announced <= LARGEST_BODY and not content.at_eof():
-        chunk = await content.readany()
-        size += len(chunk)
-        if size > LARGEST_BODY:
-            break
-        chunks.append(chunk)
-    if max(size, announced) > LARGEST_BODY:
-        response.close()
-        raise too_large()
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
-async def _until_the_loop_ends(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
-    """Close a session when its loop ends its generators, as `asyncio.run` does, if nobody has closed it.
+async def _until_the_loop_ends(connector: aiohttp.TCPConnector) -> AsyncGenerator[None, None]:
+    """Close connections when its loop ends its generators, as `asyncio.run` does, if nobody has closed it.
 
     A model that nobody closes leaves connections open, and where warnings are errors uvloop waits for them forever.
     """
     try:
         yield
     finally:
-        await session.close()
+        await connector.close()
 
 
-def _abandon(session: aiohttp.ClientSession) -> None:
-    """Drop a session whose event loop is gone, where nothing can be awaited."""
-    connector = session.connector
-    session.detach()
-    if connector is not None:
-        connector._close()
-
-
-def _fault(error: Exception, timeout: float) -> TransportError:
+def _fault(error: Exception, timeout: float, is_connected: bool) -> TransportError:
     import aiohttp
 
     if isinstance(error, TimeoutError):
-        unsent = isinstance(error, aiohttp.ConnectionTimeoutError)
-        return TransportError("timeout", f"no complete answer within {timeout:g} s", maybe_billed=not unsent)
+        return TransportError("timeout", f"no complete answer within {timeout:g} s", maybe_billed=is_connected)
     if isinstance(error, aiohttp.ClientConnectorError):
         message = f"cannot connect to {error.host}:{error.port}: {_reason(error)}"
         return TransportError("network", message, maybe_billed=False)
@@ -285,7 +335,7 @@ def _describe(error: Exception) -> str:
         return CUT_SHORT
     if isinstance(error, aiohttp.ClientPayloadError):
         return BODY_CUT_SHORT
-    if isinstance(error, aiohttp.ClientResponseError):
+    if isinstance(error, aiohttp.ClientResponseError | aiohttp.http.HttpProcessingError):
         # Its status of 400 is aiohttp's own, not the endpoint's.
         return f"the answer is not valid HTTP: {' '.join(error.message.split())}"
     if type(error) is ValueError:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from json import JSONEncoder
 from typing import Any, NamedTuple
 
@@ -29,63 +30,48 @@ def request_key(model: Model, request: Request) -> bytes:
     request's own token limit. The role and the item's id do not. Model parameters count in any order; schema keys
     count in theirs, because models fill in fields in the order shown.
     """
-    [key] = keys_under(model, request, (request.max_tokens,))
-    return key
-
-
-def keys_under(model: Model, request: Request, limits: Iterable[int | None]) -> Iterator[bytes]:
-    """The keys of a request under several token limits; None stands for the model's own."""
     messages, schema = request.messages, b"" if request.schema is None else request.schema.encoded
     asked = (model_key(model), request.draw, request.reask, schema, request.seat, request.copy)
     before, known, content = _latest[0]
     # A request is looked up under several limits, and then sent: its texts are read once.
     if messages is not before or asked != known:
-        content = _content(request, asked[0], schema)
+        shared = messages[:1] if messages and messages[0].role == "system" else ()
+        content = _begun(asked[0], request.draw, request.reask, schema, shared).copy()
+        content.update(_framed(*chain.from_iterable(messages[len(shared) :])))
+        # Messages are pairs of parts, so one more part cannot be mistaken for a message. Defaults add no part, so
+        # that keys of older ledgers stay valid.
+        if request.seat or request.copy:
+            content.update(_framed(b"%d.%d" % (request.seat, request.copy)))
         _latest[0] = messages, asked, content
-    for limit in limits:
-        if limit is None:
-            yield content.digest()
-            continue
-        digest = content.copy()
-        digest.update(_framed(_limit_part(limit)))
-        yield digest.digest()
+    if request.max_tokens is None:
+        return content.digest()
+    digest = content.copy()
+    digest.update(_framed(b"max_tokens=%d" % request.max_tokens))
+    return digest.digest()
 
 
 _latest: list[tuple[tuple[Message, ...], tuple[Any, ...], blake2b]] = [((), (), blake2b())]
 """The messages of the request whose key was computed last, what else the key covers, and the digest of both."""
 
 
-def _content(request: Request, model: bytes, schema: bytes) -> blake2b:
-    """The digest of all that a key covers but the token limit."""
-    messages = request.messages
-    shared = messages[:1] if messages and messages[0].role == "system" else ()
-    digest = _begun(model, request.draw, request.reask, schema, shared).copy()
-    digest.update(_framed(*_parts(messages[len(shared) :])))
-    # Messages are pairs of parts, so one more part cannot be mistaken for a message. Defaults add no part, so that
-    # keys of older ledgers stay valid.
-    if request.seat or request.copy:
-        digest.update(_framed(b"%d.%d" % (request.seat, request.copy)))
-    return digest
-
-
-def _limit_part(limit: int) -> bytes:
-    return b"max_tokens=%d" % limit
-
-
 @lru_cache(maxsize=64)
 def _begun(model: bytes, draw: int, reask: int, schema: bytes, messages: tuple[Message, ...]) -> blake2b:
     """The digest of the part of a key's content that most requests of a run share: copy it to go on."""
-    parts = (_ENCODING, model, b"%d" % draw, b"%d" % reask, schema, *_parts(messages))
+    parts: tuple[str | bytes, ...] = (
+        _ENCODING,
+        model,
+        b"%d" % draw,
+        b"%d" % reask,
+        schema,
+        *chain.from_iterable(messages),
+    )
     return blake2b(_framed(*parts), digest_size=KEY_BYTES)
 
 
-def _parts(messages: tuple[Message, ...]) -> list[bytes]:
-    return [part for role, content in messages for part in (role.encode(), content.encode("utf-8", "surrogatepass"))]
-
-
-def _framed(*parts: bytes) -> bytes:
+def _framed(*parts: str | bytes) -> bytes:
+    encoded = [part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass") for part in parts]
     # The length prefix distinguishes "ab" + "c" from "a" + "bc".
-    return b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "little"), part)])
+    return b"".join([piece for part in encoded for piece in (len(part).to_bytes(8, "little"), part)])
 
 
 def model_key(model: Model) -> bytes:
@@ -121,7 +107,7 @@ _SHORTEST = 256
 _SHORT = 1 << 12
 """Bytes up to which a window of 4 kB loses nothing; the usual 256 kB of tables take longer than a short text."""
 _ZLIB = (b"H", b"x")
-"""First bytes of what `compress` makes with either window; no JSON starts with one of them."""
+"""First bytes of what `seal` makes with either window; no JSON starts with one of them."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 """First bytes of what earlier versions compressed."""
 
@@ -195,28 +181,27 @@ def columns_of(row: CallRow) -> tuple[Any, ...]:
     if not (item.isascii() and role.isascii() and model.isascii()):
         item, role, model = map(_utf8, (item, role, model))
     names = (row.key, item, role, model, row.draw, row.reask)
-    usage = None if reply is None else reply.usage
-    counts: tuple[int | None, ...] = _UNKNOWN if usage is None else tuple(map(_stored, _counts(usage)[:4]))
-    bound = None if row.token_bound is None else _stored(row.token_bound)
+    told: tuple[int | None, ...] = _UNKNOWN
+    if reply is not None and (usage := reply.usage) is not None:
+        told = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
+    *counts, bound = [
+        count if count is None or -_INT64_MAX <= count <= _INT64_MAX else max(-_INT64_MAX, min(count, _INT64_MAX))
+        for count in (*told, row.token_bound)
+    ]
     cost, latency = (None, None) if reply is None else (reply.cost, reply.latency)
     return (*names, *status, outcome.attempts, *counts, cost, row.cost_bound, bound, latency, row.at)
 
 
 def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
     """The JSON of `value`, compressed unless it is short, and a digest of it and the name it is stored under."""
-    data = compress(value)
-    return data, compute_digest(name, data)
-
-
-def compress(value: Any) -> bytes:
-    """The JSON of `value`, compressed unless it is short."""
     data = json_bytes(value)
-    if len(data) <= _SHORTEST:
-        return data
     if len(data) > _SHORT:
-        return zlib.compress(data, level=1)
-    short = zlib.compressobj(1, zlib.DEFLATED, 12, 4)
-    return short.compress(data) + short.flush()
+        data = zlib.compress(data, level=1)
+    elif len(data) > _SHORTEST:
+        short = zlib.compressobj(1, zlib.DEFLATED, 12, 4)
+        data = short.compress(data) + short.flush()
+    return data, compute_digest(name, data)
 
 
 def is_whole(name: object, data: object, digest: object) -> bool:
@@ -236,13 +221,17 @@ def pack_outcome(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
     if isinstance(outcome, Failure):
         reply = None if outcome.reply is None else pack_outcome(outcome.reply)
         return {"message": outcome.message, "reply": reply}
+    counts: tuple[int, ...] | None = None
+    if (usage := outcome.usage) is not None:
+        counts = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
+        counts = (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
     fields = [
         outcome.text,
         outcome.finish_reason,
         outcome.refusal,
         outcome.reasoning,
         outcome.model,
-        None if outcome.usage is None else _counts(outcome.usage),
+        counts,
         outcome.cost,
         outcome.latency,
         outcome.attempts,
@@ -262,17 +251,6 @@ def unpack_failure(value: dict[str, Any], kind: FailureKind, status: int | None,
     """The failure; its kind, status and attempts are columns of the row."""
     reply = None if value["reply"] is None else unpack_reply(value["reply"], fresh=False)
     return Failure(kind, value["message"], status, attempts, reply)
-
-
-def _counts(usage: Usage) -> tuple[int, ...]:
-    """The counts in field order; the first four have their own columns."""
-    counts = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.reasoning_tokens
-    return (*counts, usage.cache_write_tokens) if usage.cache_write_tokens else counts
-
-
-def _stored(count: int) -> int:
-    # An endpoint can state any number of tokens; one too large for SQLite must not stop the run.
-    return count if -_INT64_MAX <= count <= _INT64_MAX else max(-_INT64_MAX, min(count, _INT64_MAX))
 
 
 def _utf8(text: str) -> str:

@@ -32,7 +32,7 @@ class GroupCommit:
 
     `write` puts a batch into the tables and returns its results, which `after_commit` gets before futures resolve;
     `turn` is held during each transaction. Only the thread uses the connection until `close` returns. `broken` says
-    why a batch could not be written.
+    why a batch could not be written, `unusable` why nothing more can be: that, or the ledger is closed.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class GroupCommit:
         self._queue: list[tuple[Any, _Waiter]] = []
         self._closing = False
         self.broken: str | None = None
+        self.unusable: str | None = None
         self._thread = threading.Thread(target=self._run, name="autorubric-ledger", daemon=True)
         self._thread.start()
 
@@ -67,7 +68,8 @@ class GroupCommit:
         """
         future: Any = asyncio.get_running_loop().create_future() if waiter is None else waiter
         with self._changed:
-            self.check()
+            if self.unusable is not None:
+                raise LedgerError(self.unusable)
             self._queue.append((thing, future))
             self._awaited += awaited
             if len(self._queue) in {1, self._rows} or (awaited and self._awaited == 1):
@@ -80,17 +82,11 @@ class GroupCommit:
         self.submit(thing, future)
         return future.result()
 
-    def check(self) -> None:
-        """Raise a `LedgerError` if the thread can no longer write."""
-        if self.broken is not None:
-            raise LedgerError(self.broken)
-        if self._closing:
-            raise LedgerError("the ledger is closed")
-
     def close(self) -> None:
         """Commit what is queued and end the thread."""
         with self._changed:
             self._closing = True
+            self.unusable = self.broken or "the ledger is closed"
             self._changed.notify()
         self._thread.join()
 
@@ -100,7 +96,7 @@ class GroupCommit:
             results, problem = self._commit(batch)
             if problem is not None:
                 with self._changed:
-                    self.broken = problem
+                    self.broken = self.unusable = problem
                     batch += self._queue
                     self._queue = []
             _acknowledge([waiter for _, waiter in batch], results, problem)

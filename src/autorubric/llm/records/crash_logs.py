@@ -19,7 +19,7 @@ from zlib import crc32
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
 from autorubric.files.strict_json import json_bytes, json_value
-from autorubric.llm.records.call_rows import CallRow, SealedRow, columns_of, compress, compute_digest, pack_outcome
+from autorubric.llm.records.call_rows import CallRow, SealedRow, columns_of, compute_digest, pack_outcome, seal
 from autorubric.llm.records.commits import run_transaction, translate_write_errors
 from autorubric.llm.records.database import insert_rows
 from autorubric.llm.records.lock import folders_of_processes, release_and_remove, try_lock
@@ -258,7 +258,7 @@ def _recover(paths: list[Path], lock_path: Path, read: Callable[[Path], Iterator
 @lru_cache(maxsize=16)
 def _compressed(outcome: Reply | Failure) -> bytes:
     """The data of a row; calls in flight all have the same outcome."""
-    return compress(pack_outcome(outcome))
+    return seal(b"", pack_outcome(outcome))[0]
 
 
 def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:

@@ -153,7 +153,8 @@ class Ledger(LedgerView):
 
     def find(self, key: bytes) -> Reply | None:
         """The recorded reply under `key`, or None; it is `fresh` if this session paid for it."""
-        self._commits.check()
+        if self._commits.unusable is not None:
+            raise LedgerError(self._commits.unusable)
         try:
             found = self._keys.find(self._connection, key)
             if found is None and self._shared and self._caught_up():
@@ -179,12 +180,17 @@ class Ledger(LedgerView):
 
     async def record(self, row: CallRow) -> None:
         """Return when `row` is on the disk; a `LedgerError` if it cannot be written, and for all later rows."""
-        await self._submit(row)
+        await self.queue(row)
 
-    def record_late(self, row: CallRow) -> None:
-        """Queue `row` without waiting, for a caller that is being cancelled."""
-        # A failure to write surfaces at the next call.
-        self._submit(row).add_done_callback(lambda done: done.exception())
+    def queue(self, row: CallRow) -> asyncio.Future[Any]:
+        """Queue `row`; the future ends as `record` does."""
+        # Packed here: on the writer thread, each step would compete with this thread for the interpreter.
+        sealed = SealedRow.pack(row)
+        if self._uncommitted is None:
+            return self._commits.submit(sealed)
+        with self._uncommitted.in_order:
+            self._uncommitted.put(sealed)
+            return self._commits.submit(sealed)
 
     def record_imports(self, rows: Iterable[ImportRow]) -> None:
         """Record values from another pipeline's files, replacing earlier imports of the same slots."""
@@ -192,7 +198,8 @@ class Ledger(LedgerView):
 
     def find_import(self, record: str, slot: str) -> tuple[bytes, Any] | None:
         """The inputs' digest and the value imported for a record's slot, or None."""
-        self._commits.check()
+        if self._commits.unusable is not None:
+            raise LedgerError(self._commits.unusable)
         with self._reads:
             try:
                 return read_import(self._connection, record, slot)
@@ -271,15 +278,6 @@ class Ledger(LedgerView):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _submit(self, row: CallRow) -> asyncio.Future[Any]:
-        # Packed here: on the writer thread, each step would compete with this thread for the interpreter.
-        sealed = SealedRow.pack(row)
-        if self._uncommitted is None:
-            return self._commits.submit(sealed)
-        with self._uncommitted.in_order:
-            self._uncommitted.put(sealed)
-            return self._commits.submit(sealed)
 
     def _set_aside(self, key: bytes, call: int) -> None:
         """Remove a damaged reply and log it; its cost still counts."""

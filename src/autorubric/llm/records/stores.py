@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -33,11 +34,11 @@ class NoRecords:
     def begin_session(self) -> None:
         """Nothing: no reply is from an earlier session."""
 
-    async def record(self, row: CallRow) -> None:
-        """Store nothing."""
-
-    def record_late(self, row: CallRow) -> None:
-        """Store nothing."""
+    def queue(self, row: CallRow) -> asyncio.Future[Any]:
+        """Store nothing; the future has ended."""
+        stored = asyncio.get_running_loop().create_future()
+        stored.set_result(None)
+        return stored
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Keep a value under a name until the process ends; no other process keeps one here."""

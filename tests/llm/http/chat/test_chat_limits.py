@@ -126,13 +126,13 @@ async def test_the_last_model_to_close_closes_the_connections(endpoint: Loopback
     await one.complete(endpoint.ask())
     transport = endpoint.endpoints.transport
     assert isinstance(transport, AiohttpTransport)
-    session = transport._session
-    assert session is not None
+    connector = transport._connector
+    assert connector is not None
     await one.close()
     await one.close()
-    assert not session.closed
+    assert not connector.closed
     await two.close()
-    assert session.closed
+    assert connector.closed
 
 
 async def test_a_wrong_key_costs_one_request_whichever_models_share_it(endpoint: Loopback) -> None:
