@@ -20,9 +20,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Status 0: all done. 1: something could not be finished. 2: wrong input, nothing was spent. 3: batches are with
     the provider, and the same command collects them. 100: the score asked for was not reached. 130: interrupted.
     """
+    gc.disable()  # loading leaves no garbage
     from autorubric.cli.app import run
     from autorubric.files.printable import protect_standard_streams
 
+    gc.enable()
     _open_what_is_closed()
     protect_standard_streams()
     status = run(list(sys.argv[1:] if arguments is None else arguments))

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, overload
 
 from autorubric.errors import LedgerError, first_cause
-from autorubric.llm.batches.desk import desk_for
-from autorubric.llm.batches.model import BatchModel
+from autorubric.llm.batches.setting import desk_for
 from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.flights import Flights
@@ -219,6 +218,8 @@ class Executor:
         """
         if self._desk is None or (not self._desk.is_ready and await self._desk.resume() is not None):
             return
+        from autorubric.llm.batches.model import BatchModel
+
         ahead = self._desk.ahead()
         async for model, request in requests:
             placed = self._limits.placed(model, request)

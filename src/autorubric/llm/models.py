@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 
 from autorubric.errors import ConfigError
-from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import batching
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
@@ -98,7 +97,11 @@ def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
 def _model(config: LLMConfig, endpoints: Endpoints) -> Model:
     endpoint = resolve(config)
     if not endpoint.is_builtin:
-        return ChatModel(config, endpoints) if batching() is None else BatchModel(config, endpoints)
+        if batching() is None:
+            return ChatModel(config, endpoints)
+        from autorubric.llm.batches.model import BatchModel
+
+        return BatchModel(config, endpoints)
     if endpoint.name != OFFLINE:
         raise ConfigError(f"unknown model {endpoint.name!r}; the built-in model is {OFFLINE!r}")
     model: Model = import_module(

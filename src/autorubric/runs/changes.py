@@ -6,8 +6,10 @@ A finished run that is repeated, and of which nothing differs that shapes its fi
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b, sha256
@@ -289,8 +291,9 @@ class FinishedRun:
         calls = [[total.role, total.model, total.calls, total.failed] for total in self.ledger.totals()]
         made_of = [__version__, _code(), calls, self.made_of]
         digest = blake2b(json.dumps(made_of, sort_keys=True, default=str).encode(), digest_size=16)
-        for path in self.files:
-            digest.update(_content(path))
+        with ThreadPoolExecutor() as pool:  # hashing lets other threads run
+            for content in pool.map(_content, self.files):
+                digest.update(content)
         return digest.hexdigest()
 
 
@@ -309,9 +312,6 @@ def _content(path: Path) -> bytes:
 def _code() -> list[list[Any]]:
     """Names, sizes and times of this package's files: a working copy changes without a new version."""
     folder = Path(__file__).parents[1]
-    files = [path for path in folder.rglob("*") if path.suffix != ".pyc" and path.is_file()]
-    states = [path.stat() for path in files]
-    return sorted(
-        [str(path.relative_to(folder)), state.st_size, state.st_mtime_ns]
-        for path, state in zip(files, states, strict=True)
-    )
+    files = [Path(at, name) for at, _, names in os.walk(folder) if "__pycache__" not in at for name in names]
+    start = len(str(folder)) + 1
+    return sorted([str(path)[start:], (state := path.stat()).st_size, state.st_mtime_ns] for path in files)

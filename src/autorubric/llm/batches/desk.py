@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from autorubric.llm.batches.carrier import Ahead, Carrier
 from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected
 from autorubric.llm.batches.link import LinkFault
-from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching, batching
+from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching
 from autorubric.llm.batches.store import BatchRecord, BatchStore, check_collectable, open_batches
 from autorubric.llm.billing import Amount, Reservation, Tally
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.stores import Records
 from autorubric.llm.request import CallError, Failure, Reply, Request
 
 if TYPE_CHECKING:
@@ -375,14 +374,6 @@ class Desk:
         if passing and not self._how.cancel:
             count = f"{len(passing):,} of {_requests(record.count)}"
             self._how.notice(f"{model.name}: batch {record.remote} has no reply to {count}: {passing[0]}")
-
-
-def desk_for(records: Records, budget: Budget | None, tally: Tally) -> Desk | None:
-    """The desk of a new executor; None where requests are sent one by one."""
-    how = batching()
-    if how is None or not isinstance(records, Ledger) or records.folder is None:
-        return None
-    return Desk(records, records.folder, budget, how, tally)
 
 
 def _requests(count: int) -> str:

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from autorubric.llm.batches.desk import Desk
     from autorubric.llm.batches.model import BatchModel
     from autorubric.llm.batches.store import BatchRecord
+    from autorubric.llm.billing import Tally
+    from autorubric.llm.budget import Budget
+    from autorubric.llm.records.stores import Records
     from autorubric.llm.request import Failure
 
 POLL = 30.0
@@ -94,6 +98,19 @@ _current: ContextVar[Batching | None] = ContextVar("batching", default=None)
 def batching() -> Batching | None:
     """How batches are sent in this context; None where requests are sent one by one."""
     return _current.get()
+
+
+def desk_for(records: Records, budget: Budget | None, tally: Tally) -> Desk | None:
+    """The desk of a new executor; None where requests are sent one by one."""
+    how = batching()
+    if how is None:
+        return None
+    from autorubric.llm.batches.desk import Desk  # what sends batches is loaded only where it is needed
+    from autorubric.llm.records.ledger import Ledger
+
+    if not isinstance(records, Ledger) or records.folder is None:
+        return None
+    return Desk(records, records.folder, budget, how, tally)
 
 
 def widened(window: int) -> int:
