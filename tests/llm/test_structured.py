@@ -229,6 +229,12 @@ def test_a_key_given_twice_is_read_only_if_both_values_are_equal() -> None:
     assert (answer.value, answer.notes) == ([{"title": "a"}], ("key 'title' was given twice",))
     # Two criteria that lost the brackets between them: to take either one is to lose the other.
     assert "two values" in why_not('[{"title": "a", "weight": 3, "title": "b", "weight": 3}]').message
+    # A space before the colon, or a string that looks like a key, hides no key that is given twice.
+    for text in (
+        '[{"title": "a", "source": {"page" : 1, "page" : 2}}]',
+        r'[{"title": "x\":", "page" : 1, "page" : 2}]',
+    ):
+        assert "two values" in why_not(text).message
 
 
 def test_half_of_a_surrogate_pair_is_replaced_and_a_whole_pair_is_kept() -> None:

@@ -182,12 +182,10 @@ def _has_odd_key(value: Any) -> bool:
 def strict_json(text: str, notes: list[str]) -> Any:
     """The value of `text` by the rules of JSON, with raw line breaks allowed in strings; repeated keys are noted."""
     found: list[str] = []
-
     try:
-        parsed = _DECODER.decode(text)
-        colons = text.count('":')
-        if (len(parsed) if type(parsed) is dict else -1) != colons and _keys_in(parsed) != colons:
-            # A key may be repeated, or a string contains the same characters: the slow way tells.
+        try:
+            parsed = _DECODER.decode(text)
+        except _RepeatedKeyError:
             parsed = json.loads(
                 text,
                 strict=False,
@@ -225,24 +223,19 @@ def _finite(digits: str) -> float:
     return number if math.isfinite(number) else _refused(str(number))
 
 
+class _RepeatedKeyError(Exception):
+    """An object has a key twice."""
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise _RepeatedKeyError
+    return value
+
+
 # Making a decoder costs as much as reading a short reply with it.
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_refused, parse_float=_finite)
-
-
-_NESTING = frozenset({dict, list})
-
-
-def _keys_in(value: Any) -> int:
-    count, level = 0, [value] if type(value) in _NESTING else []
-    while level:
-        count += sum(map(len, [one for one in level if type(one) is dict]))
-        level = [
-            inner
-            for one in level
-            for inner in (one if type(one) is list else one.values())
-            if type(inner) in _NESTING
-        ]
-    return count
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_distinct, parse_constant=_refused, parse_float=_finite)
 
 
 def _cleaned(value: Any, notes: list[str], depth: int = 0) -> Any:

@@ -320,7 +320,8 @@ def _fault(error: Exception, timeout: float, is_connected: bool) -> TransportErr
 
 
 def _reason(error: aiohttp.ClientConnectorError) -> str:
-    found = error.os_error
+    # The error of a certificate has one of the two, and which depends on the version of aiohttp.
+    found = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
     if not found:
         return "no connection"
     told = found.strerror or str(found)
