@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -14,7 +15,11 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def gate() -> Iterator[tuple[Gate, dict[str, str]]]:
-    with serving() as found:
+    with serving() as found, pytest.MonkeyPatch.context() as patch:
+        from botocore.loaders import create_loader
+
+        # Each client would read the models of S3 anew, which takes longer than a small test.
+        patch.setattr("botocore.session.create_loader", cache(create_loader))
         yield found
 
 

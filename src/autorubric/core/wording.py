@@ -23,6 +23,8 @@ class _LatePattern:
         self._ascii = pattern
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # introspection, such as that of doctest, must not compile it
         # From the second use on, the methods are found without this one.
         if name == "search":
             self.search = _searcher(self._ascii, self.pattern, self.flags)
