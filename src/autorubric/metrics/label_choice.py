@@ -30,7 +30,7 @@ from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, value_points
-from autorubric.metrics.table import GradedRun, Report
+from autorubric.metrics.table import GradedRun, Report, Table
 
 _CLOSE = 1e-9
 _UNIFORM_PART = 0.1
@@ -138,7 +138,11 @@ class JudgedPairs:
 
 def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> JudgedPairs:
     """The run as pairs, by the rule that it recorded. Items without a score (failed judgments, say) are left out."""
-    table = graded_table(run, dataset)
+    return pairs_in(graded_table(run, dataset))
+
+
+def pairs_in(table: Table) -> JudgedPairs:
+    """`read_pairs` of a run that has been read."""
     table = table.only(~np.isnan(table.scores))
     if not table.rows:
         raise InputError("no graded item has a score; expected at least one")
