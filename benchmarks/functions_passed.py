@@ -26,8 +26,8 @@ from benchmarks.record import Record
 SOURCE = str(Path(autorubric.__file__).parent)
 CASES = {"grade": (70, 22), "agree": (150, None), "synthesize": (150, None)}
 """The cases, with the goals for functions and files. The guide states the counts, which are above them."""
-GUARD = {"grade": 90, "agree": 223, "synthesize": 493}
-"""Guards for functions: a tenth above the counts of 2026-11-23, against growth."""
+GUARD = {"grade": 90, "agree": 218, "synthesize": 493}
+"""Guards for functions: a tenth above their counts when these were last lowered, against growth."""
 _STAND_IN = f"{SOURCE}/testing/"
 
 

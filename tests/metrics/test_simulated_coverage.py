@@ -10,8 +10,8 @@ from autorubric import Criterion, CriterionVerdict, InputError, Rubric, RubricDa
 from autorubric.cli.app import run as command
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.metrics.jackknife import Draws
+from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.simulated_coverage import simulate_corrections, simulate_coverage
-from autorubric.metrics.table import Modes
 
 CRITERIA = [
     Criterion(name="Brief", requirement="Is brief.", weight=2),
@@ -30,14 +30,14 @@ def noisy(graded: Callable[..., Any], items: int) -> Any:
 
 def test_intervals_of_many_ordinary_items_cover_what_they_state(graded: Callable[..., Any]) -> None:
     made = noisy(graded, 60)
-    found = simulate_coverage(made.run, made.dataset, Modes(), Draws(400, seed=1), resamples=150)
+    found = simulate_coverage(read_labelled_run(made.run, made.dataset), Draws(400, seed=1), resamples=150)
     assert (found.items, found.resamples, found.confidence) == (60, 150, 0.95)
     by_name = {one.name: one for one in found.intervals}
     # 95 % of 150 samples has a standard error of 1.8 %.
     for name in ("accuracy", "kappa of Brief", "kappa of Kind", "bias", "MAE", "accuracy of Kind"):
         assert 0.88 <= by_name[name].covered <= 1.0, name
         assert by_name[name].covered + by_name[name].above + by_name[name].below == pytest.approx(1.0)
-    half = simulate_coverage(made.run, made.dataset, Modes(), Draws(400, 0.5, seed=1), resamples=150)
+    half = simulate_coverage(read_labelled_run(made.run, made.dataset), Draws(400, 0.5, seed=1), resamples=150)
     # 50 % ± 3 standard errors of 4.1 %.
     assert {one.name: one for one in half.intervals}["accuracy"].covered == pytest.approx(0.5, abs=0.13)
 

@@ -143,7 +143,7 @@ def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsRes
             "intervals need 30 or more"
         )
     if settings.simulate:
-        simulation = simulate_coverage(stored, truth, settings.modes, settings.draws)
+        simulation = simulate_coverage(run, settings.draws)
         return found.model_copy(update={"simulation": simulation})
     return found
 

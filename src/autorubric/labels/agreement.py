@@ -23,7 +23,7 @@ from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate, Interval, normal_quantile, wilson_interval
 from autorubric.metrics.jackknife import Draws
-from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, read_pairs
+from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, pairs_in
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.table import ABSTAINED, EXCLUDE, Column, GradedRun, Modes, Points, Table, settle_codes
 
@@ -152,8 +152,8 @@ class Measure:
     """The judged pairs of a run, ready to be compared with labels."""
 
     def __init__(self, run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws) -> None:
-        self.pairs: JudgedPairs = read_pairs(run, dataset)
         table = graded_table(run, dataset, modes)
+        self.pairs: JudgedPairs = pairs_in(table)
         # The same rows, and so the same points in the same order, as those of the pairs.
         self._table: Table = table.only(~np.isnan(table.scores))
         self._draws = draws

@@ -30,7 +30,7 @@ from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, value_points
-from autorubric.metrics.table import GradedRun, Report
+from autorubric.metrics.table import GradedRun, Report, Table
 
 _CLOSE = 1e-9
 _UNIFORM_PART = 0.1
@@ -83,8 +83,7 @@ class JudgedPairs:
     rows: Ints  # of each pair, its item's place in `items`
     places: Ints  # its criterion's place in the item's rubric
     criteria: tuple[Criterion, ...]
-    # Pairs whose errors tell of one another: those of one criterion; with item-specific rubrics, all criteria and all
-    # pitfalls.
+    # Pairs whose errors tell of one another: of one criterion; with item-specific rubrics, all criteria or pitfalls.
     kinds: Ints
     shares: Floats  # by how much of its item's score it counts; 0 where the score leaves it out
     values: Floats  # of the verdict, in [0, 1]; of an abstention what it counts by the run's rule
@@ -138,7 +137,11 @@ class JudgedPairs:
 
 def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> JudgedPairs:
     """The run as pairs, by the rule that it recorded. Items without a score (failed judgments, say) are left out."""
-    table = graded_table(run, dataset)
+    return pairs_in(graded_table(run, dataset))
+
+
+def pairs_in(table: Table) -> JudgedPairs:
+    """`read_pairs` of a run that has been read."""
     table = table.only(~np.isnan(table.scores))
     if not table.rows:
         raise InputError("no graded item has a score; expected at least one")
@@ -264,8 +267,7 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
         estimates.append(corrected_sums(pairs, truth - said, weights))
         known = known | (weights > 0)
     scores = np.average(np.array(estimates), axis=0, weights=sizes)
-    steps = pairs.shares[at] * (sizes / len(labels))[batch_of] / chances
-    step = float(np.sqrt(np.mean(np.square(steps))))
+    step = float(np.sqrt(np.mean(np.square(pairs.shares[at] * (sizes / len(labels))[batch_of] / chances))))
     return item_mean(scores, len({label.item for label in labels}), step, pairs.range, confidence)
 
 
@@ -287,8 +289,7 @@ def corrected_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Float
 
 def _groups(pairs: JudgedPairs) -> Ints:
     """Pairs whose errors are alike: of one kind, verdict, and agreement of the votes."""
-    disputed = np.nan_to_num(pairs.dissent) > 0
-    return np.asarray(4 * pairs.kinds + 2 * (pairs.values >= 0.5) + disputed, np.int64)
+    return np.asarray(4 * pairs.kinds + 2 * (pairs.values >= 0.5) + (np.nan_to_num(pairs.dissent) > 0), np.int64)
 
 
 def label_sizes(pairs: JudgedPairs, truth: Floats) -> Floats:

@@ -17,10 +17,10 @@ from autorubric.metrics.arrays import Floats, ratio
 from autorubric.metrics.corrected import Figure, figures
 from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jackknife import Draws
-from autorubric.metrics.labelled_run import read_labelled_run
+from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.results import CoverageSimulation, SimulatedCoverage
-from autorubric.metrics.table import GradedRun, Modes, Report
+from autorubric.metrics.table import GradedRun, Report
 
 METHOD = "pseudo-population bootstrap"
 _RESAMPLES = 400
@@ -33,31 +33,25 @@ _CORRECTIONS = {
 _TITLES = {"mean_kappa": "mean kappa", "kappa": "kappa of all binary pairs", "rmse": "RMSE", "mae": "MAE"}
 
 
-def simulate_coverage(
-    run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws, resamples: int = _RESAMPLES
-) -> CoverageSimulation:
-    """How often each interval of `compute_metrics` covers the true value with as many items as have labels.
+def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RESAMPLES) -> CoverageSimulation:
+    """How often the intervals of agreement cover the true values in samples of the labelled items.
 
     Args:
-        run: the graded run.
-        dataset: the items with their ground truth.
-        modes: how abstentions count.
+        labelled: the labelled items of a run.
         draws: the level of the intervals, and the seed.
         resamples: how many samples are drawn.
-
-    Raises:
-        InputError: see `compute_metrics`.
 
     Example:
         >>> from autorubric.metrics.example_run import example_run
         >>> from types import SimpleNamespace as Run
         >>> dataset, reports = example_run()
         >>> results = [Run(item_idx=place, report=report, error=None) for place, report in enumerate(reports)]
-        >>> found = simulate_coverage(Run(item_results=results), dataset, Modes(), Draws(100, seed=0), resamples=20)
+        >>> from autorubric.metrics.labelled_run import read_labelled_run
+        >>> labelled = read_labelled_run(Run(item_results=results), dataset)
+        >>> found = simulate_coverage(labelled, Draws(100, seed=0), resamples=20)
         >>> found.items, found.resamples, found.intervals[0].name
         (4, 20, 'accuracy')
     """
-    labelled = read_labelled_run(run, dataset, modes)
     columns, points = labelled.table.columns, labelled.points
     if labelled.pooled:
         columns, points = pool(columns, points)
