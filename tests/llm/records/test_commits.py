@@ -2,6 +2,7 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from autorubric.llm.records.commits import GroupCommit
 class _Tables:
     """Keeps the batches that are written, each in a transaction."""
 
-    def __init__(self, **pace: float) -> None:
+    def __init__(self, **pace: Any) -> None:
         self.batches: list[list[str]] = []
         self.turn = threading.Lock()
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
