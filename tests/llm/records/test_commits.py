@@ -78,3 +78,21 @@ def test_what_is_more_than_a_batch_goes_into_the_next_and_waits_for_nobody() -> 
     assert [waiter.result() for waiter in waiters.values()] == ["a", "b", "c"]
     tables.commits.close()
     assert tables.batches == [["a", "b"], ["c"]]
+
+
+def test_a_write_that_nobody_awaits_is_written_though_no_other_follows() -> None:
+    tables, waiter = _Tables(), Future[str]()
+    time.sleep(0.02)  # room for the thread to become idle
+    tables.commits.submit("seen", waiter, awaited=False)
+    assert waiter.result() == "seen"
+    tables.commits.close()
+
+
+def test_a_batch_holds_256_writes_at_most() -> None:
+    tables, waiters = _Tables(), [Future[str]() for _ in range(300)]
+    with tables.turn:
+        for number, waiter in enumerate(waiters):
+            tables.commits.submit(str(number), waiter)
+    assert [waiter.result() for waiter in waiters] == [str(number) for number in range(300)]
+    tables.commits.close()
+    assert [len(batch) for batch in tables.batches] == [256, 44]
