@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric import CannotAssessConfig, CannotAssessStrategy, Criterion, CriterionVerdict, Rubric
-from autorubric.core.scoring import Cell, score
+from autorubric.core.scoring import Cell, cell, score
 from tests.offenders import each
 
 SKIP, ZERO, PARTIAL, FAIL = CannotAssessStrategy
@@ -107,6 +107,15 @@ def test_the_worst_case_goes_by_the_sign_however_small_the_weight() -> None:
 
 def test_an_abstention_counts_as_nothing_where_no_worst_case_is_stated() -> None:
     assert score([Cell(5.0, None), Cell(5.0, 1.0)], CannotAssessConfig(strategy=FAIL)) == 0.5
+
+
+@each(
+    ("weight", "worst"),
+    [(2.0, 0.0), (0.5, 0.0), (-0.5, 1.0), (0.0, 0.0)],  # what a criterion of no weight says costs nothing
+)
+def test_an_abstention_keeps_the_value_that_costs_most(weight: float, worst: float) -> None:
+    [criterion] = rubric(weight)
+    assert cell(criterion, "CANNOT_ASSESS") == Cell(weight, None, worst)
 
 
 cells = st.lists(

@@ -61,6 +61,14 @@ class OwnFormat(BaseModel):
         ),
         ({"judge_model_config": MODEL, "quorum": 2}, "quorum=2; expected a whole number from 1 to the one judge"),
         ({"judges": [JudgeSpec(MODEL, "a"), JudgeSpec(MODEL, "b")], "quorum": 3}, "from 1 to the 2 judges"),
+        (
+            {
+                "judges": [
+                    JudgeSpec(LLMConfig("m", cache_enabled=True, cache_dir=name), name) for name in ("one", "two")
+                ]
+            },
+            r"judges name different cache folders \(one, two\)",
+        ),
         ({"judge_model_config": MODEL, "seed": "a"}, "seed='a'; expected a whole number"),
         ({"judge_model_config": MODEL, "length_penalty": 0.5}, "length_penalty is of type float"),
         ({"judge_model_config": MODEL, "cannot_assess_config": "fail"}, "expected CannotAssessConfig"),
@@ -101,6 +109,7 @@ def test_the_published_properties_say_what_it_is_made_of() -> None:
     assert CriterionGrader(judge_model_config=MODEL).seed == one.seed
     assert one.seed == 0  # another default would ask again for all that is recorded
     assert one.run_dir is None
+    assert one.recipe.options.shuffle_options and one.recipe.options.auto_na_option
     data = RubricDataset("Explain.", KIND)
     data.add_item("Hello.", "kind", [CriterionVerdict.MET])
     two = CriterionGrader(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric, RubricDataset, evaluate
+from autorubric import Criterion, CriterionGrader, CriterionVerdict, LLMConfig, Rubric, RubricDataset, evaluate
+from autorubric.core.judgment import Judgment
 from autorubric.graders.criterion_judge import PrefixFirst
+from autorubric.graders.judge import Ask, JudgeInput
+from autorubric.llm.batches.setting import Batching, batches_on
 from autorubric.llm.request import Failure, Message, Request
 from autorubric.testing import LoopbackEndpoint
 
@@ -79,3 +83,26 @@ async def test_a_submission_is_computed_once_where_the_endpoint_caches_prefixes(
         computed[ahead] = usage.prompt_tokens - usage.cache_read_input_tokens
     # Six prompts an item share all but their last lines: together they are computed nearly once instead of six times.
     assert computed[True] * 3 < computed[False]
+
+
+class Asked:
+    """Keeps how it may ask, and says MET of everything."""
+
+    judge_ids = ("own",)
+
+    def __init__(self) -> None:
+        self.ask: Ask | None = None
+
+    async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
+        self.ask = ask
+        return [Judgment("own", verdict=CriterionVerdict.MET) for _ in wanted]
+
+
+async def test_a_grader_lets_a_call_go_ahead_unless_told_otherwise_or_calls_go_in_batches() -> None:
+    for first, how, ahead in ((None, None, True), (False, None, False), (None, Batching(), False)):
+        judge = Asked()
+        told: dict[str, Any] = {} if first is None else {"prefix_first": first}
+        with batches_on(how):
+            report = await CriterionGrader(judge=judge, **told).grade("x", [Criterion(requirement="Is kind")])
+        assert report.score == 1.0
+        assert isinstance(judge.ask, PrefixFirst) == ahead

@@ -3,13 +3,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
 from autorubric.errors import LedgerError
+from autorubric.llm.batches.setting import Batching, batches_on
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, CallError, Failure, FailureKind, Message, Reply, Request, Unreadable, Usage
@@ -290,6 +291,20 @@ async def test_finding_makes_no_call() -> None:
         await executor.ask(model, question())
         assert executor.find(model, question()) is not None
     assert len(model.asked) == 1
+
+
+async def test_a_model_without_batches_is_asked_at_once_in_a_run_that_sends_batches(tmp_path: Path) -> None:
+    model = RuleModel()
+
+    async def ahead() -> AsyncIterator[tuple[RuleModel, Request]]:
+        yield model, question()
+
+    with Ledger.open(tmp_path) as ledger, batches_on(Batching()):
+        executor = Executor(ledger)
+        assert text_of(await executor.ask(model, question("Now?"))) == "Now?"
+        await executor.send_ahead(ahead())
+        assert [request.messages[-1].content for request in model.asked] == ["Now?"]
+        assert text_of(await executor.ask(model, question())) == "Why?"
 
 
 # Asking until the reply can be read

@@ -368,6 +368,11 @@ def test_json_inside_a_json_string_is_read_with_its_line_breaks() -> None:
     assert found.notes == ("the JSON came as text inside JSON",)
 
 
+def test_prose_around_a_list_is_not_taken_for_the_content_of_a_json_string() -> None:
+    found = read_json(Reply("Places that matter: [1, 2]"), "array")
+    assert isinstance(found, Answer) and (found.value, found.notes) == ([1, 2], ())
+
+
 @each(("wrappers", "is_found"), [(1, True), (5, True), (6, False)])
 def test_a_value_is_found_in_five_wrappers_and_no_more(wrappers: int, is_found: bool) -> None:
     value: Any = {"verdict": "MET"}

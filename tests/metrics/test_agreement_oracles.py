@@ -187,6 +187,8 @@ def test_votes_on_options_with_an_order_agree_in_part_and_others_do_not() -> Non
     unordered = Part("nominal", none, none, ("a", "b", "c"), weights, votes=votes)
     assert measure(ordered)["judge_gwet"] == close(11 / 23)
     assert measure(unordered)["judge_gwet"] == close(3 / 11)
+    # There are no labels, so there is nothing of them to measure.
+    assert not {"accuracy", "rmse", "mae"} & measure(ordered).keys()
 
 
 def test_near_misses_are_measured_against_the_widest_distance_of_the_values() -> None:
@@ -194,6 +196,12 @@ def test_near_misses_are_measured_against_the_widest_distance_of_the_values() ->
     assert agreement_weights([0.0, 0.25, 0.5], "linear")[0].tolist() == [1.0, 0.5, 0.0]
     assert agreement_weights([0.0, 0.25, 0.5], "quadratic")[0].tolist() == [1.0, 0.75, 0.0]
     assert agreement_weights([0.5, 0.5], "linear").tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_ac1_of_three_raters_by_hand() -> None:
+    # Votes 3:0, 2:1, 0:3: p_o = (1 + 2/6 + 1)/3 = 7/9. Shares (1 + 2/3 + 0)/3 = 5/9 and 4/9;
+    # p_e = 2/(2·1) · 2·20/81 = 40/81; AC1 = (63 − 40)/(81 − 40).
+    assert gwet_ac([[3, 0], [2, 1], [0, 3]]) == close(23 / 41)
 
 
 def test_ac1_without_a_pair_of_votes_is_undefined() -> None:

@@ -222,6 +222,8 @@ def test_a_round_reads_what_was_decided_before_it() -> None:
     first, second = (round_stage(of_round(number), ("response_a",)) for number in (1, 2))
     assert first.reads == ("question", "pool", "response_a", "merge", "merged_verdicts")
     assert second.reads == (*first.reads[:4], "round_1", "merged_verdicts", "verdicts_1")
+    relevant = Round(2, replace(BEFORE[2], relevance="licences_1"), SETTINGS, TEMPLATE)
+    assert round_stage(relevant, ("response_a",)).reads == (*second.reads, "licences_1")
     assert (first.only_if, second.only_if) == ("", "round 1 adds a criterion that passes the gates")
     assert (second.name, second.step, second.slots, second.role) == ("round_2", 4, ("augment",), "augment")
     assert second.example is not None

@@ -80,6 +80,14 @@ def test_a_failed_judgment_is_no_reward_and_never_zero() -> None:
         compute_reward(failed, RewardRule(on_failure="raise"))
 
 
+@each(("failed", "more"), [(1, ""), (2, " (and 1 more of 3 criteria)"), (3, " (and 2 more of 3 criteria)")])
+def test_the_first_failure_is_told_and_the_others_are_counted(failed: int, more: str) -> None:
+    judged = [entry(1, None if place < failed else "MET", f"c{place}") for place in range(3)]
+    found = compute_reward(report(*judged))
+    assert found.failure == f"criterion 'c0': timeout: no answer in 60 s{more}"
+    assert (found.value, found.penalty, found.coverage) == (None, 0.0, (3 - failed) / 3)
+
+
 def test_a_failure_that_cannot_change_the_reward_does_not_take_it() -> None:
     failed_pitfall = report(entry(3, "MET"), entry(-1, None))
     assert compute_reward(failed_pitfall, RewardRule(formula="positive")).value == 1.0
@@ -169,11 +177,24 @@ def test_an_overlong_length_that_is_no_whole_number_from_1_is_refused(length: An
             SoftOverlong(**{name: length})
 
 
+def test_the_whole_limit_may_be_the_buffer() -> None:
+    # A quarter of the buffer beyond 100 - 100 tokens.
+    assert SoftOverlong(max_length=100, buffer=100, factor=1.0).penalty(25) == 0.25
+
+
 def test_an_overlong_buffer_beyond_the_limit_is_refused() -> None:
     with pytest.raises(ConfigError, match="longer than max_length"):
         SoftOverlong(max_length=100, buffer=200)
     with pytest.raises(ConfigError, match="factor"):
         SoftOverlong(factor=-1)
+
+
+@each("formula", ["positive", "signed"])
+def test_a_weight_of_0_is_nothing_to_divide_by(formula: Any) -> None:
+    rule, worthless = RewardRule(formula), Criterion(weight=0, requirement="Is blue")
+    with pytest.raises(InputError, match="no criterion has a positive weight"):
+        rule.check([worthless, Criterion(weight=-1, requirement="Lies")])
+    rule.check([worthless, Criterion(weight=0.5, requirement="Is kind")])
 
 
 def test_a_rubric_that_lacks_a_gate_or_a_positive_weight_is_refused_beforehand() -> None:

@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -19,6 +20,7 @@ from autorubric.llm.records.call_rows import CallRow, compute_digest, unseal
 from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, FailureKind, Reply, Usage
+from autorubric.llm.sharing import Sharing, Sum, sharing
 
 REPLY = Reply(
     text='天空 is blue\x00 because \ud83d {"a": 1}',
@@ -390,6 +392,35 @@ async def test_replies_that_another_process_has_indexed_are_found(
                 *(f"answer {number}" for number in range(11)),
                 None,
             ]
+
+
+async def test_one_process_of_several_finds_what_the_ledger_of_the_run_holds(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "run") as run:
+        await run.record(CallRow(a_key(1), "q1", "judge", "local/tiny", 0, 0, REPLY))
+        run.keep_note("pace", [3])
+    for base, text, note in ((tmp_path / "run", REPLY.text, [3]), (None, None, None)):
+        token = sharing.set(Sharing(2, base, _lend_nothing, lambda seconds: None))
+        with Ledger.open(tmp_path / f"part of {base and base.name}") as part:
+            found = part.find(a_key(1))
+            assert (found and found.text, part.find(a_key(2)), part.find_note("pace")) == (text, None, note)
+            part.keep_note("pace", [4])
+            assert part.find_note("pace") == [4]
+        sharing.reset(token)
+
+
+async def _lend_nothing(held: Sum, missing: Sum) -> None:
+    return None
+
+
+def test_a_note_that_another_process_keeps_is_a_change(tmp_path: Path) -> None:
+    with ExitStack() as opened:
+        one, other = (
+            opened.enter_context(Ledger.open(tmp_path, shared=True, logs=tmp_path / f"logs-{name}")) for name in "ab"
+        )
+        other.changes.has_new_rows()
+        one.keep_note("pace", 3)
+        assert other.changes.has_new_notes() and not other.changes.has_new_notes()
+        assert other.find_note("pace") == 3
 
 
 def test_the_filter_of_keys_forgets_none_and_rules_out_nearly_all_others() -> None:
