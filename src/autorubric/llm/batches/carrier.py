@@ -29,6 +29,7 @@ _SLOWER = 1.5
 _SLOWEST = 20  # times the first interval: 30 s becomes 10 minutes
 _CLOCKS_APART = 600.0  # seconds between this machine's clock and the provider's
 _MOST_OLDER = 200  # batches in a list, newest first as a rule, before the search ends
+_LOOKS = 10  # that fail in a row, each with its own retries, before a run waits no longer
 _SLICE = 250  # requests planned before other tasks get their turn
 _RANDOM = random.Random()
 
@@ -99,13 +100,21 @@ class Carrier:
 
     async def follow(self, model: BatchModel, record: BatchRecord, *, once: bool = False) -> RemoteBatch:
         """The batch once it has ended; as it is now if `once`; `ResultsGone` if the provider does not know it."""
-        wait = self.how.poll
+        wait, failed = self.how.poll, 0
         while True:
-            remote = await self._find(model, record)
-            if record.trouble and not remote.ended:
-                record = self.store.keep(replace(record, trouble=""))
-            if remote.ended or once:
-                return remote
+            try:
+                remote = await self._find(model, record)
+            except LinkFault as problem:
+                failed += 1
+                if once or not problem.fault.again or failed >= _LOOKS:
+                    raise
+                self.how.notice(f"batch {record.remote}: {problem}; it is looked at again later")
+            else:
+                failed = 0
+                if record.trouble and not remote.ended:
+                    record = self.store.keep(replace(record, trouble=""))
+                if remote.ended or once:
+                    return remote
             await asyncio.sleep(wait * _RANDOM.uniform(0.9, 1.1))
             wait = min(wait * _SLOWER, self.how.poll * _SLOWEST)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from autorubric.core.display import counted
 from autorubric.llm.batches.carrier import Ahead, Carrier
 from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected
 from autorubric.llm.batches.link import LinkFault
@@ -207,22 +208,26 @@ class Desk:
             idle = not self._open and not self._sent_alone and loop.time() - self._last >= self._quiet
             for model in dict.fromkeys(one.model for one in self._waiting):
                 of_model = [one for one in self._waiting if one.model is model]
-                most = self._most(model)
-                while of_model and (idle or len(of_model) >= most):
+                most, few = self._most(model), self._are_few(of_model)
+                # Where the provider's queue was full, it is tried again once all batches have ended.
+                while of_model and (idle or (len(of_model) >= most and id(model) not in self._most_of)):
                     chunk, of_model = of_model[:most], of_model[most:]
-                    self._dispatch(model, chunk)
+                    self._dispatch(model, chunk, alone=few)
 
     def _most(self, model: BatchModel) -> int:
         limit = model.service.dialect.limits.requests
         most = min(self._how.size, limit) if self._how.size else limit
         return self._most_of.get(id(model), most)
 
-    def _dispatch(self, model: BatchModel, chunk: Sequence[_Waiting]) -> None:
+    def _are_few(self, ones: Sequence[_Waiting]) -> bool:
+        few = len(ones) <= max(_HANDFUL, self._requests_sent // 100)
+        return few and self._requests_sent > 0 and all(one.again for one in ones)
+
+    def _dispatch(self, model: BatchModel, chunk: Sequence[_Waiting], *, alone: bool) -> None:
         """Send a chunk on its way: as a batch, or one by one where few requests are repeated."""
         gone = set(map(id, chunk))
         self._waiting = [one for one in self._waiting if id(one) not in gone]
-        few = len(chunk) <= max(_HANDFUL, self._requests_sent // 100)
-        if few and self._requests_sent and all(one.again for one in chunk):
+        if alone:
             for one in chunk:
                 one.settle(None)
             return
@@ -261,14 +266,18 @@ class Desk:
         if isinstance(problem, Uncollected):
             self.leave(str(problem))
             return
-        if record is not None and self._budget is not None and self._carrier.store.find(record.id).is_open:
+        is_open = record is not None and self._carrier.store.find(record.id).is_open
+        if is_open and record is not None and self._budget is not None:
             # The provider may still charge it, so what it may cost is not there for others.
             worst = Amount(record.tokens, record.cost)
             self._budget.settle(self._budget.hold(worst), worst)
+        again = problem.fault.again and not is_open and bool(self._sent)
+        if again and record is not None:  # the provider may take it once it has answered others
+            self._most_of[id(held[0].model)] = record.count
         for one in held:
             self._sent.pop(one.key, None)
-            # The next run takes up the batch; this one must not send it twice.
-            one.settle(replace(problem.fault, again=False, maybe_billed=False))
+            # The next run takes up an open batch; this one must not send it twice.
+            one.settle(replace(problem.fault, again=again, maybe_billed=False))
 
     async def _covered(self, one: _Waiting) -> bool:
         """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
@@ -293,7 +302,7 @@ class Desk:
         if not self._how.told:
             self._how.notice(self._how.outlook)
         self._how.told += 1
-        self._how.notice(f"batch {self._how.told}: {_requests(record.count)} to {model.name}")
+        self._how.notice(f"batch {self._how.told}: {counted(record.count, 'request')} to {model.name}")
 
     def _detach(self) -> None:
         """Leave, if that was asked, once every batch of the wave is with the provider or was refused."""
@@ -306,8 +315,8 @@ class Desk:
         """Leave, unless no batch is open because the provider refused them all."""
         records = [record for record in self._carrier.store.records() if record.is_open]
         if records:
-            noun = "batch" if len(records) == 1 else "batches"
-            self.leave(f"{DETACHED}{_requests(sum(record.count for record in records))} in {len(records)} {noun}")
+            asked, many = sum(record.count for record in records), "" if len(records) == 1 else "es"
+            self.leave(f"{DETACHED}{counted(asked, 'request')} in {len(records)} batch{many}")
 
     async def _collect_before(self) -> Failure | None:
         """Bring the batches of earlier sessions into the ledger."""
@@ -345,8 +354,7 @@ class Desk:
     async def _take_up(self, model: BatchModel, record: BatchRecord) -> None:
         record = await self._carrier.recover(model, record)
         if self._how.cancel and record.state == "sent":
-            # One that is not known any more is given up where it is collected.
-            with suppress(ResultsGone):
+            with suppress(ResultsGone):  # one that is not known any more is given up where it is collected
                 await self._carrier.cancel(model, record)
         found = await self._carrier.fetch(model, record, once=self._how.detach)
         if found is None and self._carrier.store.find(record.id).is_open:
@@ -355,7 +363,7 @@ class Desk:
             self._tally.collected(found.paid)
             self._keep_faults(model, record, found)
             if found.gone:
-                lost = f"its {_requests(len(found.faults))} without a saved reply"
+                lost = f"its {counted(len(found.faults), 'request')} without a saved reply"
                 self._gone.append(f"{found.gone}, so {lost} count at their worst case and are sent again next time")
         hold = self._holds.pop(record.id, None)
         if hold is None or self._budget is None:
@@ -372,12 +380,8 @@ class Desk:
         self._met |= {key: (model.terms, replace(fault, maybe_billed=False)) for key, fault in final.items()}
         passing = [fault.message for fault in found.faults.values() if fault.again]
         if passing and not self._how.cancel:
-            count = f"{len(passing):,} of {_requests(record.count)}"
+            count = f"{len(passing):,} of {counted(record.count, 'request')}"
             self._how.notice(f"{model.name}: batch {record.remote} has no reply to {count}: {passing[0]}")
-
-
-def _requests(count: int) -> str:
-    return f"{count:,} request" if count == 1 else f"{count:,} requests"
 
 
 def _current_task() -> asyncio.Task[Any] | None:

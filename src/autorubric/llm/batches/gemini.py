@@ -80,7 +80,7 @@ class GeminiDialect:
             "X-Goog-Upload-Header-Content-Type": "application/jsonl",
         }
         named = {"file": {"display_name": _NAMED + parcel.id}}
-        begun = await link.post(f"/upload{_VERSION}/files", named, start)
+        begun = await link.upload(f"/upload{_VERSION}/files", named, start)
         place = next((v for k, v in begun.headers.items() if k.lower() == "x-goog-upload-url"), "")
         # The key goes nowhere but to the service itself.
         path = place.removeprefix(link.root) if place.startswith(f"{link.root}/") else f"/upload{_VERSION}/files"
@@ -133,6 +133,8 @@ def _read(found: Mapping[str, Any]) -> RemoteBatch:
     output = as_dict(found.get("response")) or as_dict(about.get("output"))
     responses = as_text(output.get("responsesFile"))
     error = as_dict(found.get("error"))
+    if found.get("done") and word not in _ENDED:  # an operation that ended before the batch began states no more
+        word = "failed" if error else "succeeded"
     file = as_text(as_dict(about.get("inputConfig")).get("fileName"))
     named = as_text(about.get("displayName"))
     total = as_dict(about.get("batchStats")).get("requestCount")

@@ -110,7 +110,7 @@ class Link:
         """The response to one POST, which is never repeated; a `LinkFault` for any status but 2xx."""
         return await self._send("POST", path, body, headers)
 
-    async def upload(self, path: str, body: Upload, headers: Mapping[str, str]) -> HttpReply:
+    async def upload(self, path: str, body: Body, headers: Mapping[str, str]) -> HttpReply:
         """The response to a file, sent again after a fault: a file that arrived twice costs nothing."""
         return await self._repeated(lambda: self._send("POST", path, body, headers))
 

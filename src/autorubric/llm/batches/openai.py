@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from autorubric.core.display import counted
 from autorubric.errors import ConfigError
 from autorubric.llm.batches.dialect import Limits, Line, Parcel, RemoteBatch, as_dict, as_seconds, as_text, error_line
 from autorubric.llm.batches.link import Link, Upload, read_object
@@ -150,10 +151,13 @@ def read_result(record: Mapping[str, Any]) -> Line:
 
 def _problem(found: Mapping[str, Any]) -> str:
     errors = as_dict(found.get("errors")).get("data")
-    first = as_dict(errors[0]) if isinstance(errors, list) and errors else {}
-    words = as_text(first.get("message")) or as_text(found.get("error"))
-    code = as_text(first.get("code"))
-    return f"{words} ({code})" if words and code else words or code or "no reason stated"
+    listed = [as_dict(one) for one in errors] if isinstance(errors, list) else []
+    first = listed[0] if listed else {}
+    words = as_text(first.get("message")) or as_text(found.get("error")) or as_text(first.get("code"))
+    about = [as_text(first.get("code"))] if as_text(first.get("code")) != words else []
+    about += [f"line {first['line']}"] if isinstance(first.get("line"), int) else []
+    told = f"{words} ({', '.join(filter(None, about))})" if any(about) else words or "no reason stated"
+    return f"{told} and {counted(len(listed) - 1, 'more problem')}" if len(listed) > 1 else told
 
 
 _ENDED_JOBS = frozenset({"success", "failed", "timeout_exceeded", "cancelled"})

@@ -1,0 +1,166 @@
+"""Runs against services that keep to what providers publish, and use every freedom that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import grade
+from autorubric.cli.app import run
+from tests.llm.batches.odd_provider import WORDS, OddProvider, served
+from tests.llm.batches.test_batch_runs import ASKED, DIALECTS, ITEMS, RUBRIC, graded, offline, recorded
+
+LATER = (429, {"Retry-After": "0"})
+
+
+@contextmanager
+def provider(monkeypatch: pytest.MonkeyPatch, dialect: str, **more: Any) -> Iterator[OddProvider]:
+    variable, path = DIALECTS[dialect]
+    with served(OddProvider(dialect, offline, **more)) as found:
+        monkeypatch.setenv(f"{variable}_BASE_URL", found.url + path)
+        monkeypatch.setenv(f"{variable}_API_KEY", "sk-planted")
+        yield found
+
+
+@pytest.mark.parametrize("dialect", WORDS)
+def test_awkward_services_answer_each_request_once(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = {
+        "upload": [LATER, (500, {})],
+        "create": [LATER, (503, {})],
+        "find": [LATER, (502, {}), LATER],
+        "results": [(503, {})],
+    }
+    with provider(monkeypatch, dialect, refusals=refusals, expires=3) as found:
+        result = graded(tmp_path, dialect)
+        assert len(result.get_scores()) == ITEMS
+        assert max(found.paid.values()) == 1
+        assert found.paid.total() + found.asked["chat"] == ASKED
+        assert len(found.jobs) == 1
+    assert recorded(tmp_path)[:2] == (ASKED, 0)
+
+
+@pytest.mark.parametrize("dialect", WORDS)
+def test_requests_that_are_all_refused_come_back_in_the_words_of_the_service(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with provider(monkeypatch, dialect, refused_lines=ASKED) as found:
+        result = graded(tmp_path, dialect)
+        assert result.failed_items == ITEMS
+        assert "max_tokens is too large: 32768." in str(result.item_results[0].report.error)
+        assert (found.paid.total(), len(found.jobs)) == (0, 1)
+
+
+@pytest.mark.parametrize("command", ["synthesize", "select"])
+@pytest.mark.parametrize("dialect", WORDS)
+def test_commands_come_to_their_end_with_awkward_services(
+    command: str, dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rubric = '[{"criterion": "Names the moon.", "points": 6}, {"criterion": "Is brief.", "points": 4}]'
+    rows = [f'{{"id": "q{n}", "query": "Why {n}?", "rubrics": {rubric}}}\n' for n in range(2)]
+    (tmp_path / "q.jsonl").write_text("".join(rows))
+    model = f"{dialect}/m"
+    words = ["--models", model] if command == "synthesize" else ["--sample", model, "--judge", model, "-k", "2"]
+    words = [
+        command,
+        str(tmp_path / "q.jsonl"),
+        *words,
+        "-o",
+        str(tmp_path / "run"),
+        "--batch",
+        "--batch-poll",
+        "0.05",
+    ]
+    with provider(monkeypatch, dialect, refusals={"find": [LATER], "create": [(500, {})]}, expires=1) as found:
+        assert run([*words, "--batch-detach"]) == 3
+        assert run(words) == (command == "select")  # a selection that keeps nothing has status 1
+        assert "failed" not in capsys.readouterr().out
+        assert max(found.paid.values()) == 1
+
+
+@pytest.mark.parametrize("dialect", ["openai", "gemini", "mistral"])
+def test_an_input_file_that_fails_its_validation_is_told_with_its_lines_and_sent_again_by_the_next_run(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems = [
+        {"code": "invalid_json_line", "message": f"Line {n} is bad.", "line": n, "param": None} for n in (3, 5)
+    ]
+    with provider(monkeypatch, dialect, problems=[problems]) as found:
+        failed = graded(tmp_path, dialect)
+        told = str(failed.item_results[0].report.error)
+        assert "failed: Line 3 is bad." in told
+        if dialect == "openai":
+            assert "Line 3 is bad. (invalid_json_line, line 3) and 1 more problem" in told
+        assert (failed.failed_items, len(found.jobs), found.paid.total()) == (ITEMS, 1, 0)
+        assert len(graded(tmp_path, dialect).get_scores()) == ITEMS
+        assert (max(found.paid.values()), found.paid.total()) == (1, ASKED)
+
+
+def test_batches_that_a_full_queue_refuses_are_sent_again_once_others_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached for m.", "line": None}
+
+    class Queue(OddProvider):
+        def _create(self, body: Any) -> Any:
+            working = [job for job in self.jobs.values() if job["looks"] < len(WORDS["openai"]) - 1]
+            self.problems = [[full]] if working else []
+            return super()._create(body)
+
+        def _find(self, name: str) -> Any:
+            self.jobs[name]["looks"] += len(WORDS["openai"]) if self.jobs[name]["problem"] else 0
+            return super()._find(name)
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    with served(Queue("openai", offline)) as found:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{found.url}/v1")
+        settings: dict[str, Any] = {"rubric": RUBRIC, "judge": "openai/judge", "calls": "per_item", "retry": 2}
+        settings |= {"batch": 20, "batch_poll": 0.5, "out": tmp_path / "run"}
+        result = grade([f"Answer number {n}." for n in range(40)], **settings)
+        assert len(result.get_scores()) == 40
+        # Of the second 20, ten go in a batch, at its price, and the last few alone.
+        assert (max(found.paid.values()), found.paid.total(), found.asked["chat"]) == (1, 30, 10)
+
+
+def test_a_creation_that_is_refused_while_others_are_with_the_provider_is_tried_again_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Busy(OddProvider):
+        def answer(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
+            working = [job for job in self.jobs.values() if job["looks"] < len(WORDS["gemini"]) - 1]
+            if path.endswith(":batchGenerateContent") and working:
+                return 429, {"Retry-After": "0"}, b'{"error": {"message": "Resource exhausted, try again later."}}'
+            return super().answer(method, path, headers, body)
+
+    monkeypatch.setenv("GEMINI_API_KEY", "sk-planted")
+    with served(Busy("gemini", offline)) as found:
+        monkeypatch.setenv("GEMINI_BASE_URL", f"{found.url}/v1beta/openai")
+        result = graded(tmp_path, "gemini", batch=ITEMS // 2, calls="per_item", batch_poll=3.0, retry=1)
+        assert len(result.get_scores()) == ITEMS
+        assert (max(found.paid.values()), found.paid.total() + found.asked["chat"]) == (1, ITEMS)
+
+
+def test_a_wait_outlasts_an_endpoint_that_fails_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with provider(monkeypatch, "openai", refusals={"find": [(503, {"Retry-After": "0"})] * 7}) as found:
+        assert len(graded(tmp_path, retry=1).get_scores()) == ITEMS
+        assert max(found.paid.values()) == 1
+
+
+def test_an_operation_that_ends_without_a_state_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stateless(OddProvider):
+        def _gemini(self, job: Any, *given: Any) -> Any:
+            shown = super()._gemini(job, *given)
+            if shown.get("error"):
+                shown |= {"done": True, "metadata": {"displayName": shown["metadata"]["displayName"]}}
+            return shown
+
+    monkeypatch.setenv("GEMINI_API_KEY", "sk-planted")
+    with served(Stateless("gemini", offline, problems=[[{"message": "Unable to read the file."}]])) as found:
+        monkeypatch.setenv("GEMINI_BASE_URL", f"{found.url}/v1beta/openai")
+        assert "failed: Unable to read the file." in str(graded(tmp_path, "gemini").item_results[0].report.error)
+        assert len(graded(tmp_path, "gemini").get_scores()) == ITEMS
