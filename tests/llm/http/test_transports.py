@@ -180,6 +180,24 @@ async def test_a_connection_is_kept_without_cookies_and_redirects_are_not_follow
                     await transport.close()
 
 
+async def test_requests_to_one_address_have_the_headers_and_bodies_that_they_were_given() -> None:
+    with offenders() as case:
+        for library, transport in transports():
+            with case(library):
+                async with serving(answer()) as server:
+                    lasting = {"Authorization": "Bearer lasting"}
+                    for number in range(100):
+                        await transport.post(
+                            server.url, {"Authorization": f"Bearer of-{number}"}, b"x" * (number + 1), 5.0
+                        )
+                        await transport.post(server.url, lasting, b"{}", 5.0)
+                    keys = [head.partition("authorization: bearer ")[2].split("\r\n")[0] for head in server.heads]
+                    assert keys == [key for number in range(100) for key in (f"of-{number}", "lasting")]
+                    sizes = [int(head.partition("content-length: ")[2].split()[0]) for head in server.heads]
+                    assert sizes == [size for number in range(100) for size in (number + 1, 2)]
+                    await transport.close()
+
+
 async def test_late_answers_may_be_billed_and_refused_connections_are_not() -> None:
     drip = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"  # the rest never comes
     with offenders() as case:

@@ -1,4 +1,4 @@
-"""HTTP through pyreqwest, which does its work in Rust and takes less CPU than aiohttp."""
+"""HTTP through pyreqwest, which does its work in Rust."""
 
 from __future__ import annotations
 
