@@ -76,8 +76,10 @@ class Started:
     ) -> None:
         self._began = time.perf_counter()
         command = [sys.executable, "-c", _CHILD.replace("{work}", work), *words]
+        environment = {**os.environ, **variables}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what users have installed is compiled
         self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, **variables}
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
         )
 
     @property

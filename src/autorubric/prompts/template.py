@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -120,11 +120,6 @@ class Template:
         (('user', 'Say hello to {{ everyone }}.'),)
     """
 
-    __slots__ = (
-        *("_compiled", "_globals", "_parts", "_system", "_tail", "_tail_names", "_tails", "_varies"),
-        *("fingerprint", "name", "origin", "source", "variables", "wants_list"),
-    )
-
     def __init__(self, name: str, source: str, origin: str = PACKAGED, varies: frozenset[str] = frozenset()) -> None:
         self.name, self.source, self.origin = name, source, origin
         self.fingerprint = source_fingerprint(name, source)
@@ -143,7 +138,6 @@ class Template:
         self._tail_names = _names_in_tail(tree) if self._tail else frozenset[str]()
         self._tails: dict[tuple[Any, ...], _Tail | None] = {}
         self._system: str | None = None
-        self.variables = frozenset(meta.find_undeclared_variables(tree) - _ENVIRONMENT.globals.keys())
         self._varies = varies
 
     @classmethod
@@ -173,6 +167,12 @@ class Template:
         """
         path = Path(path)
         return cls(name or path.stem, read_source(path), str(path), varies)
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The names of the values that the text uses; finding them takes as long as compiling it."""
+        tree = _ENVIRONMENT.parse(self.source)
+        return frozenset(meta.find_undeclared_variables(tree) - _ENVIRONMENT.globals.keys())
 
     @property
     def counts(self) -> dict[str, int]:

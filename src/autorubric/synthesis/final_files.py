@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -48,6 +48,9 @@ _ABILITIES = {
     "instruction_following": "Instruction_Following",
 }
 
+_TURNS = 64
+"""Turns of the event loop that open the first connection and send the first call, with many to spare."""
+
 _MOST_NAMED = 3
 _POINTLESS = "no criterion with positive points; left out of the final files"
 
@@ -86,11 +89,15 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
     return [f"the input has none of the {len(held)} {noun} in the directory, such as {first!r}"]
 
 
-def load_export() -> None:
-    """Import what only the final files need: it takes as long as a reply, and can be done while one is awaited."""
-    # The first call needs aiohttp, which may be on its way on another thread: this waits for it.
-    before = [name for name in ("aiohttp",) if name in sys.modules]
-    for name in (*before, "pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
+async def load_export() -> None:
+    """Import what only the final files need once the first call is on its way: the others wait for its reply."""
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+    await asyncio.to_thread(_load)
+
+
+def _load() -> None:
+    for name in ("pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
         import_module(name)
     import pyarrow
 

@@ -59,9 +59,6 @@ _WHOLE = Division("synthesize")
 _WITHOUT_EFFECT = {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
 """Settings that do not change the files of a finished run, or of which another part of its digest says more."""
 
-_TURNS = 64
-"""Turns of the event loop that open the first connection and send the first call, with many to spare."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -215,7 +212,7 @@ class SynthesisRun(StoppableRun):
         export = None
         if last == (5 if full else 4):
             export = partial(export_row, most=settings.max_criteria, full=full, domain=settings.domain or "")
-        loading = asyncio.create_task(_load_export())
+        loading = asyncio.create_task(load_export())
         with closing(RowStore(settings.folder, prepared.plan, export)) as store:
             await run_plan(
                 prepared.plan,
@@ -288,13 +285,6 @@ class SynthesisRun(StoppableRun):
             **({} if prepared.part is None else {PART: prepared.part.recorded()}),
         }
         write_manifest(prepared.settings.folder, content)
-
-
-async def _load_export() -> None:
-    """Import what the final files need once the first call is on its way: the others wait for its reply."""
-    for _ in range(_TURNS):
-        await asyncio.sleep(0)
-    await asyncio.to_thread(load_export)
 
 
 @dataclass(frozen=True, slots=True)
