@@ -52,7 +52,7 @@ _FOLDER = "FOLDER_OF_WARM_COMMANDS"
 
 @cache
 def warm_folder() -> Path:
-    """A directory for PATH with an `autorubric` and a `forked-python -m MODULE`."""
+    """A directory for PATH with an `autorubric` and a `forked-python`, for `-m MODULE` and `-c CODE`."""
     if _FOLDER in os.environ:
         return Path(os.environ[_FOLDER])
     folder = tempfile.TemporaryDirectory()
@@ -206,7 +206,12 @@ def _run(client: socket.socket) -> None:
     status: Any = 1
     try:
         if Path(sys.argv[0]).name == "forked-python":
-            runpy.run_module(sys.argv[2], run_name="__main__", alter_sys=True)
+            _, option, what, *_ = sys.argv
+            sys.argv[:3] = [option]
+            if option == "-c":
+                exec(what, {"__name__": "__main__"})
+            else:
+                runpy.run_module(what, run_name="__main__", alter_sys=True)
             status = 0
         else:
             main()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.warm_commands import warm_folder
 
 ROOT = Path(__file__).parents[2]
 CODE = """
@@ -26,7 +27,7 @@ evaluate_sync(dataset, CriterionGrader.of_checks(), experiments_dir=sys.argv[2],
 
 def shown(folder: Path, seconds: float, show: str) -> str:
     """What a script writes to standard error, which is no terminal."""
-    command = [sys.executable, "-c", CODE, str(seconds), str(folder / "runs"), show]
+    command = [str(warm_folder() / "forked-python"), "-c", CODE, str(seconds), str(folder / "runs"), show]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True, timeout=600)
     assert done.stdout == ""
     return done.stderr
@@ -53,7 +54,7 @@ def test_a_longer_run_adds_plain_lines_to_a_log(tmp_path: Path) -> None:
 
 def test_a_terminal_shows_a_table(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", CODE, "3600", str(tmp_path / "runs"), "yes"]
+    command = [str(warm_folder() / "forked-python"), "-c", CODE, "3600", str(tmp_path / "runs"), "yes"]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment())
     os.close(theirs)
     told = b""

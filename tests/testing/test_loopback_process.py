@@ -15,8 +15,16 @@ import pytest
 from autorubric.errors import ConfigError
 from autorubric.testing import LoopbackProcess
 from tests.offenders import each
+from tests.warm_commands import warm_folder
 
+PYTHON = sys.executable
 ASKED = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Why?"}]}).encode()
+
+
+@pytest.fixture(autouse=True)
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of endpoints are forked from one that has imported the package."""
+    monkeypatch.setattr(sys, "executable", str(warm_folder() / "forked-python"))
 
 
 def ask(base_url: str, key: str = "") -> int:
@@ -57,7 +65,7 @@ def test_it_survives_a_client_that_is_killed() -> None:
     client = "import sys, time, urllib.request as u; u.urlopen(u.Request(sys.argv[1], sys.argv[2].encode()))"
     with LoopbackProcess("--latency", "fixed:30") as endpoint:
         url = f"{endpoint.base_url}/chat/completions"
-        process = subprocess.Popen([sys.executable, "-c", client, url, ASKED.decode()])
+        process = subprocess.Popen([PYTHON, "-c", client, url, ASKED.decode()])
         until(lambda: endpoint.stats()["in_flight"] == 1)
         process.send_signal(signal.SIGKILL)
         process.wait()
