@@ -105,6 +105,21 @@ async def test_a_call_that_a_judge_of_the_users_own_gives_up_on_is_recorded_and_
         assert len(model.tasks) == 1
 
 
+async def test_a_call_of_a_grader_goes_on_without_its_caller_unless_it_runs_in_the_callers_task() -> None:
+    grader = CriterionGrader(judge_model_config="builtin/offline")
+    for in_task, calls in ((False, 1), (True, 2)):
+        model = Slow()
+        with Ledger.in_memory() as ledger:
+            executor = grader.executor_on(ledger, detached=False) if in_task else grader.executor_on(ledger)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await executor.ask(model, ASKED)
+            model.answer_now.set()
+            await executor.drain()
+            assert isinstance(await executor.ask(model, ASKED), Reply)
+        assert len(model.tasks) == calls
+
+
 @pytest.mark.parametrize("detached", [False, True])
 async def test_an_abandoned_call_is_a_failure_and_its_caller_goes_on(detached: bool) -> None:
     model = Slow()

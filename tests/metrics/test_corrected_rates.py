@@ -7,6 +7,7 @@ from autorubric.metrics.corrected_rate import (
     correct_rate,
     labelled_cells,
     misjudged_rate_interval,
+    plain_rate,
     ppi_plus_plus,
     rogan_gladen,
     split_rate_interval,
@@ -101,6 +102,13 @@ def test_ppi_is_the_rate_of_labels_within_each_verdict() -> None:
     weight = np.cov(labels, seen)[0, 1] / (1.1 * seen.var(ddof=1))
     found = correct_rate(labels, seen, rest)
     assert found.ppi.value == pytest.approx(labels.mean() + weight * (rest.mean() - seen.mean()))
+
+
+def test_a_plain_rate_has_wilsons_interval_of_95_percent_unless_told_otherwise() -> None:
+    for told, alpha in (({}, 0.05), ({"confidence": 0.8}, 0.2)):
+        found = plain_rate([1, 1, 0, 1], **told)
+        assert (found.value, found.n) == (0.75, 4) and found.interval is not None
+        assert found.interval[:2] == pytest.approx(proportion_confint(3, 4, alpha, "wilson"))
 
 
 def test_ppi_plus_plus_is_that_of_ppi_python() -> None:
