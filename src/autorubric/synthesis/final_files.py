@@ -93,15 +93,9 @@ async def load_export() -> None:
     """Import what only the final files need once the first call is on its way: the others wait for its reply."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
-    await asyncio.to_thread(_load)
-
-
-def _load() -> None:
     for name in ("pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
-        import_module(name)
-    import pyarrow
-
-    pyarrow.array([])  # imports pandas where that is installed
+        await asyncio.to_thread(import_module, name)
+    await asyncio.to_thread(import_module("pyarrow").array, [])  # imports pandas where that is installed
 
 
 def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, domain: str = "") -> Export:
