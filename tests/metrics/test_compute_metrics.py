@@ -308,6 +308,26 @@ def test_what_is_undefined_is_none_and_never_zero(graded: Make) -> None:
     assert any("Brief" in warning for warning in found.warnings)
 
 
+def test_options_without_a_pair_have_no_interval_and_keep_none_from_the_rest(graded: Make) -> None:
+    made = graded([BRIEF, scale(("Low", 0.0), ("Mid", 0.5), ("High", 1.0), na=True)])
+    for word in ("MET", "UNMET", "MET"):
+        made.add([word, "N/A"], [word, "High"])
+    found = compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=20, seed=1)
+    assert [(c.n_samples, c.kappa, c.kappa_ci is None) for c in found.per_criterion] == [
+        (3, 1.0, False),
+        (0, None, True),
+    ]
+
+
+def test_a_run_without_binary_criteria_has_no_kappa_of_binary_pairs(graded: Make) -> None:
+    made = graded([IN_ORDER])
+    for word in ("Low", "High", "Low"):
+        made.add([word], [word])
+    found = compute_metrics(made.run, made.dataset, bootstrap=True, n_bootstrap=20, seed=1)
+    assert found.micro_kappa is None and found.bootstrap is not None and found.bootstrap.micro_kappa_ci is None
+    assert not any("micro_kappa" in note for note in found.warnings)
+
+
 def test_failed_judgments_are_counted_and_never_verdicts(graded: Make) -> None:
     made = graded([BRIEF, LIES])
     made.add(["MET", "UNMET"], ["MET", "failed"]).add(["UNMET", "MET"], ["UNMET", "MET"])

@@ -149,7 +149,7 @@ def _kappa_interval(tables: Floats, weights: Floats, draws: Draws) -> Found:
     tables = tables[tables.any(axis=(1, 2))]
     if tables.shape[1:] == (2, 2):
         return Found(kappa_posterior(tables, draws), "jeffreys")
-    flat = tables.reshape(len(tables), -1)
+    flat = tables.reshape(len(tables), math.prod(tables.shape[1:]))
 
     def kappa(total: Floats) -> Floats:
         return kappas(total.reshape(*total.shape[:-1], *tables.shape[1:]), weights)[..., None]

@@ -153,8 +153,8 @@ def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measur
         sentences.append(f"no pair of label and verdict: {', '.join(empty)}")
     # The bias is defined where an item has both scores.
     known = whole.values | {"bias": 0.0 if len(run.scores.rows) else None}
-    named = {"mean_kappa": "mean_kappa", "kappa": "micro_kappa", "bias": "the mean bias"}
-    missing = [named[name] for name in named if whole.intervals.get(name, 0) is None and known[name] is not None]
+    named = (("mean_kappa", "mean_kappa"), ("kappa", "micro_kappa"), ("bias", "the mean bias"))
+    missing = [word for name, word in named if whole.intervals.get(name, 0) is None and known.get(name) is not None]
     if missing:
         why = "the items do not vary, or without one of them it is undefined"
         sentences.append(f"no interval for {', '.join(missing)}: {why}")
