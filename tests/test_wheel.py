@@ -83,7 +83,8 @@ def needed(requirements: list[str]) -> set[str]:
     for requirement in map(Requirement, requirements):
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             package = distribution(requirement.name)
-            assert package.version in requirement.specifier and not requirement.extras, requirement
+            assert requirement.specifier.contains(package.version, prereleases=True), requirement
+            assert not requirement.extras, requirement
             found |= {package.name, *needed(package.requires or [])}
     return found
 

@@ -9,10 +9,11 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.warm_commands import warm_folder
 
 EVIL = "a\x1b[2J\x1b]0;owned\x07b\x9b31m\u202egnirts\u2066\x00"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -35,13 +36,14 @@ def folder(tmp_path: Path) -> Path:
 
 MARK = "----- the next command -----"
 SESSION = f"""
-import json, sys
+import gc, json, sys
 from autorubric.cli import main
 for words in json.loads(sys.argv[1]):
     try:
         main(words)
     except SystemExit:
         pass
+    gc.unfreeze()  # else the next command would count what this one has frozen
     sys.stderr.flush()
     print({MARK!r}, flush=True)
 """
@@ -50,7 +52,7 @@ for words in json.loads(sys.argv[1]):
 def printed(folder: Path, lines: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     """Everything that each of some commands prints, one after the other in one process, decoded from UTF-8."""
     ended = subprocess.run(
-        [sys.executable, "-c", SESSION, json.dumps(lines)],
+        [str(warm_folder() / "forked-python"), "-c", SESSION, json.dumps(lines)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -95,7 +97,7 @@ def test_the_progress_display_of_a_terminal_still_draws(folder: Path) -> None:
     """On a terminal our own escape sequences go through, and those of the data do not."""
     master, slave = pty.openpty()
     words = ["synthesize", "rows.jsonl", "--models", "builtin/offline", "--out", "tty"]
-    command = [sys.executable, "-m", "autorubric", *words]
+    command = [str(warm_folder() / "autorubric"), *words]
     environment = {**os.environ, "TERM": "xterm-256color"}
     with subprocess.Popen(command, cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave):
         os.close(slave)
