@@ -196,6 +196,7 @@ def test_near_misses_are_measured_against_the_widest_distance_of_the_values() ->
     assert agreement_weights([0.0, 0.25, 0.5], "linear")[0].tolist() == [1.0, 0.5, 0.0]
     assert agreement_weights([0.0, 0.25, 0.5], "quadratic")[0].tolist() == [1.0, 0.75, 0.0]
     assert agreement_weights([0.5, 0.5], "linear").tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert agreement_weights([0.5, 0.75]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
 def test_ac1_of_three_raters_by_hand() -> None:
