@@ -187,6 +187,9 @@ def test_votes_on_options_with_an_order_agree_in_part_and_others_do_not() -> Non
     unordered = Part("nominal", none, none, ("a", "b", "c"), weights, votes=votes)
     assert measure(ordered)["judge_gwet"] == close(11 / 23)
     assert measure(unordered)["judge_gwet"] == close(3 / 11)
+    # Mean squares of items (0, 0.5) and (1, 1): items 0.5625, judges 0.0625, rest 0.0625; ICC(2,1) = 0.5/0.625.
+    assert measure(ordered)["icc"] == close(0.8)
+    assert "icc" not in measure(unordered)
     # There are no labels, so there is nothing of them to measure.
     assert not {"accuracy", "rmse", "mae"} & measure(ordered).keys()
 
