@@ -187,6 +187,9 @@ def test_votes_on_options_with_an_order_agree_in_part_and_others_do_not() -> Non
     unordered = Part("nominal", none, none, ("a", "b", "c"), weights, votes=votes)
     assert measure(ordered)["judge_gwet"] == close(11 / 23)
     assert measure(unordered)["judge_gwet"] == close(3 / 11)
+    # Mean squares of items (0, 0.5) and (1, 1): items 0.5625, judges 0.0625, rest 0.0625; ICC(2,1) = 0.5/0.625.
+    assert measure(ordered)["icc"] == close(0.8)
+    assert "icc" not in measure(unordered)
     # There are no labels, so there is nothing of them to measure.
     assert not {"accuracy", "rmse", "mae"} & measure(ordered).keys()
 
@@ -196,6 +199,7 @@ def test_near_misses_are_measured_against_the_widest_distance_of_the_values() ->
     assert agreement_weights([0.0, 0.25, 0.5], "linear")[0].tolist() == [1.0, 0.5, 0.0]
     assert agreement_weights([0.0, 0.25, 0.5], "quadratic")[0].tolist() == [1.0, 0.75, 0.0]
     assert agreement_weights([0.5, 0.5], "linear").tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert agreement_weights([0.5, 0.75]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
 def test_ac1_of_three_raters_by_hand() -> None:
