@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 # pytest would execute a module of `src` a second time, and the second table of checks would stay empty.
-import autorubric.checks.registry  # noqa: F401
+import autorubric.checks.check_registry  # noqa: F401
 
 # Python would look through all that a worker has collected, imported and cached, several times, before it ends.
 atexit.register(gc.freeze)

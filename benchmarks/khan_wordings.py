@@ -20,10 +20,10 @@ from typer import Argument, Option, run
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.improvement.acceptance import Decision, decide, pooled
+from autorubric.improvement.changed_wording import Outcome
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.measures import FAILED, Comparing, Measure
 from autorubric.improvement.samples import group_items
-from autorubric.improvement.wording import Outcome
 
 Row = dict[str, Any]
 

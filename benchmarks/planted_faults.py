@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from autorubric.synthesis.gates import GateSettings
+from autorubric.synthesis.gate_rules import GateSettings
 from benchmarks.planted.corpus import BAD, LANGUAGES, Kind, scenes
 from benchmarks.planted.course import Fate, course
 from benchmarks.planted.judges import Noise

@@ -16,13 +16,13 @@ import typer
 from typer import Option
 
 from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.improvement.changed_wording import Outcome, Wording
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.measures import Measure
 from autorubric.improvement.refusals import Guard
 from autorubric.improvement.samples import split_items
 from autorubric.improvement.search import Commission, Rules
 from autorubric.improvement.study import Aims, Study
-from autorubric.improvement.wording import Outcome, Wording
 from benchmarks.record import Record
 
 BETTER = "better"

@@ -45,7 +45,7 @@ from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import read_queries
 from autorubric.training.service.calls import read_call
-from autorubric.view.report.job import verify
+from autorubric.view.report.report_job import verify
 from fuzz.target import Target, of_bytes, of_file
 
 _ROOT = Path(__file__).parents[1]

@@ -10,8 +10,8 @@ from autorubric.core.criterion import Criterion
 from autorubric.graders.asking import read_said
 from autorubric.graders.judge import JudgeInput, ShownOptions
 from autorubric.graders.rubric_judge import RubricJudge
+from autorubric.improvement.changed_wording import Wording
 from autorubric.improvement.search import Commission
-from autorubric.improvement.wording import Wording
 from autorubric.improvement.writing import read_alternatives
 from autorubric.llm.http.retry import http_fault
 from autorubric.llm.http.transport import HttpReply

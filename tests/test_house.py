@@ -49,6 +49,27 @@ def test_a_file_keeps_to_the_limits_of_the_house() -> None:
                     assert function.name in PUBLISHED or not function.name.startswith(PREFIXES), function.name
 
 
+PRODUCTS = {"anthropic", "gemini", "openai", "open_instruct", "verifiers", "verl"}
+"""Files may be named after the product that they serve, in each room that serves it."""
+
+
+def test_a_file_name_occurs_in_one_room() -> None:
+    found: dict[str, list[str]] = {}
+    for path in SOURCES:
+        room, name = path.parent.relative_to(ROOT / "src" / "autorubric").as_posix(), path.stem
+        # A command and its function share a name, and the published modules at the root lead to the rooms.
+        if room not in {"cli", "."} and not name.startswith("__") and name not in PRODUCTS:
+            found.setdefault(name, []).append(room)
+    assert {name: rooms for name, rooms in found.items() if len(rooms) > 1} == {}
+
+
+def test_a_function_is_not_named_after_what_its_result_belongs_to() -> None:
+    with offenders() as case:
+        for path in SOURCES:
+            with case(str(path.relative_to(ROOT))):
+                assert [one.name for one in functions(path) if one.name.endswith("_of")] == []
+
+
 SYSTEM_SPECIFIC = re.compile(
     r"import (fcntl|msvcrt|resource|pwd|grp|termios|uvloop)|add_signal_handler|signal\.signal\("
     r"|os\.(name\b|fchmod|chown|pwrite|pread|statvfs|set_blocking|fork|setsid|kill|getuid|uname|sync|fdatasync)"

@@ -14,8 +14,8 @@ from autorubric.errors import InputError
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
 from autorubric.testing import PromptSections, ScriptedModel
-from autorubric.training.reward import RewardFailed, RewardGap, RewardRule
 from autorubric.training.rewarder import Rewarder, Sample
+from autorubric.training.rewards import RewardFailed, RewardGap, RewardRule
 
 RUBRIC = [{"criterion": "Is right.", "points": 3}, {"criterion": "Is kind.", "points": 1}]
 MET = '{"explanation": "Yes.", "criterion_status": "MET"}'

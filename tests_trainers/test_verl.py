@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from autorubric.core.entries import rubric_from
 from autorubric.training.adapters import verl as adapter
 from autorubric.training.queries import RubricQuery
-from autorubric.training.reward import RewardFailed
+from autorubric.training.rewards import RewardFailed
 
 verl = pytest.importorskip("verl", reason="verl is not installed")
 

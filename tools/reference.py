@@ -17,7 +17,7 @@ from typer.models import OptionInfo
 import autorubric
 from autorubric.checks.check import CHECKS
 from autorubric.cli.app import COMMANDS, load_command
-from autorubric.formats.registry import FORMATS
+from autorubric.formats.format_registry import FORMATS
 from autorubric.linting.rule_table import RULES
 from autorubric.llm.http.providers import PROVIDERS
 from autorubric.metrics.agreement_statistics import statistics

@@ -13,8 +13,7 @@ from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.request import Answer, Unreadable
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance, Votes
-from autorubric.synthesis.gated import find_disputes, read_rewrites, rewrite_request
-from autorubric.synthesis.gates import (
+from autorubric.synthesis.gate_rules import (
     GateContext,
     GateDecision,
     GateSettings,
@@ -22,6 +21,7 @@ from autorubric.synthesis.gates import (
     find_final_decisions,
     find_passed,
 )
+from autorubric.synthesis.gated import find_disputes, read_rewrites, rewrite_request
 from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
 from benchmarks.planted.corpus import Kind, Planted, Scene
 from benchmarks.planted.judges import Noise, Script

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from autorubric.synthesis.candidate import Candidate, Pool, Votes
-from autorubric.synthesis.gates import GateContext, GateSettings, separates
+from autorubric.synthesis.gate_rules import GateContext, GateSettings, separates
 from benchmarks.planted.corpus import Truth, plainly_better
 from benchmarks.planted.judges import ERRORS
 

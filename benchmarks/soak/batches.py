@@ -23,7 +23,7 @@ from typing import Any
 
 import autorubric
 from autorubric import Criterion, Rubric
-from autorubric.llm.batches.store import BatchStore
+from autorubric.llm.batches.batch_store import BatchStore
 from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import LoopbackProcess
 from benchmarks.soak.work import ENVIRONMENT, Row
@@ -183,7 +183,7 @@ def _import_everything() -> None:
     """Import what a session imports on its way, so that forks need not."""
     import aiohttp  # noqa: F401
 
-    import autorubric.llm.batches.desk
+    import autorubric.llm.batches.batch_queue
     import autorubric.llm.batches.model  # noqa: F401
 
     with tempfile.TemporaryDirectory() as folder:

@@ -94,14 +94,14 @@ from autorubric.runs.result import EvalResult as EvalResult
 from autorubric.runs.result import ItemResult as ItemResult
 from autorubric.runs.stopping import Stop as Stop
 from autorubric.synthesis.run_summary import SynthesisResult as SynthesisResult
-from autorubric.training.reward import Reward as Reward
-from autorubric.training.reward import RewardRule as RewardRule
 from autorubric.training.rewarder import Sample as Sample
-from autorubric.view.report.job import Report as Report
-from autorubric.view.report.job import ReportSettings as ReportSettings
-from autorubric.view.report.job import VerifySettings as VerifySettings
-from autorubric.view.report.job import report as report
-from autorubric.view.report.job import verify as verify
+from autorubric.training.rewards import Reward as Reward
+from autorubric.training.rewards import RewardRule as RewardRule
+from autorubric.view.report.report_job import Report as Report
+from autorubric.view.report.report_job import ReportSettings as ReportSettings
+from autorubric.view.report.report_job import VerifySettings as VerifySettings
+from autorubric.view.report.report_job import report as report
+from autorubric.view.report.report_job import verify as verify
 from autorubric.view.report.verification import Verification as Verification
 
 __version__: str

@@ -23,8 +23,8 @@ from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.graders.assembly import JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.improvement.improvement_record import improved_rubric
 from autorubric.improvement.published import ImprovementConfig, ImprovementResult, IssueDetail, IterationResult
-from autorubric.improvement.record import improved_rubric
 from autorubric.jobs.improve import ImproveResult, improve_async
 from autorubric.llm.config import LLMConfig
 from autorubric.reviewing.principles import as_submission, meta_rubric, principles

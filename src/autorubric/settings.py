@@ -28,7 +28,7 @@ from pydantic.fields import FieldInfo
 
 from autorubric.errors import ConfigError, InputError, shortened
 from autorubric.files import advice, nearest, read_document
-from autorubric.files.remote import address_of, path_of, without_credentials
+from autorubric.files.remote import find_address, make_path, without_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ def kinds_in(annotation: Any) -> list[Any]:
 
 
 def _beside(path: Path, value: Any) -> Any:
-    if not isinstance(value, str) or value.strip() in ("", "-") or address_of(value):
+    if not isinstance(value, str) or value.strip() in ("", "-") or find_address(value):
         return value
     return str(path.parent / value)
 
@@ -288,19 +288,19 @@ def _path(value: Any) -> Path:
         raise ValueError("expected the path of a file or directory, got blank text")
     if "\0" in str(value):
         raise ValueError("a path cannot hold a null byte")
-    return path_of(value)
+    return make_path(value)
 
 
 def _local_path(value: Any) -> Path:
     path = _path(value)
-    if address_of(path):
+    if find_address(path):
         raise ValueError("expected a path on this machine")
     return path
 
 
 def _new_path(value: Any) -> Path:
     path = _path(value)
-    address = address_of(path)
+    address = find_address(path)
     if address:
         raise ValueError(f"a run and its ledger are local; pass a local directory, and --upload {address}")
     if not str(path).isprintable():
@@ -338,7 +338,7 @@ _NOT_RECORDED = object()
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Path):
-        text = address_of(value) or str(value)
+        text = find_address(value) or str(value)
         return text.encode("utf-8", "backslashreplace").decode()  # a name may hold bytes that are not text
     if isinstance(value, dict):
         return {str(key): one for key, item in value.items() if (one := _plain(item)) is not _NOT_RECORDED}

@@ -284,8 +284,8 @@ def give_rewards(folder: Path) -> None:
     from autorubric import CriterionGrader, Rubric
     from autorubric.llm.records.ledger import Ledger
     from autorubric.runs.manifest import write_manifest
-    from autorubric.training.reward import RewardRule
     from autorubric.training.rewarder import Sample
+    from autorubric.training.rewards import RewardRule
     from autorubric.training.service.engine import RewardEngine
 
     check = {"name": "word_count", "parameters": {"at_least": 3}}

@@ -63,7 +63,7 @@ def analysis(reports: Sequence[Report | None], dataset: RubricDataset) -> Any:
     return show_analysis(analyze_rubric(reports, dataset, rollouts=2), 2)
 
 
-def rows_of(shown: Any) -> list[dict[str, str]]:
+def draw_rows(shown: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(shown.text("csv"))))
 
 
@@ -80,7 +80,7 @@ def test_names_that_meet_lose_no_row() -> None:
     dataset, reports = run_of(
         ["C2", None, "mean score"], [("100", "100"), ("110", "110"), ("101", None), ("100", None)]
     )
-    found = rows_of(corrected(reports, dataset, 0.95))
+    found = draw_rows(corrected(reports, dataset, 0.95))
     # Shares as judged: the mean score is (1 + 2 + 2 + 1) / 3 / 4, then 4, 1 and 1 of 4.
     assert [(row["metric"], round(float(row["as judged"]), 9)) for row in found] == [
         ("mean score", 0.5),
@@ -95,7 +95,7 @@ def test_names_that_meet_lose_no_row() -> None:
 def test_the_judges_figure_is_of_all_judged_items_and_counts_what_it_rests_on() -> None:
     # On the second item the label abstains, on the fourth the judge.
     dataset, reports = run_of(["a", "b"], [("11", "11"), ("01", "?1"), ("01", None), ("?1", None)])
-    found = {row["metric"]: row for row in rows_of(corrected(reports, dataset, 0.95))}
+    found = {row["metric"]: row for row in draw_rows(corrected(reports, dataset, 0.95))}
     assert float(found["a"]["as judged"]) == pytest.approx(1 / 3)
     assert (found["a"]["n"], found["a"]["labels"]) == ("3", "1")
     assert (found["b"]["n"], found["b"]["labels"]) == ("4", "2")
@@ -106,7 +106,7 @@ def test_the_judges_figure_is_of_all_judged_items_and_counts_what_it_rests_on() 
 def test_labels_that_all_abstain_are_told() -> None:
     dataset, reports = run_of(["a", "b"], [("11", "??"), ("01", "??"), ("01", None)])
     shown = corrected(reports, dataset, 0.95)
-    found = {row["metric"]: row for row in rows_of(shown)}
+    found = {row["metric"]: row for row in draw_rows(shown)}
     assert float(found["a"]["as judged"]) == pytest.approx(1 / 3)
     # 1, 0.5 and 0.5.
     assert float(found["mean score"]["as judged"]) == pytest.approx(2 / 3)
@@ -144,7 +144,7 @@ def test_tags_of_equal_kappa_have_the_least_accuracy_first() -> None:
     # The judge finds all met, so that both κ are 0; labels say so of 3 in 4 of "a" and of 1 in 4 of "b".
     dataset, reports = run_of(["a", "b"], [("11", "11"), ("11", "10"), ("11", "10"), ("11", "00")], tags=True)
     shown = agreement(reports, dataset, "tag")
-    found = [(row["tag"], float(row["mean kappa"]), float(row["accuracy"])) for row in rows_of(shown)]
+    found = [(row["tag"], float(row["mean kappa"]), float(row["accuracy"])) for row in draw_rows(shown)]
     assert found == [("tag of b", 0.0, 0.25), ("tag of a", 0.0, 0.75)]
 
 

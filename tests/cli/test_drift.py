@@ -12,8 +12,8 @@ import pytest
 from autorubric import CriterionGrader, Rubric
 from autorubric.cli.app import run
 from autorubric.llm.records.ledger import Ledger
-from autorubric.training.reward import RewardRule
 from autorubric.training.rewarder import Sample
+from autorubric.training.rewards import RewardRule
 from autorubric.training.service.engine import RewardEngine
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.cli.app import run
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from autorubric.testing.faults import Fault
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 
 RUBRIC = [{"name": "Kind", "requirement": "Is kind."}, {"name": "Moon", "requirement": "Mentions the moon."}]

@@ -12,7 +12,7 @@ import pytest
 from autorubric import show
 from autorubric.cli.app import run
 from autorubric.errors import InputError
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.runs.items_file import read_items
 
 STORED = Path(__file__).parents[1] / "stored_runs"

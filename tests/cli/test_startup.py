@@ -41,9 +41,9 @@ def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
     needless = ("autorubric.view", "autorubric.labels", "autorubric.charts", "starlette", "uvicorn")
     assert [name for name in package if name.startswith(needless)] == []
     assert "autorubric.runs.runner" in graded
-    others = {"autorubric.jobs.workers", "autorubric.cli.merge", "autorubric.llm.batches.desk"}
+    others = {"autorubric.jobs.workers", "autorubric.cli.merge", "autorubric.llm.batches.batch_queue"}
     assert not others & {*graded, *basic}
-    statistics = {"numpy", "autorubric.metrics.results", "autorubric.linting.rules.verdicts"}
+    statistics = {"numpy", "autorubric.metrics.results", "autorubric.linting.rules.undecidable"}
     assert statistics.isdisjoint(graded)
     assert "autorubric.synthesis.final_files" in basic
     full = ("formats", "metrics", "runs.runner", "synthesis.gates", "synthesis.quality")

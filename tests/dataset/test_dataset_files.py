@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
-from autorubric.dataset.reading import read_record
+from autorubric.dataset.dataset_reading import read_record
 from tests.offenders import each
 
 RECORD: dict[str, Any] = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, InputError, Rubric, RubricDataset
-from autorubric.dataset.reading import read_record
+from autorubric.dataset.dataset_reading import read_record
 from autorubric.dataset.storage import load_text
 from autorubric.files.strict_json import parse_json
 from tests.offenders import each
@@ -45,7 +45,7 @@ DEEP = "[" * 97 + "]" * 97
 def test_items_read_one_by_one_give_what_the_whole_document_gives(text: str) -> None:
     def outcome(read: Any) -> Any:
         try:
-            return RubricDataset._of(read(text))
+            return RubricDataset._from_parts(read(text))
         except InputError as error:
             return list(error.problems)
 

@@ -14,7 +14,7 @@ from autorubric.formats import format_named
 from autorubric.linting.records import read_raw_criterion
 from autorubric.llm.http.wire import read_reply
 from autorubric.llm.request import Reply
-from autorubric.training.reward import RewardRule
+from autorubric.training.rewards import RewardRule
 from autorubric.training.service.calls import read_call
 from tests.offenders import each
 

@@ -16,7 +16,7 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.graders import CriterionGrader, JudgeSpec
 from autorubric.graders.demands import combine
 from autorubric.graders.without_model import ScriptedJudge
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.request import Message, Request
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.testing import LoopbackEndpoint, PromptSections

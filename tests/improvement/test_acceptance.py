@@ -7,13 +7,13 @@ import pytest
 
 from autorubric.improvement.acceptance import (
     Pairs,
+    compute_interval,
+    compute_p_value,
     decide,
     exchange_p_value,
     groups_needed,
-    interval_of,
     items_needed,
     least_changed,
-    p_value_of,
     share,
 )
 from autorubric.improvement.measures import ABSTAINED, FAILED, ac1, ac1_sums, agreement_sums, weighted_scores
@@ -32,7 +32,7 @@ def test_the_interval_of_single_items_is_that_of_the_paired_t_test() -> None:
     rng = np.random.default_rng(1)
     old, new = rng.random(40), rng.random(40) + 0.1
     oracle = stats.ttest_rel(new, old).confidence_interval(0.95)
-    found = interval_of(pairs(old.tolist(), new.tolist()), 0.95)
+    found = compute_interval(pairs(old.tolist(), new.tolist()), 0.95)
     assert found is not None
     assert (found.low, found.high) == pytest.approx((oracle.low, oracle.high), abs=1e-12)
 
@@ -72,7 +72,7 @@ def test_neither_a_worse_nor_an_equal_version_is_ever_accepted() -> None:
     same = pairs([1.0] * 30, [1.0] * 30)
     found = decide({"worse": worse, "same": same})
     assert [one.accepted for one in found.values()] == [False, False]
-    assert p_value_of(same) == 1.0
+    assert compute_p_value(same) == 1.0
 
 
 def test_failures_and_abstentions_agree_with_no_label() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from autorubric import Criterion
+from autorubric.improvement.changed_wording import Kind, Wording
 from autorubric.improvement.refusals import Guard, folded, refuse
-from autorubric.improvement.wording import Kind, Wording
 from tests.offenders import offenders
 
 SUBMISSION = "The steam engine changed the mills of the north for ever. 蒸汽机改变了英国北方的纺织工厂和城市生活。"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.improvement.changed_wording import Outcome, Wording
 from autorubric.improvement.labelled import Labelled, read_labelled
 from autorubric.improvement.measures import Measure
 from autorubric.improvement.refusals import Guard
@@ -18,7 +19,6 @@ from autorubric.improvement.run_files import TestDoor
 from autorubric.improvement.samples import Split, UsedItems, split_items
 from autorubric.improvement.search import Commission
 from autorubric.improvement.study import Aims, Study
-from autorubric.improvement.wording import Outcome, Wording
 from autorubric.improvement.writing import Stopped
 from autorubric.llm.request import Failure
 from tests.improvement.essays import BETTER, answers, judge

@@ -16,7 +16,7 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.errors import InputError
-from autorubric.jobs.cluster.worker import ClusterWorker, own_place
+from autorubric.jobs.cluster.ray_worker import ClusterWorker, own_place
 from autorubric.llm import budget, limits
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger import FILE_NAME

@@ -15,7 +15,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.files.parquet import final_schema
 from autorubric.linting import chosen_rules, lint_file
 from autorubric.linting.finding import Place, RawRubric
-from autorubric.linting.sources import iter_rubrics
+from autorubric.linting.rubric_sources import iter_rubrics
 
 DATA = Path(__file__).parents[1] / "data"
 BAD = {"criterion": "Uses an appropriate tone in the letter.", "points": 3}

@@ -14,7 +14,7 @@ import pytest
 
 from autorubric import RubricDataset, extras
 from autorubric.cli.app import run
-from autorubric.files.remote import path_of
+from autorubric.files.remote import make_path
 from autorubric.rows import read_rows
 from autorubric.settings import config_values
 from autorubric.testing import LoopbackEndpoint
@@ -188,7 +188,7 @@ def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch)
     extras._is_installed.cache_clear()
     try:
         with pytest.raises(ValueError, match=r"s3:// needs s3fs; run: pip install 'autorubric-hub\[remote\]'"):
-            path_of("s3://bucket/rows.csv")
+            make_path("s3://bucket/rows.csv")
     finally:
         monkeypatch.undo()
         extras._is_installed.cache_clear()

@@ -16,7 +16,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.formats.conversion import read_records
 from autorubric.jobs.submissions import Submissions
-from autorubric.linting.sources import iter_rubrics
+from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.rows.record import as_text, read_prompt, read_question
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.adapters import verl

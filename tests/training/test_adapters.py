@@ -25,8 +25,8 @@ from autorubric.testing import PromptSections, ScriptedModel
 from autorubric.training.adapters import open_instruct, openrlhf, trl, verifiers, verl
 from autorubric.training.adapters.verl import HttpRewards
 from autorubric.training.queries import RubricQuery, read_rubric
-from autorubric.training.reward import RewardFailed, RewardGap, RewardRule
 from autorubric.training.rewarder import Rewarder, Sample, make_rewarder, rewards_now
+from autorubric.training.rewards import RewardFailed, RewardGap, RewardRule
 from tests.offenders import each, offenders
 
 RUBRIC = [{"criterion": "Is right.", "points": 3}, {"criterion": "Is kind.", "points": 1}]
@@ -126,7 +126,7 @@ def test_trl_gets_a_list_of_numbers_and_none_from_a_function_and_from_a_coroutin
 
 
 def test_trl_s_plain_texts_and_overlong_lengths_are_used() -> None:
-    from autorubric.training.reward import SoftOverlong
+    from autorubric.training.rewards import SoftOverlong
 
     function = trl.reward_function(rewarder(overlong=SoftOverlong(max_length=4, buffer=2, factor=1.0)))
     given = {"prompts": ["Why?"] * 2, "completions": ["right"] * 2, "completion_ids": [[1] * 2, [1] * 3]}

@@ -11,8 +11,8 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.training.reward import RewardRule, keep_criteria
 from autorubric.training.rewarder import Rewarder, Sample
+from autorubric.training.rewards import RewardRule, keep_criteria
 
 WORDS = ["sun", "moon", "tide", "rock", "wave", "salt", "fish", "crab", "sand", "wind"]
 

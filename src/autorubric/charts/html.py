@@ -100,11 +100,11 @@ def _number(found: re.Match[str]) -> str:
     return f"⟨U+{ord(found[0]):04X}⟩"
 
 
-def part_of(text: str, start: int, most: int) -> tuple[str, Sequence[tuple[int, int]]]:
+def cut_part(text: str, start: int, most: int) -> tuple[str, Sequence[tuple[int, int]]]:
     """A part of a long text, and where all parts start and end.
 
     Example:
-        >>> part_of("abcdefg", 3, 3)
+        >>> cut_part("abcdefg", 3, 3)
         ('def', [(0, 3), (3, 6), (6, 7)])
     """
     parts = [(at, min(at + most, len(text))) for at in range(0, max(len(text), 1), most)]
@@ -176,7 +176,7 @@ def judged_html(criteria: Sequence[Mapping[str, Any]]) -> str:
     """A card for each judged criterion, for a notebook.
 
     Args:
-        criteria: as `runs.cells.entries_of` gives them.
+        criteria: as `runs.cells.list_entries` gives them.
     """
     shown = criteria[:MOST_CARDS]
     from markupsafe import Markup

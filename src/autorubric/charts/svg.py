@@ -74,7 +74,7 @@ def text(x: float, y: float, words: str, *, size: int = 12, anchor: str = "middl
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"{turned}>{escaped(words)}</text>'
 
 
-def rows_of(frame: Frame, ticks: Sequence[float], low: float, high: float) -> list[str]:
+def draw_rows(frame: Frame, ticks: Sequence[float], low: float, high: float) -> list[str]:
     """The horizontal lines of a vertical axis, each with its number."""
     lines = []
     for tick, words in zip(ticks, numbers(ticks), strict=True):
@@ -161,7 +161,7 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
     slanted = letters > 6 and _LETTER * letters > step
     every = 1 if slanted else max(1, ceil(_LARGE_LETTER * letters / step))
     frame = Frame(_LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - (_BOTTOM_SLANTED if slanted else _BOTTOM))
-    parts = rows_of(frame, _marks(bars, highest), 0.0, highest)
+    parts = draw_rows(frame, _marks(bars, highest), 0.0, highest)
     for number, (label, height) in enumerate(bars):
         left = _LEFT + number * step
         parts.append(
@@ -309,7 +309,7 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
     x_low, x_high = axes.x_range or _span([point.x for point in points])
     ends = [end for point in points for end in (point.y, point.low, point.high) if end is not None]
     y_low, y_high = axes.y_range or _span(ends, 0.06)
-    parts = rows_of(_FRAME, ticks_between(y_low, y_high), y_low, y_high)
+    parts = draw_rows(_FRAME, ticks_between(y_low, y_high), y_low, y_high)
 
     def place(x: float, y: float) -> tuple[float, float]:
         return _FRAME.x((x - x_low) / (x_high - x_low)), _FRAME.y((y - y_low) / (y_high - y_low))

@@ -1,7 +1,7 @@
 """Checks: criteria that need no model, decided by small pure functions with a reason."""
 
 from autorubric.checks.check import CHECKS, CannotCheck, Check, CheckContext, CheckFailure, CheckOutcome, check
-from autorubric.checks.registry import (
+from autorubric.checks.check_registry import (
     IFBENCH,
     IFEVAL,
     MIFEVAL,

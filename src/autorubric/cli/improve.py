@@ -7,7 +7,7 @@ from typing import Any
 
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
-from autorubric.improvement.page import advice_on, headline, plain, sets_of, signed, warnings_of
+from autorubric.improvement.improvement_page import advice_on, describe_sets, headline, list_warnings, plain, signed
 from autorubric.improvement.run_files import LOG_FILE, PAGE_FILE, RECORD_FILE, RUBRIC_FILE
 from autorubric.jobs.improve import ImproveResult, ImproveSettings, improve_async
 
@@ -50,10 +50,10 @@ def _print(result: ImproveResult) -> None:
     print(f"\n{headline(record)}")
     if result.again:
         print("  decided in an earlier session; the test set is not opened again")
-    print(f"  items: {sets_of(record)}")
+    print(f"  items: {describe_sets(record)}")
     for line in (*_skipped_lines(record), *_test_lines(record), *_weight_lines(record), *_candidate_lines(record)):
         print(f"  {line}")
-    for note in warnings_of({**record, "stand_ins": []}):  # those are printed before anything else
+    for note in list_warnings({**record, "stand_ins": []}):  # those are printed before anything else
         print(f"  note: {note}")
     print_spending(result.totals)
     print(f"  rubric: {out / RUBRIC_FILE}; report: {out / PAGE_FILE}; record: {out / RECORD_FILE}, {out / LOG_FILE}")

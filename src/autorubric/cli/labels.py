@@ -23,8 +23,8 @@ from autorubric.jobs.labels import (
     import_labels,
     label_status,
 )
-from autorubric.labels.agreement import LabelAgreement
 from autorubric.labels.annotators import Annotators
+from autorubric.labels.label_agreement import LabelAgreement
 from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate

@@ -10,9 +10,9 @@ from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command
 from autorubric.core.display import counted
 from autorubric.files import dump_json
-from autorubric.view.report.job import ReportSettings, VerifySettings
-from autorubric.view.report.job import report as made_report
-from autorubric.view.report.job import verify as verified
+from autorubric.view.report.report_job import ReportSettings, VerifySettings
+from autorubric.view.report.report_job import report as made_report
+from autorubric.view.report.report_job import verify as verified
 from autorubric.view.report.verification import Verification
 
 _REPORT_EXAMPLES = """

@@ -18,9 +18,9 @@ from autorubric.jobs.status import DoctorSettings, DriftSettings, StatusSettings
 from autorubric.jobs.status import drift as drift_in_run
 from autorubric.jobs.status import status as status_of_run
 from autorubric.runs.progress import format_cost, format_count, format_duration
-from autorubric.runs.status import RunStatus
+from autorubric.runs.run_status import RunStatus
 from autorubric.training.audit_log import DROPPED, AuditSummary
-from autorubric.training.compound import CompoundShare
+from autorubric.training.compound_share import CompoundShare
 from autorubric.training.group_signals import GroupSignals
 from autorubric.training.reward_drift import CriterionDrift, Drift, Window, find_recommendations, find_warnings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autorubric.cli.command import command, run
 from autorubric.extras import require
-from autorubric.view.settings import ViewSettings
+from autorubric.view.view_settings import ViewSettings
 
 _VIEW_EXAMPLES = """
 autorubric view graded
@@ -20,7 +20,7 @@ def view(settings: ViewSettings) -> int:
     is in RUN/.view and can be deleted. Ctrl-C ends it.
     """
     require(("starlette", "uvicorn"), "ui", "autorubric view")
-    from autorubric.view.server import serve_view
+    from autorubric.view.view_server import serve_view
 
     def announce(url: str) -> None:
         print(f"view at {url}; stop with Ctrl-C or SIGTERM", flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
-from autorubric.core.wording import any_of, asserted, late_pattern
+from autorubric.core.wording import asserted, late_pattern, match_any
 
 Meaning: TypeAlias = Literal["good", "fault", "negated", "plain"]
 """Something good, a fault, that something is not done (which may be either), or not clear from the words."""
@@ -20,7 +20,7 @@ class Said(NamedTuple):
 
 # "Pitfall Criteria: " and the like precede the wording in RaR.
 _LABEL = late_pattern(r"^\s*(?:[\w-]+\s+)?(?:criteria|criterion|pitfalls?|陷阱|扣分项)\s*[::]\s*")
-_SPEAKER = any_of(
+_SPEAKER = match_any(
     """response, answer, reply, submission, essay, text, model, assistant, output, report, code, author, writer, it
     summary, explanation, letter, email, story, plan"""
 )
@@ -30,8 +30,8 @@ _SUBJECT_ZH = (
     r"|语句|语言|句子|结论|推理"
     r"|(?:给出|提供|编写|写出)的[^，。；]{1,6}?)?(?:中|里)?"
 )
-_MODALS_ZH = any_of("应当?, 应该, 需要?, 必须, 须, 要, 能够?, 成功地?, 正确地?, 明确地?, 是否")
-_BAD_ACT = any_of(
+_MODALS_ZH = match_any("应当?, 应该, 需要?, 必须, 须, 要, 能够?, 成功地?, 正确地?, 明确地?, 是否")
+_BAD_ACT = match_any(
     """fabricat, hallucinat, invent, mislead, plagiari[sz], contradict, insult, stigmati[sz], misstat, misrepresent
     downplay, trivialis, trivializ, belittl, distort, dismiss, mock"""
 )
@@ -44,7 +44,7 @@ _BAD_VERB = (
     r"|patient|reader)"
     r"|(?:strays|deviates|veers|drifts|wanders) (?:off|from|away))"
 )
-_BAD_KIND = any_of(
+_BAD_KIND = match_any(
     """factual, significant, major, serious, grammatical, spelling, calculation, arithmetic, logical, false
     incorrect
     inaccurate, misleading, harmful, unsafe, dangerous, offensive, toxic, fabricated, invented, made-up, irrelevant
@@ -53,27 +53,27 @@ _BAD_KIND = any_of(
     unverified, unsubstantiated, vague, unclear, ambiguous, abusive, contradictory, inconsistent, nonsensical
     discriminatory"""
 )
-_BAD_KIND_ZH = any_of("明显, 严重, 事实, 语法, 逻辑, 计算, 拼写")
-_CARRIED = any_of(
+_BAD_KIND_ZH = match_any("明显, 严重, 事实, 语法, 逻辑, 计算, 拼写")
+_CARRIED = match_any(
     """errors?, mistakes?, claims?, statements?, information, advice, content, language, facts?, sources?
     citations?, assumptions?, details?, repetitions?, typos?, inaccurac(?:y|ies), references?, guidance, figures?
     tangents?, remarks?, comments?, numbers?, values?, conclusions?, instructions?, recommendations?, quotes?, data
     fallac(?:y|ies)"""
 )
-_CARRIES = any_of(
+_CARRIES = match_any(
     """contains?, includes?, makes?, gives?, uses?, has, have, introduces?, spreads?, provides?, offers?
     presents?, cites?"""
 )
-_WRONGLY = any_of(
+_WRONGLY = match_any(
     """incorrectly, wrongly, falsely, mistakenly, inaccurately, erroneously, inappropriately, needlessly
     unnecessarily
     misleadingly, improperly"""
 )
-_RIGHTLY = any_of("correctly, accurately, appropriately, properly, adequately, rightly, responsibly, thoughtfully")
-_GOOD_STATE = any_of("correct, accurate, truthful, honest, safe, polite, respectful")
-_BAD_STATE = any_of("wrong, incorrect, inaccurate, misleading, offensive, rude, harmful, off-topic, nonsensical")
+_RIGHTLY = match_any("correctly, accurately, appropriately, properly, adequately, rightly, responsibly, thoughtfully")
+_GOOD_STATE = match_any("correct, accurate, truthful, honest, safe, polite, respectful")
+_BAD_STATE = match_any("wrong, incorrect, inaccurate, misleading, offensive, rude, harmful, off-topic, nonsensical")
 _ANY = "(?:the |this |any |all |its |an? |some |key |important )*"
-_WHAT_IS_ASKED = any_of("question, query, prompt, request, task, topic, problem, concern")
+_WHAT_IS_ASKED = match_any("question, query, prompt, request, task, topic, problem, concern")
 # "Omits unnecessary detail" is a strength.
 _NOT_MISSED = (
     rf"(?! {_ANY}(?:un\w+|ir\w+|redundan|extraneous|superfluous|excessive|off-topic|filler|boilerplate|preamble|"
@@ -219,10 +219,10 @@ def contradiction(text: str, weight: float) -> str:
         >>> contradiction("Omits warning signs.", 8), contradiction("Omits warning signs.", -8)
         ('omits', '')
     """
-    return contradiction_of(asserted(text), weight)
+    return find_contradiction(asserted(text), weight)
 
 
-def contradiction_of(bare: str, weight: float) -> str:
+def find_contradiction(bare: str, weight: float) -> str:
     """The same, of what `asserted` made of the text."""
     found = _said(bare)
     opposite = found.meaning == "good" if weight < 0 else found.meaning == "fault" and weight > 0

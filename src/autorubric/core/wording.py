@@ -127,11 +127,11 @@ def asserted(text: str) -> str:
     return without_asides(unquoted(text.lower()))
 
 
-def any_of(listing: str) -> str:
+def match_any(listing: str) -> str:
     """A pattern that matches any of the entries of a list, which commas and line ends part.
 
     Example:
-        >>> any_of("errors?, typos?")
+        >>> match_any("errors?, typos?")
         '(?:errors?|typos?)'
     """
     entries = (entry.strip() for line in listing.splitlines() for entry in line.split(","))

@@ -13,9 +13,9 @@ from autorubric.core.display import Displayed, clipped, counted
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import totals
+from autorubric.dataset.dataset_reading import Parts, misfits
 from autorubric.dataset.ground_truth import weighted_cells
 from autorubric.dataset.item import DataItem
-from autorubric.dataset.reading import Parts, misfits
 from autorubric.dataset.splitting import split_indices
 from autorubric.dataset.storage import dataset_record, load, load_stored, load_text, save
 from autorubric.errors import InputError
@@ -316,7 +316,7 @@ class RubricDataset(Displayed):
             >>> len(RubricDataset.from_json('{"prompt": "Explain photosynthesis", "rubric": null}'))
             0
         """
-        return cls._of(load_text(json_string))
+        return cls._from_parts(load_text(json_string))
 
     @classmethod
     def from_file(cls, path: str | Path, *, columns: Mapping[str, str] | None = None) -> RubricDataset:
@@ -340,7 +340,7 @@ class RubricDataset(Displayed):
             autorubric.errors.MissingFileError: Dataset file not found: no-such-dataset.json
         """
         notes: list[str] = []
-        made = cls._of(load(path, columns, notes, "columns={{'{role}': NAME}}"))
+        made = cls._from_parts(load(path, columns, notes, "columns={{'{role}': NAME}}"))
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return made
@@ -353,10 +353,10 @@ class RubricDataset(Displayed):
             FileNotFoundError: the file does not exist.
             ValueError: it is damaged.
         """
-        return cls._of(load_stored(path))
+        return cls._from_parts(load_stored(path))
 
     @classmethod
-    def _of(cls, parts: Parts) -> RubricDataset:
+    def _from_parts(cls, parts: Parts) -> RubricDataset:
         # The items were held against the rest while they were read; they join without a second look.
         made = cls(**{**parts._asdict(), "items": []})
         made.items = parts.items

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.background import is_frozen
 from autorubric.core.rubric import Rubric
+from autorubric.dataset.dataset_reading import REF, Parts, read_parts, read_record
 from autorubric.dataset.item import DataItem, item_reader, item_records
-from autorubric.dataset.reading import REF, Parts, read_parts, read_record
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.strict_json import DEEPEST, decode_quickly, dump_json, is_too_deep, parse_json

@@ -32,11 +32,11 @@ _copies: dict[tuple[str, str], IO[bytes]] = {}
 _copying = threading.Lock()
 
 
-def address_of(path: str | Path) -> str | None:
+def find_address(path: str | Path) -> str | None:
     """The address that a path stands for, or None for a local path. `pathlib` keeps one slash of `s3://`.
 
     Example:
-        >>> address_of(Path("s3://bucket/rows.csv")), address_of("rows.csv"), address_of("C:/rows.csv")
+        >>> find_address(Path("s3://bucket/rows.csv")), find_address("rows.csv"), find_address("C:/rows.csv")
         ('s3://bucket/rows.csv', None, None)
     """
     found = _ADDRESS.fullmatch(path.as_posix() if isinstance(path, PurePath) else str(path))
@@ -46,18 +46,18 @@ def address_of(path: str | Path) -> str | None:
     return None if scheme not in SCHEMES and len(slashes) < 2 else f"{scheme}://{rest}"
 
 
-def path_of(value: str | Path) -> Path:
-    """The path of an input; of an address, a path that `address_of` turns back.
+def make_path(value: str | Path) -> Path:
+    """The path of an input; of an address, a path that `find_address` turns back.
 
     Raises:
         InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot hold.
 
     Example:
-        >>> path_of("ftp://host/rows.csv")
+        >>> make_path("ftp://host/rows.csv")
         Traceback (most recent call last):
         autorubric.errors.InputError: ftp://host/rows.csv: unknown scheme 'ftp'; expected s3://, gs:// or hf://
     """
-    address = address_of(value)
+    address = find_address(value)
     if address is not None:
         check_address(address)
     return Path(value)
@@ -67,7 +67,7 @@ def check_address(address: str) -> None:
     """Refuse an address that cannot be read or written, or whose package is not installed.
 
     Raises:
-        InputError: see `path_of`.
+        InputError: see `make_path`.
     """
     scheme, _, rest = address.partition("://")
     shown = without_credentials(address)
@@ -161,7 +161,7 @@ def check_writable(address: str) -> None:
         _filesystem(address).rm_file(probe)
 
 
-def version_of(address: str) -> str | None:
+def read_version(address: str) -> str | None:
     """What changes when an object does; None where there is no object.
 
     Raises:

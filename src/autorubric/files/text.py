@@ -13,7 +13,7 @@ from typing import IO, Any, BinaryIO
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files.descriptors import unreadable
-from autorubric.files.remote import address_of, remote_copy
+from autorubric.files.remote import find_address, remote_copy
 from autorubric.files.strict_json import DEEPEST, blemishes, in_short, is_too_deep, parse_json
 
 LARGEST_FILE = 512 * 2**20
@@ -55,7 +55,7 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
         >>> read_text(path)
         'one\ntwo'
     """
-    text = decode(read_bytes(path, what=what), address_of(path) or str(path))
+    text = decode(read_bytes(path, what=what), find_address(path) or str(path))
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -71,7 +71,7 @@ def read_bytes(path: str | Path, *, what: str = "File") -> bytes:
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: File not found: no-such-file
     """
-    address = address_of(path)
+    address = find_address(path)
     file = None if address is None else SharedCopy(remote_copy(address, what=what))
     size = size_of_plain(path, what=what) if file is None else file.seek(0, os.SEEK_END)
     if size > LARGEST_FILE:

@@ -8,8 +8,8 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
+from autorubric.dataset.dataset_reading import REF, read_parts
 from autorubric.dataset.item import DataItem
-from autorubric.dataset.reading import REF, read_parts
 from autorubric.errors import InputError
 from autorubric.formats.format import Format, Record, Row
 from autorubric.rows.record import as_text

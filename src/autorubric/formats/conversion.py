@@ -17,8 +17,16 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.files.text import size_of_plain
 from autorubric.formats.containers import checked_container, iter_rows, row_writer
 from autorubric.formats.format import Format, Record, Row, Written
+from autorubric.formats.format_registry import (
+    IN_ROW,
+    USUAL,
+    detect,
+    format_named,
+    format_names,
+    read_usual,
+    with_usual,
+)
 from autorubric.formats.polarity import Polarity, PolarityAudit, checked_polarity, turned
-from autorubric.formats.registry import IN_ROW, USUAL, detect, format_named, format_names, read_usual, with_usual
 from autorubric.rows import Record as RowRecord
 from autorubric.rows import RowReader, input_name
 from autorubric.rows.record import as_text

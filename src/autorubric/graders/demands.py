@@ -19,7 +19,7 @@ from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.graders.asking import failed
 from autorubric.graders.judge import Answered, Ask, Judge, JudgeInput, Read, request_again
-from autorubric.linting.rules.compound import find_second_demand
+from autorubric.linting.rules.compound_demands import find_second_demand
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable

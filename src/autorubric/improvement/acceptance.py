@@ -11,7 +11,7 @@ import numpy as np
 
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.intervals import Interval, holm, normal_quantile, t_p_value, t_quantile
-from autorubric.metrics.jackknife import variance_of
+from autorubric.metrics.jackknife import compute_variance
 
 Statistic: TypeAlias = Callable[[Floats], Floats]
 """From sums (…, m) to a statistic (…), higher is better; NaN where it is undefined."""
@@ -96,10 +96,10 @@ def standard_error(pairs: Pairs) -> float:
     if len(pairs) < 2:
         return math.nan
     new, old = (pairs.statistic(sums.sum(axis=0) - sums) for sums in (pairs.new, pairs.old))
-    return math.sqrt(variance_of(new - old))
+    return math.sqrt(compute_variance(new - old))
 
 
-def interval_of(pairs: Pairs, confidence: float) -> Interval | None:
+def compute_interval(pairs: Pairs, confidence: float) -> Interval | None:
     """The confidence interval of the difference: Student's t with one degree of freedom fewer than groups."""
     error = standard_error(pairs)
     if math.isnan(error) or math.isnan(pairs.difference):
@@ -128,12 +128,12 @@ def exchange_p_value(pairs: Pairs, seed: int = 0) -> float:
     return hits / 2**count if count <= _MOST_EXACT else (hits + 1) / (_DRAWS + 1)
 
 
-def p_value_of(pairs: Pairs, seed: int = 0) -> float:
+def compute_p_value(pairs: Pairs, seed: int = 0) -> float:
     """The larger p-value of the t test behind the interval and of the exchange test: both have to agree.
 
     Example:
         >>> old, new = np.array([[1.0, 0.0]] * 5), np.array([[1.0, 1.0]] * 5)
-        >>> p_value_of(Pairs(old, new, share))
+        >>> compute_p_value(Pairs(old, new, share))
         0.0625
     """
     error = standard_error(pairs)
@@ -152,7 +152,7 @@ class Decision:
         before: the statistic of the old version.
         after: that of the new one.
         interval: of the difference, at the level that Holm leaves for this candidate.
-        p_value: see `p_value_of`.
+        p_value: see `compute_p_value`.
         p_holm: adjusted for all candidates that were tested.
         groups: independent groups of items.
         changed: groups on which the versions differ.
@@ -202,14 +202,14 @@ def decide(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0)
         confidence: of the family of all candidates.
         seed: of the exchange test.
     """
-    p_values = {name: p_value_of(pairs, seed) for name, pairs in tested.items()}
+    p_values = {name: compute_p_value(pairs, seed) for name, pairs in tested.items()}
     adjusted = dict(zip(tested, holm(list(p_values.values())), strict=True))
     order = sorted(tested, key=lambda name: p_values[name])
     alpha, found = 1.0 - confidence, dict[str, Decision]()
     for rank, name in enumerate(order):
         pairs, p_holm = tested[name], float(adjusted[name] or 0.0)
         level = 1.0 - alpha / (len(order) - rank)
-        found[name] = _decision(pairs, interval_of(pairs, level), p_values[name], p_holm, alpha)
+        found[name] = _decision(pairs, compute_interval(pairs, level), p_values[name], p_holm, alpha)
     return {name: found[name] for name in tested}
 
 

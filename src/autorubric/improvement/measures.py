@@ -17,8 +17,8 @@ from autorubric.improvement.acceptance import Pairs, pooled, share
 from autorubric.metrics.arrays import Floats, Ints
 
 if TYPE_CHECKING:
+    from autorubric.improvement.changed_wording import Outcomes
     from autorubric.improvement.labelled import Labelled
-    from autorubric.improvement.wording import Outcomes
 
 Measure: TypeAlias = Literal["agreement", "ac1", "score_error"]
 
@@ -184,8 +184,8 @@ def _strength(features: Floats, target: Floats, start: Floats, groups: Ints, see
     names = np.unique(groups)
     if len(names) < 2 * _PARTS:
         return None
-    part_of = dict(zip(np.random.default_rng(seed).permutation(names).tolist(), np.arange(len(names)), strict=True))
-    parts = np.array([part_of[group] % _PARTS for group in groups.tolist()])
+    cut_part = dict(zip(np.random.default_rng(seed).permutation(names).tolist(), np.arange(len(names)), strict=True))
+    parts = np.array([cut_part[group] % _PARTS for group in groups.tolist()])
     errors: dict[float | None, float] = {None: float(np.abs(target - features @ start).sum())}
     for strength in _STRENGTHS:
         errors[strength] = sum(
@@ -306,16 +306,16 @@ def cross_fit(
     parts, winners = [], list[str]()
     for fold in folds:
         held = set(fold)
-        winner = best_of(comparing, place, old, tried, [item for item in everything if item not in held])
+        winner = find_best(comparing, place, old, tried, [item for item in everything if item not in held])
         winners.append(winner)
         parts.append(comparing.pairs(place, old, tried[winner] if winner else old, fold))
-    overall = best_of(comparing, place, old, tried, everything)
+    overall = find_best(comparing, place, old, tried, everything)
     if not overall or not any(winners):
         return Nested(None, overall, 0, len(folds))
     return Nested(pooled([part for part in parts if len(part)]), overall, winners.count(overall), len(folds))
 
 
-def best_of(
+def find_best(
     comparing: Comparing, place: int, old: Outcomes, tried: Mapping[str, Outcomes], items: Sequence[int]
 ) -> str:
     """The candidate with the largest gain above 0 on these items, the first of equals; empty where there is none."""

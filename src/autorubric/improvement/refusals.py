@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autorubric.checks.registry import validate_check
+from autorubric.checks.check_registry import validate_check
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.errors import AutorubricError
-from autorubric.improvement.wording import Outcomes, Wording
+from autorubric.improvement.changed_wording import Outcomes, Wording
 from autorubric.linting import lint_rubric
 
 QUOTED_WORDS = 6

@@ -12,8 +12,8 @@ from uuid import uuid4
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import read_document, read_text, write_atomically
-from autorubric.improvement.page import page
-from autorubric.improvement.record import improved_rubric
+from autorubric.improvement.improvement_page import page
+from autorubric.improvement.improvement_record import improved_rubric
 from autorubric.improvement.samples import Split, UsedItems
 from autorubric.improvement.study import Doors, Finalists
 
@@ -148,7 +148,7 @@ def undone_names(directory: Path) -> list[str]:
     return [name for event in events if event.get("event") == "undone" for name in event["criteria"]]
 
 
-def events_of(record: Mapping[str, Any], notes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def list_events(record: Mapping[str, Any], notes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The log: the split, every candidate, every test and decision, in order."""
     events: list[dict[str, Any]] = [
         {"event": "split", "kind": record["split"], **record["items"], "groups": record["groups"]},

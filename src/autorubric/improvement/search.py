@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, original
 from autorubric.improvement.measures import Comparing, Nested, categories, cross_fit
 from autorubric.improvement.refusals import Guard, folded, refuse
 from autorubric.improvement.samples import Split
-from autorubric.improvement.wording import Outcome, Outcomes, Wording, original
 
 Note = Callable[..., None]
 """Takes an event of the log: its kind, then its values by name."""

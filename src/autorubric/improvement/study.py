@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.improvement.acceptance import Decision, Pairs, decide, interval_of, pooled
+from autorubric.improvement.acceptance import Decision, Pairs, compute_interval, decide, pooled
+from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, original
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.measures import FAILED, Comparing, Measure, fit_weights
 from autorubric.improvement.refusals import Guard, unlabelled_problem
 from autorubric.improvement.samples import Split
 from autorubric.improvement.search import Judging, Note, Rules, Search, Searched, Writing
-from autorubric.improvement.wording import Outcome, Outcomes, Wording, original
 from autorubric.metrics.arrays import Floats
 
 WEIGHTS = "weights"
@@ -219,7 +219,7 @@ class Study:
             changed = sum(first[item].code != again[item].code for item in both)
             found.noise[name] = changed / len(both) if both else float("nan")
             pairs = comparing.pairs(place, first, again, both)
-            interval = interval_of(pairs, self.aims.confidence)
+            interval = compute_interval(pairs, self.aims.confidence)
             if interval is not None:
                 found.retest[name] = pairs.difference, interval.low, interval.high
 

@@ -16,10 +16,10 @@ from autorubric.dataset.ground_truth import criterion_called
 from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
 from autorubric.graders.judge import request_again
+from autorubric.improvement.changed_wording import KINDS, Wording
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.measures import categories
 from autorubric.improvement.search import Case, Commission, Note
-from autorubric.improvement.wording import KINDS, Wording
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
@@ -114,7 +114,7 @@ def read_alternatives(reply: Reply, commission: Commission, author: str) -> Answ
     for number, entry in enumerate(found.value[: commission.count], start=1):
         name = f"{base}/{commission.number}.{number}"
         try:
-            wordings.append(wording_of(entry, name, commission.wording, author))
+            wordings.append(read_wording(entry, name, commission.wording, author))
         except InputError as error:
             notes.append(f"{name}: left out: {error}")
     if not wordings:
@@ -122,7 +122,7 @@ def read_alternatives(reply: Reply, commission: Commission, author: str) -> Answ
     return Answer(wordings, reply, tuple(notes))
 
 
-def wording_of(entry: Any, name: str, parent: Wording, author: str) -> Wording:
+def read_wording(entry: Any, name: str, parent: Wording, author: str) -> Wording:
     """The candidate in one entry of a list.
 
     Raises:
@@ -265,7 +265,7 @@ def _proposal(entry: Any, number: int, labelled: Labelled, path: Path) -> Wordin
     made = {**entry, "kind": kind}
     if check is not None:
         made |= {"check": check.get("name"), "parameters": check.get("parameters")}
-    return wording_of(made, name, Wording(labelled.names[place], place, ("",)), str(path))
+    return read_wording(made, name, Wording(labelled.names[place], place, ("",)), str(path))
 
 
 def chosen_places(labelled: Labelled, names: Sequence[str]) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import LABEL_ROLES, MAJORITY, LabelTable, is_label_table
 from autorubric.errors import InputError
 from autorubric.jobs.job import DatasetSource, RunSource, job
-from autorubric.labels.store import History, has_store, read_history, run_of_store, store_path
+from autorubric.labels.label_store import History, has_store, read_history, run_of_store, store_path
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
 from autorubric.metrics.jackknife import Draws
@@ -165,7 +165,7 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
     stored, other = read_run(run), read_run(settings.against)
     history = drawn_labels(stored, settings)
     if history is not None:
-        from autorubric.labels.agreement import compare_by_labels
+        from autorubric.labels.label_agreement import compare_by_labels
 
         who = known_annotator(history, settings.annotator)
         return compare_by_labels((stored, other), stored.dataset, history, settings.modes, settings.draws, who)

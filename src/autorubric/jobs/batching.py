@@ -69,7 +69,7 @@ class BatchSettings(Settings):
 
 
 @contextmanager
-def batches_of(settings: Settings) -> Iterator[None]:
+def use_batches(settings: Settings) -> Iterator[None]:
     """Let the models of a function with these settings send batches; a dry run ends with how long that may take."""
     if not isinstance(settings, BatchSettings) or settings.batch is None:
         yield

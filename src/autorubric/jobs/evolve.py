@@ -227,7 +227,7 @@ class EvolutionRun(RecordedRun):
 async def _evolved(source: Path, settings: EvolveSettings) -> EvolveResult:
     """Evolve the rubrics of a run in a directory of their own, or resume."""
     groups, grader = _read_rollouts(source), make_grader(settings)
-    made_of = _made_of(grader, settings)
+    made_of = _identify_evolution(grader, settings)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
         stack.enter_context(settings.attempts_logged())
@@ -295,7 +295,7 @@ def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path)
         )
 
 
-def _made_of(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, Any]:
+def _identify_evolution(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, Any]:
     """What tells this evolution from another one in its directory; another run continues the versions."""
     own = ("writer", "writer_temperature", "most_added", "retire_after", "most_rollouts", "retire_original")
     return {

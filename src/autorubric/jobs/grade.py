@@ -17,7 +17,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import LABEL_ROLES, LabelTable
 from autorubric.dataset.item import ROLES
 from autorubric.errors import InputError
-from autorubric.files.remote import path_of
+from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.job import RubricSource, blocking, job
 from autorubric.jobs.judges import GradingSettings, experiment_plan, make_grader
@@ -45,7 +45,7 @@ GradeData: TypeAlias = RubricDataset | Path | str | Sequence[str | DataItem]
 def check_data(value: Any) -> Any:
     """What `data` was given, with text as a path; refuses what is none of `GradeData`."""
     if isinstance(value, str | Path):
-        return path_of(value)
+        return make_path(value)
     if isinstance(value, RubricDataset):
         return value
     if isinstance(value, list | tuple) and all(isinstance(one, str | DataItem) for one in value):

@@ -17,19 +17,19 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.assembly import JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
+from autorubric.improvement.changed_wording import Wording
+from autorubric.improvement.improvement_page import headline
 from autorubric.improvement.labelled import Labelled, read_labelled
-from autorubric.improvement.page import headline
 from autorubric.improvement.refusals import refuse_without_panel
 from autorubric.improvement.run_files import Drawn
 from autorubric.improvement.samples import UsedItems, group_items, split_items
-from autorubric.improvement.wording import Wording
 from autorubric.improvement.writing import chosen_places, read_proposals
 from autorubric.jobs.batching import BatchSettings
 from autorubric.jobs.job import DatasetSource, ReplaceableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, is_rows, read_dataset, rubric_in
 from autorubric.labels.exchange import labelled_dataset
-from autorubric.labels.store import read_history, run_of_store
+from autorubric.labels.label_store import read_history, run_of_store
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate

@@ -16,9 +16,9 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, first_cause
 from autorubric.files import read_text, write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.improvement.judging import LedgerJudging, Progressing
+from autorubric.improvement.changed_wording import original
+from autorubric.improvement.improvement_record import after_undo, improvement_record, undo
 from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.record import after_undo, improvement_record, undo
 from autorubric.improvement.refusals import Guard
 from autorubric.improvement.run_files import (
     FILES,
@@ -30,7 +30,7 @@ from autorubric.improvement.run_files import (
     SPLIT_FILE,
     Drawn,
     TestDoor,
-    events_of,
+    list_events,
     read_record,
     undone_names,
     write_page,
@@ -38,7 +38,7 @@ from autorubric.improvement.run_files import (
 )
 from autorubric.improvement.search import SHOWN_ERRORS, Case, Commission, Rules
 from autorubric.improvement.study import Aims, Improvement, Study
-from autorubric.improvement.wording import original
+from autorubric.improvement.wording_judge import LedgerJudging, Progressing
 from autorubric.improvement.writing import NoWriter, Stopped, Writer, build_request, package_writer_prompt
 from autorubric.jobs.improve import ImproveResult, ImproveSettings, Inputs
 from autorubric.jobs.judges import make_grader
@@ -207,7 +207,7 @@ async def _ended(run: ImprovementRun) -> ImproveResult:
         run.save("stopped")
         return ImproveResult(rubric, {}, run.out, totals, None, run.stopped or "", run.interrupted)
     record = improvement_record(run.inputs.labelled, run.drawn.split, run.aims, run.found, run.about())
-    made = write_results(run.out, rubric, record, events_of(record, run.notes))
+    made = write_results(run.out, rubric, record, list_events(record, run.notes))
     run.save("completed")
     return ImproveResult(made, record, run.out, totals)
 

@@ -19,8 +19,8 @@ from autorubric.background import wait_for
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
-from autorubric.files.remote import address_of, path_of
-from autorubric.jobs.batching import batches_of
+from autorubric.files.remote import find_address, make_path
+from autorubric.jobs.batching import use_batches
 from autorubric.llm.http.providers import keys_missing
 from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
@@ -84,7 +84,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         async def awaited(data: Any = None, /, **given: Any) -> Any:
             value, settings = read(data, given)
-            with batches_of(settings), _keys_of(settings):
+            with use_batches(settings), _allow_missing_keys(settings):
                 return await cast("Any", function)(value, settings)
 
         wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
@@ -97,7 +97,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
 
 @contextmanager
-def _keys_of(settings: Settings) -> Iterator[None]:
+def _allow_missing_keys(settings: Settings) -> Iterator[None]:
     """Let a dry run go on without the keys of its models; a warning names those that the run needs."""
     if not getattr(settings, "dry_run", False):
         yield
@@ -178,7 +178,7 @@ def _documented(function: Any, fields: dict[str, FieldInfo]) -> str:
 
 def _directory(value: Any) -> Any:
     found = getattr(value, "experiment_dir", value)
-    if isinstance(found, str | Path) and address_of(found):
+    if isinstance(found, str | Path) and find_address(found):
         raise ValueError("a run directory has to be on this machine")
     if isinstance(found, str | Path) and str(found).strip():
         return Path(found)
@@ -192,7 +192,7 @@ RunSource: TypeAlias = Annotated[Any, BeforeValidator(_directory)]
 def _or_path(kind: type, advice: str = "") -> PlainValidator:
     def checked(value: Any) -> Any:
         if isinstance(value, str | Path | kind):
-            return path_of(value) if isinstance(value, str) else value
+            return make_path(value) if isinstance(value, str) else value
         raise ValueError(f"expected a {kind.__name__} or the path of one, got {type(value).__name__}{advice}")
 
     return PlainValidator(checked)

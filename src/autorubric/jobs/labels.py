@@ -24,12 +24,12 @@ from autorubric.jobs.agree import (
 from autorubric.jobs.job import RunSource, job
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
 from autorubric.jobs.submissions import columns_named
-from autorubric.labels.agreement import LabelAgreement, correct_by_labels
-from autorubric.labels.agreement import label_agreement as measured
-from autorubric.labels.annotators import Annotators, annotators_of
-from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, pair_of
+from autorubric.labels.annotators import Annotators, compare_annotators
+from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, find_pair
 from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, read_labels
-from autorubric.labels.store import History, label_store, read_history
+from autorubric.labels.label_agreement import LabelAgreement, correct_by_labels
+from autorubric.labels.label_agreement import label_agreement as measured
+from autorubric.labels.label_store import History, label_store, read_history
 from autorubric.metrics.corrected import CorrectedScores, corrected_scores
 from autorubric.metrics.results import CoverageSimulation
 from autorubric.metrics.simulated_coverage import simulate_corrections
@@ -163,10 +163,10 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
         changed=len(keys) - len(found),
         drawn=len(history.draws),
         open=sum(not history.labels(key) for key in history.draws),
-        skipped=sum(history.kinds_of(name)["skip"] for name in _names(history)),
+        skipped=sum(history.count_kinds(name)["skip"] for name in _names(history)),
         undecided=len(history.differing()),
         decided=sum(history.decision(key) is not None for key in keys),
-        annotators=annotators_of(history, stored.dataset, finder),
+        annotators=compare_annotators(history, stored.dataset, finder),
     )
 
 
@@ -265,7 +265,7 @@ def _draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
         for record in read_rows(path, problems, what="Label file"):
             row = record.fields
             try:
-                pair = pair_of(dataset, int(row["item"]), int(row["criterion"]))
+                pair = find_pair(dataset, int(row["item"]), int(row["criterion"]))
                 _, opened, seed = read_draw(str(row["draw"]))
                 draw = Draw(int(row["batch"]), "label_next", None, seed, float(row["probability"]), opened, 0)
             except (ValueError, TypeError):
@@ -277,6 +277,6 @@ def _draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
 
 
 def _label(index: int, place: int, verdict: object, dataset: RubricDataset, annotator: str) -> Event:
-    pair = pair_of(dataset, index, place)
+    pair = find_pair(dataset, index, place)
     word = checked_verdict(dataset.get_item_rubric(index)[place], str(getattr(verdict, "value", verdict)))
     return Event(0, 0.0, "label", pair.item, pair.criterion, pair.digest, annotator, word)

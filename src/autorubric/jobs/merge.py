@@ -11,7 +11,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.selection_run import SelectionResult
 from autorubric.jobs.sharding import ShardedSettings, load_job
-from autorubric.llm.batches.store import open_batches
+from autorubric.llm.batches.batch_store import open_batches
 from autorubric.runs.another_run import locked
 from autorubric.runs.changes import changed_values, describe_difference
 from autorubric.runs.manifest import read_manifest

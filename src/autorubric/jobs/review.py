@@ -37,8 +37,8 @@ from autorubric.reviewing.requests import (
     ReviewFinding,
     build_request,
     headline,
+    list_parts,
     page,
-    parts_of,
     read_findings,
     review_prompt,
     usable_findings,
@@ -239,7 +239,7 @@ async def _reviewed(rubric: Rubric, file: str, settings: ReviewSettings) -> Revi
         models = await stack.enter_async_context(open_models(settings.config(), settings.concurrency))
         ledger = await stack.enter_async_context(run_ledger(settings, ReviewRun, files, made_of, models))
         run = ReviewRun(
-            parts_of(rubric, settings.query),
+            list_parts(rubric, settings.query),
             begin_generation(ledger, start_over=settings.start_over),
             executor=Executor(ledger, Limits(settings.budget_usd, settings.budget_tokens).budget(ledger)),
             settings=settings,
@@ -278,7 +278,7 @@ async def _estimated(rubric: Rubric, settings: ReviewSettings) -> list[ModelEsti
     async with AsyncExitStack() as stack:
         ledger = stack.enter_context(ledger_to_estimate(Path(settings.out)))
         model = (await stack.enter_async_context(open_models(settings.config(), 1)))["reviewer"]
-        parts, executor = parts_of(rubric, settings.query), Executor(ledger)
+        parts, executor = list_parts(rubric, settings.query), Executor(ledger)
         draws = coming_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
         settings.show_stand_ins(len(parts), [model.name])
         row = ModelEstimate(model)

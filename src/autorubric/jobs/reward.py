@@ -18,8 +18,8 @@ from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, read_dataset
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.settings import Names, NewDirectory, setting
-from autorubric.training.reward import Reward, RewardRule, SoftOverlong
 from autorubric.training.rewarder import Rewarder, Sample
+from autorubric.training.rewards import Reward, RewardRule, SoftOverlong
 
 RewardData: TypeAlias = GradeData | Sequence[Sample]
 """Whatever `grade` takes, or samples of submission, rubric, query and length in tokens."""

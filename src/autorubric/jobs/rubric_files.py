@@ -11,13 +11,13 @@ from pydantic import BeforeValidator, PlainValidator
 
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
-from autorubric.files.remote import path_of
+from autorubric.files.remote import make_path
 from autorubric.formats import Conversion, Options, format_names
 from autorubric.formats import convert as convert_file
 from autorubric.jobs.job import job
 from autorubric.jobs.submissions import columns_named
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
-from autorubric.linting.sources import iter_rubrics
+from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
 LintData: TypeAlias = Rubric | Path | str | Sequence[Path | str | Mapping[str, Any]]
@@ -28,9 +28,9 @@ _ROLES = ("query", "rubric", "id", "reference")
 
 def _check_data(value: Any) -> Any:
     if isinstance(value, str | Path):
-        return [path_of(value)]
+        return [make_path(value)]
     if isinstance(value, list | tuple) and value and all(isinstance(one, str | Path) for one in value):
-        return [path_of(one) for one in value]
+        return [make_path(one) for one in value]
     if isinstance(value, Rubric | list | tuple):
         return value
     raise ValueError("expected a Rubric, criteria as mappings, or paths of files")

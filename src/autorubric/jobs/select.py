@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, cas
 from pydantic import PlainValidator, model_validator
 
 from autorubric.errors import ConfigError, InputError
-from autorubric.files.remote import path_of
+from autorubric.files.remote import make_path
 from autorubric.jobs.job import blocking, flags_given, job
 from autorubric.jobs.judges import GradingSettings, make_grader
 from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
@@ -41,7 +41,7 @@ def _check_data(value: Any) -> Path:
     if isinstance(value, EvalResult) and value.experiment_dir is not None:
         return value.experiment_dir
     if isinstance(value, str | Path):
-        return path_of(value)
+        return make_path(value)
     raise ValueError(
         "expected the path of queries with rubrics or of a graded run, or the EvalResult of a run with a directory"
     )
@@ -144,7 +144,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
     part = settings.division().part(partial(_content, queries, candidates), len(queries))
     if part is not None:
         queries = [query for query in queries if part.shard.has(query.text, None)]
-        candidates = _candidates_of(queries, candidates)
+        candidates = _join_candidates(queries, candidates)
     taken = candidates if sampling is None else sampling
     selection = Selection(queries, taken, grader, settings.rule(), skipped, settings, trainers, part)
     async with aclosing(grader):
@@ -212,10 +212,10 @@ def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], li
         raise InputError([f"{path}: no query can be used", *problems])
     _check_judged(settings, queries)
     check_weighed((query.where or query.id, query.rubric) for query in queries)
-    return queries, _candidates_of(queries, candidates), problems
+    return queries, _join_candidates(queries, candidates), problems
 
 
-def _candidates_of(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer]) -> list[CandidateAnswer]:
+def _join_candidates(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer]) -> list[CandidateAnswer]:
     wanted = {query.id for query in queries}
     return [candidate for candidate in candidates if candidate.query in wanted]
 

@@ -25,15 +25,15 @@ from autorubric.llm.models import open_models
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import run_folder
 from autorubric.settings import NewDirectory, setting
-from autorubric.training.reward import RewardRule
+from autorubric.training.rewards import RewardRule
 
 if TYPE_CHECKING:
     from autorubric.jobs.service_processes import ServiceProcesses
     from autorubric.training.audit import AuditPlan
     from autorubric.training.evolution.live import EvolutionPlan
-    from autorubric.training.service.app import ServiceLimits
     from autorubric.training.service.engine import RewardEngine
-    from autorubric.training.service.server import ServiceSettings
+    from autorubric.training.service.reward_app import ServiceLimits
+    from autorubric.training.service.reward_server import ServiceSettings
 
 _OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "replace", "announce", "progress", "stop"})
 """Settings of a service that only the first of its processes needs."""
@@ -200,7 +200,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         InputError: a setting is wrong, or the address or directory cannot be taken; nothing was spent.
     """
     from autorubric.jobs.service_processes import serve_by_processes
-    from autorubric.training.service.server import serve_rewards
+    from autorubric.training.service.reward_server import serve_rewards
 
     limits, processes = service_limits(settings, os.environ), settings.by_processes()
     grader, audit, rule = make_grader(settings), settings.auditing(), settings.rule()
@@ -229,7 +229,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
 
 def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -> ServiceSettings:
     """How the service is run."""
-    from autorubric.training.service.server import ServiceSettings
+    from autorubric.training.service.reward_server import ServiceSettings
 
     return ServiceSettings(
         Path(settings.out),
@@ -256,7 +256,7 @@ def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -
 
 def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
     """The token that a call needs, and the limits of its body and duration."""
-    from autorubric.training.service.app import ServiceLimits
+    from autorubric.training.service.reward_app import ServiceLimits
 
     token = checked_token(settings.host, settings.token_env, environ)
     return ServiceLimits(token, round(settings.max_body_mb * 2**20), settings.deadline)

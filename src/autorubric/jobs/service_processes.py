@@ -26,9 +26,9 @@ from autorubric.llm.sharing import Sum
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.training.service.door import Board, Door
 from autorubric.training.service.metrics import ServiceMetrics
-from autorubric.training.service.server import (
+from autorubric.training.service.reward_server import (
     ServiceSettings,
-    content_of,
+    describe_service,
     held_service,
     opened_service,
     shown_as_running,
@@ -253,7 +253,7 @@ async def serve_by_processes(
         announce: called with the address once all processes serve.
     """
     with ExitStack() as stack:
-        content = content_of(service, grader, None)
+        content = describe_service(service, grader, None)
         replaces = stack.enter_context(held_service(service, content))
         with opened_service(service, replaces=replaces) as ledger:
             ledger.price((await grader.open_session()).models.values())

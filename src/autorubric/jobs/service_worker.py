@@ -19,11 +19,11 @@ from autorubric.llm.records.accounts import SpentFile
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import PROCESSES_FOLDER, run_lock
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
-from autorubric.training.service.app import Admission, RewardService
 from autorubric.training.service.door import Board, HandedSite, Seat
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.metrics import ServiceMetrics
-from autorubric.training.service.server import LINGER, serve_connections
+from autorubric.training.service.reward_app import Admission, RewardService
+from autorubric.training.service.reward_server import LINGER, serve_connections
 
 _BACKSTOP = 20.0
 """Seconds beyond twice the grace after which a process whose parent has gone ends, whatever it does."""

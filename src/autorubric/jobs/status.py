@@ -11,9 +11,9 @@ from pydantic import model_validator
 from autorubric.errors import ConfigError, InputError
 from autorubric.jobs.job import RunSource, blocking, job
 from autorubric.llm.http.secrets import VariableName, split_address
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.runs.manifest import ledger_folder, read_manifest
-from autorubric.runs.status import RunStatus, count_graded, run_status
+from autorubric.runs.run_status import RunStatus, count_graded, run_status
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, setting
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autorubric.errors import ConfigError, InputError, UploadError
 from autorubric.files import write_atomically
-from autorubric.files.remote import WRITABLE, address_of, check_address, check_writable, put, version_of
+from autorubric.files.remote import WRITABLE, check_address, check_writable, find_address, put, read_version
 from autorubric.jobs.job import UploadedSettings
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
@@ -60,7 +60,7 @@ async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None
 
 
 def _destination(value: str) -> str:
-    address = address_of(value.rstrip("/"))
+    address = find_address(value.rstrip("/"))
     if address is None:
         raise ConfigError(f"--upload {value!r} is not an address; expected s3://BUCKET/PATH or gs://BUCKET/PATH")
     check_address(address)
@@ -75,7 +75,7 @@ def _check(address: str, settings: UploadedSettings) -> None:
     check_writable(address)
     if settings.replace or address in _uploads(out):
         return
-    if version_of(f"{address}/{MANIFEST_FILE}") is not None:
+    if read_version(f"{address}/{MANIFEST_FILE}") is not None:
         raise ConfigError(
             f"--upload {address}: holds the files of another run; pass another address, or --replace to "
             "write over them"
@@ -89,10 +89,10 @@ def _upload(address: str, out: Path) -> None:
     for name in _names(out):
         target = f"{address}/{name}"
         digest = _digest(out / name)
-        if done.get(name) == [digest, version_of(target)]:
+        if done.get(name) == [digest, read_version(target)]:
             continue
         put(out / name, target)
-        done[name] = [digest, version_of(target)]
+        done[name] = [digest, read_version(target)]
         _keep(out, uploads)
 
 

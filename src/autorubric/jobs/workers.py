@@ -24,7 +24,7 @@ from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Shard
 from autorubric.runs.stopping import Stop
 
-_MODULE = "autorubric.jobs.worker"
+_MODULE = "autorubric.jobs.shard_worker"
 _MOST_RESTARTS = 3
 """How often the process of a shard is started again after it was killed."""
 

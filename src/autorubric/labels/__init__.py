@@ -37,9 +37,9 @@ pair has changed since (`PairFinder.find(event)` is None) is kept, and counts fo
 from __future__ import annotations
 
 from autorubric.labels.drawing import Ask, Dispute, Policy, Progress, Task
-from autorubric.labels.event import Draw, Event, Items, Pair, PairFinder, PairKey, pair_of
+from autorubric.labels.event import Draw, Event, Items, Pair, PairFinder, PairKey, find_pair
+from autorubric.labels.label_store import History, LabelStore, has_store, label_store, read_history, store_path
 from autorubric.labels.queue import Queue, label_queue
-from autorubric.labels.store import History, LabelStore, has_store, label_store, read_history, store_path
 
 __all__ = [
     "Ask",
@@ -56,10 +56,10 @@ __all__ = [
     "Progress",
     "Queue",
     "Task",
+    "find_pair",
     "has_store",
     "label_queue",
     "label_store",
-    "pair_of",
     "read_history",
     "store_path",
 ]

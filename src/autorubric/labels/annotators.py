@@ -10,8 +10,8 @@ from statistics import median
 import numpy as np
 
 from autorubric.core.criterion import Criterion
-from autorubric.labels.event import Items, Pair, PairFinder, choices_of, storable
-from autorubric.labels.store import History
+from autorubric.labels.event import Items, Pair, PairFinder, list_choices, storable
+from autorubric.labels.label_store import History
 from autorubric.metrics.confusion import cohen_kappa, krippendorff_alpha, rating_counts
 
 _BINARY = ("MET", "UNMET", "CANNOT_ASSESS")
@@ -59,7 +59,7 @@ class Annotators:
     by_two: tuple[TwoAnnotators, ...]
 
 
-def annotators_of(history: History, items: Items, finder: PairFinder) -> Annotators:
+def compare_annotators(history: History, items: Items, finder: PairFinder) -> Annotators:
     """How far the annotators agree with one another; labels whose pair has changed do not count."""
     names = list(history.annotators())
     shared: list[tuple[Pair, Criterion, dict[str, str | None]]] = []
@@ -95,7 +95,7 @@ def pace(history: History, annotator: str) -> float | None:
 def _categories(criterion: Criterion) -> list[str]:
     if criterion.options is None:
         return list(_BINARY)
-    return [storable(choice) for choice in choices_of(criterion)]
+    return [storable(choice) for choice in list_choices(criterion)]
 
 
 def _alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]) -> float | None:

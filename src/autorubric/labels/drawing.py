@@ -121,7 +121,9 @@ def draw_batch(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> Batch
     Raises:
         InputError: the run cannot be read, or has no such criterion.
     """
-    return _drawn_in_child(run, ask, known, batch) if is_large(run) else batch_of(_pairs(run), ask, known, batch)
+    return (
+        _drawn_in_child(run, ask, known, batch) if is_large(run) else draw_from_pairs(_pairs(run), ask, known, batch)
+    )
 
 
 def _pairs(run: Path) -> JudgedPairs:
@@ -135,14 +137,14 @@ def is_large(run: Path) -> bool:
     return sum(path.stat().st_size for path in files if path.exists()) >= _LARGE
 
 
-def batch_of(pairs: JudgedPairs, ask: Ask, known: Iterable[Known], batch: int) -> Batch:
+def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[Known], batch: int) -> Batch:
     """`draw_batch` of a run that is read already.
 
     Example:
         >>> from autorubric.metrics.example_run import example_run
         >>> dataset, reports = example_run()
         >>> pairs = read_pairs(reports, dataset)
-        >>> drawn = batch_of(pairs, Ask("random", size=3), [], 0)
+        >>> drawn = draw_from_pairs(pairs, Ask("random", size=3), [], 0)
         >>> drawn.open, [round(pair.probability, 3) for pair in drawn.pairs]
         (6, [0.5, 0.5, 0.5])
     """
@@ -218,7 +220,7 @@ def main() -> int:
     request = json.load(sys.stdin)
     try:
         known = [Known(*one) for one in request["known"]]
-        found = batch_of(_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"])
+        found = draw_from_pairs(_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"])
     except InputError as error:
         print(error, file=sys.stderr)
         return 1

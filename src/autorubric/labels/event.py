@@ -134,7 +134,7 @@ class Event:
         return self.item, self.digest
 
 
-def pair_of(items: Items, index: int, place: int) -> Pair:
+def find_pair(items: Items, index: int, place: int) -> Pair:
     """The pair of an item and a criterion, by their places.
 
     Raises:
@@ -144,7 +144,7 @@ def pair_of(items: Items, index: int, place: int) -> Pair:
         >>> from autorubric.dataset import RubricDataset
         >>> dataset = RubricDataset("Explain.", Rubric([Criterion(name="Brief", requirement="Is brief")]))
         >>> dataset.add_item("Yes.", "")
-        >>> pair = pair_of(dataset, 0, 0)
+        >>> pair = find_pair(dataset, 0, 0)
         >>> pair.item, pair.criterion, len(pair.digest)
         ('#0', 'Brief', 32)
     """
@@ -207,12 +207,12 @@ def checked_annotator(name: str) -> str:
     return name
 
 
-def choices_of(criterion: Criterion) -> tuple[str, ...]:
+def list_choices(criterion: Criterion) -> tuple[str, ...]:
     """The verdicts that a person can give: options, and CANNOT_ASSESS where none of them says "not applicable".
 
     Example:
         >>> options = [{"label": "a", "value": 0}, {"label": "b", "value": 1}]
-        >>> choices_of(Criterion(requirement="How?", options=options))
+        >>> list_choices(Criterion(requirement="How?", options=options))
         ('a', 'b', 'CANNOT_ASSESS')
     """
     if criterion.options is None:
@@ -232,7 +232,7 @@ def checked_verdict(criterion: Criterion, verdict: str) -> str:
         'MET'
     """
     word = verdict.strip() if isinstance(verdict, str) else str(verdict)
-    if criterion.options is not None and word.upper() == _CANNOT_ASSESS in choices_of(criterion):
+    if criterion.options is not None and word.upper() == _CANNOT_ASSESS in list_choices(criterion):
         return _CANNOT_ASSESS
     GroundTruthReader(Rubric([criterion])).check(word)
     if criterion.options is None:
@@ -285,7 +285,7 @@ class PairFinder:
             self._found[key] = self._search(*key)
         return self._found[key]
 
-    def place_of(self, item: str) -> int | None:
+    def find_place(self, item: str) -> int | None:
         """The place of an item in the dataset, by the name that the store has for it."""
         if item.startswith("#") and item[1:].isdecimal() and int(item[1:]) < len(self._items):
             place = int(item[1:])
@@ -297,19 +297,19 @@ class PairFinder:
 
     def named(self, item: str, criterion: str) -> Pair | None:
         """The pair of an item and a criterion by their names."""
-        index = self.place_of(item)
+        index = self.find_place(item)
         if index is None:
             return None
         names = [storable(name) for name in criterion_names(self._items.get_item_rubric(index).rubric)]
-        return pair_of(self._items, index, names.index(criterion)) if criterion in names else None
+        return find_pair(self._items, index, names.index(criterion)) if criterion in names else None
 
     def _search(self, item: str, digest: str) -> Pair | None:
-        index = self.place_of(item)
+        index = self.find_place(item)
         if index is None:
             return None
         rubric, query = self._items.get_item_rubric(index).rubric, self._items.get_item_prompt(index)
         submission = self._items[index].submission
         for place in range(len(rubric)):
             if pair_digest(query, submission, _content(rubric, place)) == digest:
-                return pair_of(self._items, index, place)
+                return find_pair(self._items, index, place)
         return None

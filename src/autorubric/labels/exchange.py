@@ -25,11 +25,11 @@ from autorubric.labels.event import (
     checked_seconds,
     checked_text,
     checked_verdict,
-    pair_of,
+    find_pair,
     storable,
 )
-from autorubric.labels.reading import Given, LabelFile
-from autorubric.labels.store import History, LabelStore
+from autorubric.labels.label_files import Given, LabelFile
+from autorubric.labels.label_store import History, LabelStore
 from autorubric.rows import input_name, read_rows
 
 Form: TypeAlias = Literal["csv", "jsonl", "dataset"]
@@ -96,9 +96,9 @@ def read_labels(
         before = len(events), len(problems)
         if _is_events(path):
             exports.append(path)
-            events += _events_of(path, dataset, finder, problems)
+            events += _read_events(path, dataset, finder, problems)
         else:
-            events += _labels_of(LabelFile(path, columns or {}, notes), dataset, finder, annotator, problems)
+            events += _read_labels(LabelFile(path, columns or {}, notes), dataset, finder, annotator, problems)
         if before == (len(events), len(problems)):
             problems.append(f"{input_name(path)}: no labels found")
     if problems:
@@ -127,7 +127,7 @@ def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
     return Imported(added, sum(event.kind == "label" for event in labels.events) - added, labels.notes)
 
 
-def _labels_of(
+def _read_labels(
     file: LabelFile, dataset: RubricDataset, finder: PairFinder, annotator: str | None, problems: list[str]
 ) -> Iterator[Event]:
     for given in file.labels(dataset, problems):
@@ -156,15 +156,15 @@ def _event(given: Given, dataset: RubricDataset, finder: PairFinder, annotator: 
 
 
 def _pair(given: Given, dataset: RubricDataset, finder: PairFinder) -> Pair:
-    place = finder.place_of(given.item)
+    place = finder.find_place(given.item)
     if place is None and given.item.startswith("'"):  # a cell that a spreadsheet would have carried out
-        place = finder.place_of(given.item[1:])
+        place = finder.find_place(given.item[1:])
     if place is None:
         raise InputError(f"no item has the id {given.item!r}")
     rubric = dataset.get_item_rubric(place)
     plain = {defused(name): at for at, name in enumerate(criterion_names(rubric.rubric))}
     at = plain.get(given.criterion)
-    return pair_of(dataset, place, criterion_called(given.criterion, rubric) if at is None else at)
+    return find_pair(dataset, place, criterion_called(given.criterion, rubric) if at is None else at)
 
 
 def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
@@ -197,7 +197,7 @@ def _is_events(path: Path) -> bool:
     return first is not None and first.fields.keys() >= {"kind", "digest", "annotator"}
 
 
-def _events_of(path: Path, dataset: RubricDataset, finder: PairFinder, problems: list[str]) -> Iterator[Event]:
+def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problems: list[str]) -> Iterator[Event]:
     """The events of a file that `export_labels` wrote."""
     for number, record in enumerate(read_rows(path, problems, what="Label file"), start=1):
         try:

@@ -26,10 +26,10 @@ from autorubric.labels.event import (
     checked_seconds,
     checked_text,
     checked_verdict,
-    choices_of,
-    pair_of,
+    find_pair,
+    list_choices,
 )
-from autorubric.labels.store import History, LabelStore, label_store
+from autorubric.labels.label_store import History, LabelStore, label_store
 from autorubric.runs.manifest import DATASET_FILE, load_manifest
 
 SECOND_SHARE = 0.2
@@ -114,7 +114,7 @@ class Queue:
         Raises:
             InputError: the run has no such pair.
         """
-        return self._task(pair_of(self._items, index, place))
+        return self._task(find_pair(self._items, index, place))
 
     def label(  # noqa: PLR0913 (a label is all of these)
         self,
@@ -142,7 +142,7 @@ class Queue:
             InputError: the pair, the verdict, the name or a text is wrong; nothing was stored.
             NotSavedError: the disk is full or failed; nothing was stored.
         """
-        pair = pair_of(self._items, index, place)
+        pair = find_pair(self._items, index, place)
         word = checked_verdict(self._criterion(pair), verdict)
         texts = checked_text(note, "note"), checked_text(quote, "quote")
         return self._say("label", checked_annotator(annotator), pair, word, (*texts, checked_seconds(seconds)))
@@ -154,7 +154,7 @@ class Queue:
             InputError: as `label`.
             NotSavedError: as `label`.
         """
-        pair = pair_of(self._items, index, place)
+        pair = find_pair(self._items, index, place)
         said = checked_text(note, "note"), "", checked_seconds(seconds)
         return self._say("skip", checked_annotator(annotator), pair, None, said)
 
@@ -169,7 +169,7 @@ class Queue:
         """
         name = checked_annotator(annotator)
         with self._lock:
-            event = self.history.last_of(name)
+            event = self.history.find_last(name)
             if event is None:
                 return None
             self._store.undo(name, event)
@@ -200,7 +200,7 @@ class Queue:
             InputError: as `label`, or the pair has no label.
             NotSavedError: as `label`.
         """
-        pair = pair_of(self._items, index, place)
+        pair = find_pair(self._items, index, place)
         word, text = checked_verdict(self._criterion(pair), verdict), checked_text(note, "note")
         name = checked_annotator(annotator)
         if not self.history.labels(pair.key):
@@ -209,14 +209,14 @@ class Queue:
 
     def may_show(self, annotator: str, index: int, place: int) -> bool:
         """Whether an annotator may see what judges and other annotators said of a pair: once it is labelled."""
-        own = self.history.own(pair_of(self._items, index, place).key, checked_annotator(annotator))
+        own = self.history.own(find_pair(self._items, index, place).key, checked_annotator(annotator))
         return own is not None and own.kind == "label"
 
     def progress(self, annotator: str) -> Progress:
         """How far an annotator is."""
         name = checked_annotator(annotator)
         with self._lock:
-            kinds = self.history.kinds_of(name)
+            kinds = self.history.count_kinds(name)
             left = sum(self._is_free(pair, name) for pair in self._pending)
             return Progress(kinds["label"], kinds["skip"], left, len(self.history.differing()))
 
@@ -236,7 +236,7 @@ class Queue:
             self._items.get_item_reference_submission(index),
             criterion.requirement,
             criterion.weight,
-            choices_of(criterion),
+            list_choices(criterion),
         )
 
     def _say(
@@ -305,7 +305,7 @@ class Queue:
         """Store the batch that was drawn; whether it has pairs."""
         self._coming = None
         found, ask = coming.drawing.result(), coming.ask
-        drawn = [(pair_of(self._items, one.item, one.place), one.probability) for one in found.pairs]
+        drawn = [(find_pair(self._items, one.item, one.place), one.probability) for one in found.pairs]
         self._store.append(
             Event(
                 0, 0.0, "draw", pair.item, pair.criterion, pair.digest,

@@ -19,7 +19,7 @@ from autorubric.core.display import counted
 from autorubric.errors import InputError
 from autorubric.labels.drawing import in_scope
 from autorubric.labels.event import Event, Pair, PairFinder, PairKey
-from autorubric.labels.store import History
+from autorubric.labels.label_store import History
 from autorubric.metrics.arrays import Flags, Floats
 from autorubric.metrics.label_choice import JudgedPairs
 

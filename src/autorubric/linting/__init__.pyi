@@ -3,8 +3,8 @@ from autorubric.linting.finding import Finding as Finding
 from autorubric.linting.finding import Place as Place
 from autorubric.linting.finding import Rule as Rule
 from autorubric.linting.finding import Severity as Severity
+from autorubric.linting.rubric_sources import lint_file as lint_file
+from autorubric.linting.rubric_sources import lint_raw_rubric as lint_raw_rubric
+from autorubric.linting.rubric_sources import lint_rubric as lint_rubric
 from autorubric.linting.rule_table import RULES as RULES
 from autorubric.linting.rule_table import chosen_rules as chosen_rules
-from autorubric.linting.sources import lint_file as lint_file
-from autorubric.linting.sources import lint_raw_rubric as lint_raw_rubric
-from autorubric.linting.sources import lint_rubric as lint_rubric

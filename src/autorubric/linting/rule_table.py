@@ -7,17 +7,9 @@ from collections.abc import Iterable, Sequence
 from autorubric.errors import InputError
 from autorubric.files.keys import advice
 from autorubric.linting.finding import Rule
-from autorubric.linting.rules import (
-    comparative,
-    compound,
-    duplicates,
-    form,
-    scales,
-    unfinished,
-    unseen,
-    vague,
-    verdicts,
-)
+from autorubric.linting.rules import comparative, duplicates, form, scales, unfinished, unseen, vague
+from autorubric.linting.rules import compound_demands as compound
+from autorubric.linting.rules import undecidable as verdicts
 
 RULES: tuple[Rule, ...] = (
     vague.VAGUE_WORDS,

@@ -12,7 +12,7 @@ from autorubric.llm.request import CallError, Failure, Model, Reply, Request, Us
 from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
-    from autorubric.llm.batches.desk import Desk
+    from autorubric.llm.batches.batch_queue import Desk
     from autorubric.llm.budget import Budget
 
 

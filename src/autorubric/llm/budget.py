@@ -177,7 +177,7 @@ class Budget:
 
     def ceiling(self, claim: Claim) -> Usage:
         """The upper bound of the tokens of one attempt: the stated one, raised by what replies have shown."""
-        return claim.stated + self._excess_of(claim.model)
+        return claim.stated + self._find_excess(claim.model)
 
     def spent(self) -> Amount:
         """Spending of all sessions so far, worst cases included."""
@@ -276,12 +276,12 @@ class Budget:
             )
         return Sum(ceiling.total_tokens, _pico(cost or 0.0))
 
-    def _excess_of(self, model: Model) -> Usage:
+    def _find_excess(self, model: Model) -> Usage:
         return self._excess.get(id(model)) or Usage(*self._known_excess.get(_address(model), ()))
 
     def _learn(self, claim: Claim, usage: Usage) -> None:
         """Raise the ceiling of a model whose reply exceeds it, also for existing reservations."""
-        known = self._excess_of(claim.model)
+        known = self._find_excess(claim.model)
         prompt = 2 * (usage.prompt_tokens - claim.stated.prompt_tokens)
         completion = 2 * (usage.completion_tokens - claim.stated.completion_tokens)
         raised = Usage(max(known.prompt_tokens, prompt), max(known.completion_tokens, completion))

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from autorubric.llm.executor import Executor, FollowUp
+from autorubric.llm.records.ledger_view import LedgerView, RecordedCall
 from autorubric.llm.records.stores import NoRecords
-from autorubric.llm.records.view import LedgerView, RecordedCall
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, Request, Unreadable
 
 _ABOUT: ContextVar[str] = ContextVar("about", default="")

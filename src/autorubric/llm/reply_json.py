@@ -68,7 +68,7 @@ def scan_json(text: str) -> Scan:
     steps, position, allowance = 0, 0, 2 * len(text) + 1000
     while steps < allowance and (opener := _OPENER.search(text, position)):
         start = opener.start()
-        end, reached, used = _close_of(text, start)
+        end, reached, used = _find_close(text, start)
         steps += used
         if end is None:
             too_deep |= used > MOST_NESTED and reached > start + 1
@@ -84,7 +84,7 @@ def scan_json(text: str) -> Scan:
     return Scan(tuple(spans), broken, too_deep, steps)
 
 
-def _close_of(text: str, start: int) -> tuple[int | None, int, int]:
+def _find_close(text: str, start: int) -> tuple[int | None, int, int]:
     """The end of the span from `start` or None, where to continue if there is none, and the steps taken."""
     open_brackets: list[str] = []
     steps = 0

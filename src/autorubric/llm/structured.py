@@ -177,7 +177,7 @@ def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
     readings = []
     for span in scan.spans:
         own: list[str] = []
-        value = None if span.in_broken and not span.fenced else _value_of(text, span, asked, own)
+        value = None if span.in_broken and not span.fenced else _read_value(text, span, asked, own)
         if value is not None:
             readings.append((span.fenced, _rank(value), span.start, value, own))
     # JSON that breaks off after the last complete value may have been meant to replace it.
@@ -207,7 +207,7 @@ def _rank(value: Any) -> int:
     return 2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
 
 
-def _value_of(text: str, span: Span, asked: Asked, notes: list[str]) -> Any:
+def _read_value(text: str, span: Span, asked: Asked, notes: list[str]) -> Any:
     try:
         value = parse_json(text[span.start : span.end], notes)
     except UncertainError:

@@ -79,7 +79,7 @@ def jackknife_intervals(
     ]
 
 
-def variance_of(left_out: Floats) -> float:
+def compute_variance(left_out: Floats) -> float:
     """The jackknife's variance of a statistic, from its values without each item."""
     n = len(left_out)
     return float(((left_out - left_out.mean()) ** 2).sum()) * (n - 1) / n
@@ -91,12 +91,12 @@ def _interval(value: float, left_out: Floats, scale: Scale, confidence: float) -
         return None
     quantile = t_quantile(0.5 + confidence / 2.0, n - 1)
     if scale == "share":
-        return score_interval(value, value * (1.0 - value) / variance_of(left_out), quantile, confidence)
+        return score_interval(value, value * (1.0 - value) / compute_variance(left_out), quantile, confidence)
     to, back, least, most = _TRANSFORMS[scale]
     if not (least < min(value, left_out.min()) and max(value, left_out.max()) < most):
         # One item alone keeps the statistic off its bound, where the transform is infinite.
         to, back = _TRANSFORMS["plain"][:2]
-    centre, reach = float(to(np.array([value]))[0]), quantile * math.sqrt(variance_of(to(left_out)))
+    centre, reach = float(to(np.array([value]))[0]), quantile * math.sqrt(compute_variance(to(left_out)))
     return Interval(back(centre - reach), back(centre + reach), confidence).within(least, most)
 
 
@@ -215,7 +215,7 @@ def _effective_pairs(counts: Floats, left_out: Floats, confidence: float) -> flo
     """
     items, pairs = len(left_out), float(counts.sum())
     known = left_out[~np.isnan(left_out)]
-    variance = variance_of(known) if len(known) > 1 else 0.0
+    variance = compute_variance(known) if len(known) > 1 else 0.0
     if variance <= _NO_SPREAD**2 or pairs <= 2.0:
         return float(items)
     of_pairs, of_items = (t_quantile(0.5 + confidence / 2.0, n - 1.0) for n in (pairs, float(items)))

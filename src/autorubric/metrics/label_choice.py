@@ -258,16 +258,16 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
     said, truth = np.nan_to_num(pairs.values), np.nan_to_num(with_labels(pairs, labels))
     at = pairs.find((label.item, label.criterion) for label in labels)
     drawn, chances = np.array([label.batch for label in labels]), np.array([label.probability for label in labels])
-    batches, batch_of, sizes = np.unique(drawn, return_inverse=True, return_counts=True)
+    batches, draw_from_pairs, sizes = np.unique(drawn, return_inverse=True, return_counts=True)
     known = ~np.isnan(pairs.truth) & ~np.isnan(pairs.values)
     estimates = []
     for batch in range(len(batches)):
         weights = known.astype(float)
-        weights[at[batch_of == batch]] = 1.0 / chances[batch_of == batch]
+        weights[at[draw_from_pairs == batch]] = 1.0 / chances[draw_from_pairs == batch]
         estimates.append(corrected_sums(pairs, truth - said, weights))
         known = known | (weights > 0)
     scores = np.average(np.array(estimates), axis=0, weights=sizes)
-    step = float(np.sqrt(np.mean(np.square(pairs.shares[at] * (sizes / len(labels))[batch_of] / chances))))
+    step = float(np.sqrt(np.mean(np.square(pairs.shares[at] * (sizes / len(labels))[draw_from_pairs] / chances))))
     return item_mean(scores, len({label.item for label in labels}), step, pairs.range, confidence)
 
 

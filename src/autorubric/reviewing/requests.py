@@ -73,12 +73,12 @@ class Part:
         return principles(in_context=bool(self.query), of="criterion" if self.number else "rubric")
 
 
-def parts_of(rubric: Rubric, query: str = "") -> list[Part]:
+def list_parts(rubric: Rubric, query: str = "") -> list[Part]:
     """The rubric as a whole, then each criterion that a judge reads.
 
     Example:
         >>> rubric = Rubric([Criterion(requirement="Is kind"), Criterion(requirement="Names the year")])
-        >>> [part.number for part in parts_of(rubric)]
+        >>> [part.number for part in list_parts(rubric)]
         [0, 1, 2]
     """
     judged = [number for number, criterion in enumerate(rubric, start=1) if criterion.check is None]

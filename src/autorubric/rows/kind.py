@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from autorubric.errors import InputError
-from autorubric.files.remote import address_of, is_remote_file, is_remote_folder, objects_under
+from autorubric.files.remote import find_address, is_remote_file, is_remote_folder, objects_under
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import read_text
 
@@ -174,7 +174,7 @@ def is_dataset_folder(path: str | Path) -> bool:
         False
     """
     folder = Path(path)
-    if address_of(folder) and find_ending(folder):
+    if find_address(folder) and find_ending(folder):
         return False  # each look costs a request
     try:
         if folder.is_file():
@@ -183,7 +183,7 @@ def is_dataset_folder(path: str | Path) -> bool:
             return _parent_of_split(folder) is not None
         return any(_is_file(folder / name) for name in _ABOUT[2:]) or bool(_shards(folder))
     except (OSError, ValueError):
-        if address_of(folder):
+        if find_address(folder):
             raise
         return False
 
@@ -200,7 +200,7 @@ def find_part(path: str | Path) -> tuple[Path, ...]:
         autorubric.errors.InputError: no-such-folder: no data files found; expected ...
     """
     folder = Path(path)
-    path = address_of(folder) or path
+    path = find_address(folder) or path
     parent, split = (folder, None) if _is_folder(folder) else _parent_of_split(folder) or (None, None)
     parts = {} if parent is None else _parts(parent)
     if not parts:
@@ -289,22 +289,22 @@ def _shards(folder: Path) -> dict[str, tuple[Path, ...]]:
 
 
 def _is_folder(path: Path) -> bool:
-    address = address_of(path)
+    address = find_address(path)
     return path.is_dir() if address is None else is_remote_folder(address)
 
 
 def _is_file(path: Path) -> bool:
-    address = address_of(path)
+    address = find_address(path)
     return path.is_file() if address is None else is_remote_file(address)
 
 
 def _above(path: Path) -> Sequence[Path]:
     """The folders above a path, the nearest first; of an address, those within the bucket."""
-    return path.parents if address_of(path) is None else path.parents[:-3]
+    return path.parents if find_address(path) is None else path.parents[:-3]
 
 
 def _files_under(folder: Path) -> list[Path]:
-    address = address_of(folder)
+    address = find_address(folder)
     if address is None:
         return [file for file in sorted(folder.rglob("*")) if file.is_file()]
     return [Path(found) for found in objects_under(address)]

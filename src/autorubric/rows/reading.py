@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from autorubric.errors import InputError
 from autorubric.files.parquet import arrow_rows, parquet_rows
-from autorubric.files.remote import address_of, path_of
+from autorubric.files.remote import find_address, make_path
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, decode, iter_lines, json_lines, parse_toml, size_of_plain
 from autorubric.rows.columns import NESTED, ROLES, folded
@@ -96,7 +96,7 @@ class RowFile:
         Raises:
             InputError: it is not UTF-8, or larger than what is read at once.
         """
-        size = 0 if is_stream(self.path) or address_of(self.path) else size_of_plain(self.path)
+        size = 0 if is_stream(self.path) or find_address(self.path) else size_of_plain(self.path)
         with opened_text(self.path) as file:
             data = b"" if size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
         if max(size, len(data)) > LARGEST_FILE:
@@ -127,7 +127,7 @@ def row_file(path: str | Path, *, what: str = "File") -> RowFile:
         >>> [record.fields for record in row_file(path).rows([])]
         [{'id': 'q1', 'question': 'Why?'}]
     """
-    path = path_of(path)
+    path = make_path(path)
     if is_dataset_folder(path):
         files = find_part(path)
         return RowFile(path, input_name(path), row_file(files[0], what=what).kind, files)

@@ -19,7 +19,7 @@ from typing import IO, Any, BinaryIO
 from autorubric.errors import InputError
 from autorubric.files.descriptors import WITHOUT_WAITING, unreadable, wait_again
 from autorubric.files.descriptors import opened as opened_file
-from autorubric.files.remote import address_of, remote_copy
+from autorubric.files.remote import find_address, remote_copy
 from autorubric.files.text import SharedCopy, refuse_unmarked, size_of_plain
 
 STDIN = "-"
@@ -40,7 +40,7 @@ def input_name(path: str | Path) -> str:
         >>> input_name("-"), input_name("rows.csv"), input_name(Path("s3://bucket/rows.csv"))
         ('<stdin>', 'rows.csv', 's3://bucket/rows.csv')
     """
-    return "<stdin>" if str(path) == STDIN else address_of(path) or str(path)
+    return "<stdin>" if str(path) == STDIN else find_address(path) or str(path)
 
 
 def is_stream(path: str | Path) -> bool:
@@ -66,7 +66,7 @@ def opened(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedReade
         MissingFileError: the file does not exist.
         InputError: it is neither a file nor a pipe, or cannot be read.
     """
-    address = address_of(path)
+    address = find_address(path)
     try:
         if address is not None or is_stream(path):
             with SharedCopy(remote_copy(address, what=what) if address is not None else _copied(path)) as copy:

@@ -61,13 +61,13 @@ class Cell(NamedTuple):
 _VALUES = {"MET": 1.0, "UNMET": 0.0}
 
 
-def cells_of(report: Mapping[str, Any]) -> Iterator[Cell]:
+def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
     """The criteria of a report as JSON values.
 
     Example:
         >>> votes = [{"judge_id": "a", "verdict": "MET"}, {"judge_id": "b", "verdict": "UNMET"}]
         >>> found = {"criterion": {"requirement": "Is brief"}, "final_verdict": "MET", "votes": votes}
-        >>> (cell,) = cells_of({"criterion_reports": [found]})
+        >>> (cell,) = read_cells({"criterion_reports": [found]})
         >>> cell.name, cell.word, cell.doubt(None), cell.disputed
         ('C1', 'MET', 0.5, True)
     """
@@ -100,7 +100,7 @@ def _word(found: Mapping[str, Any]) -> tuple[str, float | None]:
 _MOST_REASON = 2_000
 
 
-def entries_of(
+def list_entries(
     record: Mapping[str, Any] | None, stored: Mapping[str, Any], numbers: Mapping[str, int]
 ) -> list[dict[str, Any]]:
     """Each criterion of an item as pages and cards show it.
@@ -113,7 +113,9 @@ def entries_of(
     report = (record or {}).get("report") or {}
     labels, reasons = stored.get("ground_truth") or (), stored.get("ground_truth_reasons") or ()
     made = []
-    for place, (cell, found) in enumerate(zip(cells_of(report), report.get("criterion_reports") or (), strict=True)):
+    for place, (cell, found) in enumerate(
+        zip(read_cells(report), report.get("criterion_reports") or (), strict=True)
+    ):
         label = labels[place] if place < len(labels) else None
         made.append(
             {
@@ -134,13 +136,13 @@ def entries_of(
                 "flags": list(found.get("flags") or ()),
                 "escalated": bool(found.get("escalated")),
                 "quotes": list(found.get("quotes") or ()),
-                "votes": [_vote(vote) for vote in votes_of(found)],
+                "votes": [_vote(vote) for vote in list_votes(found)],
             }
         )
     return made
 
 
-def votes_of(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def list_votes(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The votes on a criterion."""
     return [*(found.get("votes") or ()), *(found.get("multi_choice_votes") or ())]
 

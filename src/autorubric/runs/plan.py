@@ -31,7 +31,7 @@ from autorubric.runs.items_file import ItemsFile, StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
 from autorubric.runs.run import EvaluationRun, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.runs.shard import Parts, seconds_of
+from autorubric.runs.shard import Parts, measure_seconds
 
 WINDOW = 64
 """Items open at a time where neither the caller nor the grader says."""
@@ -218,7 +218,7 @@ def _ended(
     ledger: Ledger | None,
 ) -> Iterator[None]:
     """Write the manifest's end, however the run ends."""
-    started = time.monotonic() - seconds_of(plan.parts)
+    started = time.monotonic() - measure_seconds(plan.parts)
     try:
         yield
     except BaseException as error:
@@ -246,7 +246,7 @@ def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
         total_items=len(plan.dataset),
         status="running",
         completed_indices=set(),
-        started_at=now - timedelta(seconds=seconds_of(plan.parts)),
+        started_at=now - timedelta(seconds=measure_seconds(plan.parts)),
         total_duration_seconds=before.get("total_duration_seconds"),
         dataset_path=DATASET_FILE,
         grader_config=describe_grader(plan.grader),

@@ -18,7 +18,7 @@ from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError
 from autorubric.metrics.intervals import estimate_mean
-from autorubric.runs.cells import entries_of
+from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import Report, read_items, report_from, report_json, stored_dataset
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.summary import EvalTimingStats
@@ -67,7 +67,7 @@ class ItemResult(Displayed):
         submission = item.submission if isinstance(item.submission, str) else str(item.submission)
         labels = [getattr(label, "value", label) for label in item.ground_truth or ()]
         stored = {"ground_truth": labels, "ground_truth_reasons": item.ground_truth_reasons}
-        criteria = judged_html(entries_of(self.to_dict(), stored, {}))
+        criteria = judged_html(list_entries(self.to_dict(), stored, {}))
         return html_text("Submission", submission) + html_text("Reference", item.reference_submission, 600) + criteria
 
     def to_line(self) -> str:
@@ -341,7 +341,7 @@ def paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[Toke
 
 
 def _totals(directory: Path) -> list[Totals]:
-    from autorubric.llm.records.view import ledger_view
+    from autorubric.llm.records.ledger_view import ledger_view
     from autorubric.runs.run_folder import LEDGER_FOLDER
 
     try:

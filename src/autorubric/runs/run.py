@@ -112,7 +112,7 @@ class EvaluationRun(StoppableRun):
         for index in range(len(self.dataset)):
             asked = _Asked(self.generation * DRAWS_A_GENERATION)
             try:
-                await grader.judgments(input_of(self.dataset, index, grader, self.copies), asked)
+                await grader.judgments(describe_input(self.dataset, index, grader, self.copies), asked)
             except AutorubricError:
                 continue  # the item fails with this when it is graded
             for one in asked.requests:
@@ -146,7 +146,7 @@ class EvaluationRun(StoppableRun):
         dataset, grader = self.dataset, self.grader
         try:
             if isinstance(grader, CriterionGrader):
-                return await grader.grade_input(input_of(dataset, index, grader, self.copies), self._ask(watch))
+                return await grader.grade_input(describe_input(dataset, index, grader, self.copies), self._ask(watch))
             submission, query, reference, _ = _told(dataset, index)
             report: Report = await dataset.get_item_rubric(index).grade(submission, grader, query, reference)
             return report
@@ -259,7 +259,7 @@ async def estimate(
     counter = CallCounter(executor, reply_tokens, generation)
     copies = {} if share_equal else copies_in(dataset)
     for index in range(len(dataset)):
-        await grader.grade_input(input_of(dataset, index, grader, copies), counter)
+        await grader.grade_input(describe_input(dataset, index, grader, copies), counter)
     return list(counter.found.values())
 
 
@@ -329,7 +329,7 @@ def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def input_of(
+def describe_input(
     dataset: RubricDataset, index: int, grader: CriterionGrader, copies: Mapping[int, tuple[int, ...]]
 ) -> JudgeInput:
     """What judges are given of an item; `copies` as `copies_in` finds them."""

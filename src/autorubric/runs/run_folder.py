@@ -16,15 +16,15 @@ from autorubric.core.display import counted
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.atomic import remove_drafts
 from autorubric.files.text import size_of_plain
+from autorubric.llm.batches.batch_store import FOLDER as BATCHES
+from autorubric.llm.batches.batch_store import check_collectable, open_batches, summed
 from autorubric.llm.batches.setting import batching
-from autorubric.llm.batches.store import FOLDER as BATCHES
-from autorubric.llm.batches.store import check_collectable, open_batches, summed
 from autorubric.llm.records.accounts import LOST, Spent, SpentFile
 from autorubric.llm.records.database import MARK, START_OVER, UnreadableLedgerError, has_tables, set_aside
 from autorubric.llm.records.ledger import FILE_NAME, LINGER, Ledger
+from autorubric.llm.records.ledger_view import connect_read_only
 from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
 from autorubric.llm.records.lock import WRITE_LOCK
-from autorubric.llm.records.view import connect_read_only
 from autorubric.runs.manifest import LEDGER_FOLDER as LEDGER_FOLDER  # noqa: PLC0414 - also a name of this module
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 

@@ -226,7 +226,7 @@ class Parts:
         return UnitedLines(found)
 
 
-def seconds_of(parts: Parts | None) -> float:
+def measure_seconds(parts: Parts | None) -> float:
     """How long ago the processes of a run started on its shards; 0 without processes."""
     return 0.0 if parts is None or parts.started is None else time.monotonic() - parts.started
 

@@ -16,11 +16,11 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.recorded_exchanges import Exchange, Replay
-from autorubric.llm.records.view import LedgerView, ledger_view
+from autorubric.llm.records.ledger_view import LedgerView, ledger_view
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.items_file import StoredRun, read_items, read_run
 from autorubric.runs.manifest import ledger_folder, read_manifest
-from autorubric.runs.run import DRAWS_A_GENERATION, copies_in, input_of
+from autorubric.runs.run import DRAWS_A_GENERATION, copies_in, describe_input
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ async def _replay(
     replay.names = {id(model): name for name, model in session.models.items()}
     draws = int(view.find_note("generation") or 0) * DRAWS_A_GENERATION
     copies = {} if (manifest.get("eval_config") or {}).get("share_equal") else copies_in(run.dataset)
-    inputs = input_of(run.dataset, index, grader, copies)
+    inputs = describe_input(run.dataset, index, grader, copies)
 
     async def ask(model: Any, request: Any, *others: Any) -> Any:
         return await replay.ask_for(model, replace(request, draw=request.draw + draws), *others)

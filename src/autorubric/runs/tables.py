@@ -14,7 +14,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.printable import defused
-from autorubric.runs.cells import said, votes_of
+from autorubric.runs.cells import list_votes, said
 from autorubric.runs.items_file import read_items
 
 Row: TypeAlias = dict[str, Any]
@@ -98,7 +98,7 @@ class VoteColumns:
         failed is `-`.
         """
         row: dict[str, str | None] = dict.fromkeys(self.names())
-        for vote in votes_of(criterion):
+        for vote in list_votes(criterion):
             judge = vote["judge_id"]
             if judge in self.verdicts:
                 row[self.verdicts[judge]] = said(vote)

@@ -13,7 +13,7 @@ from autorubric.core.display import counted
 from autorubric.errors import InputError
 from autorubric.files import iter_jsonl, write_atomically
 from autorubric.files.printable import markdown_text
-from autorubric.linting.wording import detect_language
+from autorubric.linting.criterion_words import detect_language
 from autorubric.runs.manifest import read_manifest
 from autorubric.synthesis.quality import MEASURES
 from autorubric.synthesis.run_summary import OUTCOMES, RubricCounts, find_weight

@@ -247,8 +247,8 @@ def keyword_check(text: str, query: str) -> Found:
         match = first_match(options, text)
         phrases = None if match is None else _phrases(match["list"])
         if phrases is not None:
-            names, any_of = phrases
-            more = {"match": "any"} if any_of and check == "contains" else {}
+            names, match_any = phrases
+            more = {"match": "any"} if match_any and check == "contains" else {}
             # A Chinese word has no space around it.
             whole = all(name.isascii() for name in names)
             return check, {"phrases": names, "ignore_case": True, "whole_words": whole, **more}
@@ -261,8 +261,8 @@ def _phrases(listed: str) -> tuple[list[str], bool] | None:
     between = {part.strip(" ,，、").lower() for part in _ANY_QUOTED.sub("\x00", listed).split("\x00")} - {""}
     if not names or not between <= {"and", "or", "和", "与", "以及", "或", "或者"}:
         return None
-    any_of = bool(between & {"or", "或", "或者"})
-    return None if any_of and between & {"and", "和", "与", "以及"} else (names, any_of)
+    match_any = bool(between & {"or", "或", "或者"})
+    return None if match_any and between & {"and", "和", "与", "以及"} else (names, match_any)
 
 
 _JSON = (

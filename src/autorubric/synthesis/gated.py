@@ -24,7 +24,7 @@ from autorubric.synthesis.candidate import (
     read_responses,
     replace_rewritten,
 )
-from autorubric.synthesis.gates import GateDecision, decide, evolved_share, find_final_decisions
+from autorubric.synthesis.gate_rules import GateDecision, decide, evolved_share, find_final_decisions
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.run_summary import RubricCounts
 from autorubric.synthesis.stages import Call, Fields, Models, Outcome, Stage, find_missing, query_in

@@ -9,15 +9,15 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
 
+from autorubric.linting.criterion_words import Wording
 from autorubric.linting.finding import RawCriterion, RawRubric, Rule
 from autorubric.linting.records import read_query
 from autorubric.linting.rules.comparative import COMPARATIVE
-from autorubric.linting.rules.compound import SEVERAL_DEMANDS
+from autorubric.linting.rules.compound_demands import SEVERAL_DEMANDS
 from autorubric.linting.rules.duplicates import DUPLICATE, NEAR_DUPLICATE, Gist
 from autorubric.linting.rules.form import DOMINANT_WEIGHT, EQUAL_WEIGHTS, LANGUAGE, LENGTH, SIGN
 from autorubric.linting.rules.unseen import UNSEEN_REFERENCE, refers_to_criteria
 from autorubric.linting.rules.vague import VAGUE_WORDS
-from autorubric.linting.wording import Wording
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 
 Query: TypeAlias = str | Sequence[Mapping[str, Any]]

@@ -20,7 +20,7 @@ from autorubric.rows import read_rows
 from autorubric.runs.manifest import read_manifest
 from autorubric.settings import Settings
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance, read_criteria
-from autorubric.synthesis.gates import GateContext, GateDecision, decide, find_final_decisions
+from autorubric.synthesis.gate_rules import GateContext, GateDecision, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance
 from autorubric.synthesis.shown_query import show_query
 from autorubric.synthesis.slots import find_shape

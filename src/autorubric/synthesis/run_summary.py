@@ -22,8 +22,8 @@ from autorubric.synthesis.stages import NO_CALL_MADE, Plan, Tally
 from autorubric.synthesis.steps import Replaced, RowStore
 
 if TYPE_CHECKING:
-    from autorubric.llm.records.view import LedgerView
-    from autorubric.runs.status import RowCounts
+    from autorubric.llm.records.ledger_view import LedgerView
+    from autorubric.runs.run_status import RowCounts
     from autorubric.synthesis.plan_estimate import Estimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
@@ -149,7 +149,7 @@ def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView
     The manifest counts both, but is written only from time to time; in between, the ledger shows for how many rows
     the model of the last step has replied.
     """
-    from autorubric.runs.status import RowCounts, count_rows
+    from autorubric.runs.run_status import RowCounts, count_rows
 
     held = count_rows(directory, manifest, view)
     models, steps = manifest.get("models"), manifest.get("steps")

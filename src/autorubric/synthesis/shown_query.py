@@ -11,7 +11,7 @@ from typing import Any
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.models import open_models
 from autorubric.llm.recorded_exchanges import Replay
-from autorubric.llm.records.view import LedgerView, ledger_view
+from autorubric.llm.records.ledger_view import LedgerView, ledger_view
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.runs.shown_item import ShownItem
 from autorubric.synthesis.final_files import FULL_FILES

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
-from autorubric.core.wording import NUMBER_WORDS, any_of, negations_in, numbers_in
+from autorubric.core.wording import NUMBER_WORDS, match_any, negations_in, numbers_in
 from autorubric.synthesis.thresholds import SurfaceKind
 
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|[\u3400-\u9fff]+")
@@ -200,17 +200,17 @@ _FORMS: dict[SurfaceKind, re.Pattern[str]] = {
 }
 
 # Frames in which a criterion demands a place, an order, a length or a format; searched in lower case.
-_ORDINAL = any_of("first, second, third, last, final, opening, closing, introductory, concluding, initial")
-_PART = any_of("sentence, paragraph, line, section, bullet, word, stanza, heading, page, slide")
+_ORDINAL = match_any("first, second, third, last, final, opening, closing, introductory, concluding, initial")
+_PART = match_any("sentence, paragraph, line, section, bullet, word, stanza, heading, page, slide")
 _AMOUNT = r"(?:\d[\d,]*|an?|one|two|three|four|five|six|seven|eight|nine|ten|half an?|twelve|twenty|fifty)"
-_LENGTH = any_of(
+_LENGTH = match_any(
     "pages?, paragraphs?, sentences?, lines?, words?, screens?, characters?, bullets?, stanzas?, sections?"
 )
-_OPENER = any_of(
+_OPENER = match_any(
     """question, summary, hook, quote, quotation, joke, greeting, recap, overview, signature, thesis, call to action
     one-liner, punchline, anecdote, rhetorical question, abstract, tl;dr, sign-off, salutation, list, title"""
 )
-_FORMAT = any_of(
+_FORMAT = match_any(
     """json, xml, yaml, csv, html, haiku, sonnet, limerick, verse, rhyme, couplets, dialogue, tweet, faq, q&a, outline
     flowchart, checklist, capitals, capital letters, upper ?case, lower ?case, all caps, prose, note form
     telegraphic style

@@ -26,7 +26,7 @@ from autorubric.runs.changes import FinishedRun
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.progress import Progress, RunState, StageState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.runs.shard import PART, Division, Part, seconds_of
+from autorubric.runs.shard import PART, Division, Part, measure_seconds
 from autorubric.runs.stopping import Stop, StoppableRun
 from autorubric.synthesis.final_files import (
     FINAL_FILES,
@@ -353,7 +353,7 @@ class Session:
             run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
             if workers is not None:
                 run.ended_early, run.interrupted = workers.stopped or "", workers.interrupted
-            run.seconds_before = seconds_of(parts)
+            run.seconds_before = measure_seconds(parts)
             if export_only or parts is not None:
                 run.executor.replay("export only", ledger.failures())
             # Workers have been stopped already; what they have recorded becomes files.

@@ -19,7 +19,7 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import nearest
-from autorubric.files.remote import path_of
+from autorubric.files.remote import make_path
 from autorubric.llm.config import DEFAULT_CEILING
 from autorubric.llm.http.secrets import NO_VARIABLE, VariableName, checked_base_url
 from autorubric.runs.manifest import read_manifest
@@ -46,7 +46,7 @@ _MOST_NAMED = 10
 
 def _check_queries(value: Any) -> Any:
     if isinstance(value, str | Path):
-        return path_of(_check_printable(value))
+        return make_path(_check_printable(value))
     if not isinstance(value, list | tuple):
         raise ValueError("expected the path of a file, or a list of texts, conversations or rows")
     if not value:

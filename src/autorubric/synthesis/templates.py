@@ -11,7 +11,7 @@ from typing import Any
 
 from autorubric.errors import ConfigError
 from autorubric.files import advice
-from autorubric.linting.wording import Wording
+from autorubric.linting.criterion_words import Wording
 from autorubric.llm.request import Message, Reply, ReplySchema, Request, Unreadable, ask_again
 from autorubric.prompts import Prompt, PromptSet, load_prompts, load_schema, package_prompts
 from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package_judge_prompts

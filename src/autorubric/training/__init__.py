@@ -4,8 +4,8 @@ from autorubric.core.entries import rubric_from
 from autorubric.training.audit import AuditPlan
 from autorubric.training.evolution.live import EvolutionPlan
 from autorubric.training.evolution.proposals import EvolutionRule
-from autorubric.training.reward import Reward, RewardFailed, RewardGap, RewardRule, SoftOverlong, compute_reward
 from autorubric.training.rewarder import Rewarder, RewardSource, Sample, make_rewarder, rewards_now
+from autorubric.training.rewards import Reward, RewardFailed, RewardGap, RewardRule, SoftOverlong, compute_reward
 
 __all__ = [
     "AuditPlan",

@@ -27,7 +27,7 @@ from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
 from autorubric.training.background_grading import BackgroundQueue, Given, grade_anyway, is_chosen
 from autorubric.training.observations import AUDIT, UNANSWERED, Key, failure_kind
-from autorubric.training.reward import KeptCriteria, Reward, RewardRule, compute_reward
+from autorubric.training.rewards import KeptCriteria, Reward, RewardRule, compute_reward
 
 _FAMILIES = {
     "claude": ("claude",),

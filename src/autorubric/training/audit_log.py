@@ -197,7 +197,7 @@ class AuditLog:
         ranked = sorted(self.criteria.items(), key=_rank)
         return [held for held in ranked[:most] if held[1].found or held[1].whole.mean > 0]
 
-    def examples_of(self, rubric: str, index: int) -> tuple[Example, ...]:
+    def find_examples(self, rubric: str, index: int) -> tuple[Example, ...]:
         """The last submissions that the training judge credits for a criterion and the reference judge does not."""
         return tuple(self._examples.get((rubric, index), ()))
 
@@ -285,7 +285,7 @@ def summarise_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, 
                 gaps.whole.mean,
                 gaps.growth(),
                 gaps.found,
-                log.examples_of(rubric, index),
+                log.find_examples(rubric, index),
             )
         )
     whole = log.overall.whole

@@ -18,7 +18,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.group_signals import Repeat
 from autorubric.training.observations import REPEAT, Key, RewardRecord, failure_kind
-from autorubric.training.reward import KeptCriteria, Reward, RewardRule, compute_reward
+from autorubric.training.rewards import KeptCriteria, Reward, RewardRule, compute_reward
 
 _MOST_OPEN = 256
 _AT_ONCE = 8  # a budget that ends leaves few submissions half paid

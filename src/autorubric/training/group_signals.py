@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.linting import lint_rubric
-from autorubric.linting.rules.compound import SEVERAL_DEMANDS
+from autorubric.linting.rules.compound_demands import SEVERAL_DEMANDS
 from autorubric.metrics.intervals import normal_quantile
 from autorubric.metrics.item_analysis import effective_criteria, score_shares
 from autorubric.training.audit_log import AuditSummary

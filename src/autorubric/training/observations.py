@@ -19,7 +19,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
-from autorubric.training.reward import Reward
+from autorubric.training.rewards import Reward
 
 if TYPE_CHECKING:
     from autorubric.training.rewarder import Sample

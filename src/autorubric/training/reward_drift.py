@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from autorubric.metrics.intervals import t_quantile
 from autorubric.training.audit_log import AuditLog, AuditRecord, AuditSummary, audit_warnings, summarise_audits
-from autorubric.training.compound import CompoundMeter, CompoundShare
+from autorubric.training.compound_share import CompoundMeter, CompoundShare
 from autorubric.training.group_signals import GroupSignals, Repeat, measure_noise, measure_signals, recommend
 from autorubric.training.observations import Key, RewardRecord
 

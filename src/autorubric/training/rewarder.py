@@ -31,7 +31,7 @@ from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import Given, Repeater
 from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution, open_evolution
 from autorubric.training.observations import Observer, digest_group, failed_indices, failure_kind
-from autorubric.training.reward import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
+from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
 EVOLUTION_LOCK = "evolution"
 """A folder in the run directory: the process that holds its lock writes the versions of rubrics."""

@@ -18,7 +18,7 @@ from autorubric.view.index.schema import FAILED, FINAL, HUMAN
 from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
-    from autorubric.llm.records.view import RecordedCall
+    from autorubric.llm.records.ledger_view import RecordedCall
 
 
 def scores(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -243,7 +243,7 @@ MOST_CALLS = 200
 
 def costs(source: Source) -> dict[str, Any]:
     """Calls, tokens and dollars by role and model; `problem` where the ledger cannot be read."""
-    from autorubric.llm.records.view import ledger_view
+    from autorubric.llm.records.ledger_view import ledger_view
 
     problem, rows = "", []
     try:
@@ -269,9 +269,9 @@ def _row(total: dict[str, Any]) -> dict[str, Any]:
     return {**total, "prompt_tokens": usage["prompt_tokens"], "completion_tokens": usage["completion_tokens"]}
 
 
-def replies_of(source: Source, item: str) -> dict[str, Any]:
+def read_replies(source: Source, item: str) -> dict[str, Any]:
     """The judges' calls on an item, oldest first; `problem` where the ledger cannot be read."""
-    from autorubric.llm.records.view import ledger_view
+    from autorubric.llm.records.ledger_view import ledger_view
 
     folder = source.ledger
     if folder is None:

@@ -51,7 +51,7 @@ class JsonLines:
         with self.path.open("rb") as file:
             for number in range(start, min(start + most, len(self))):
                 file.seek(self._starts[number])
-                yield number, row_of(file.read(self._starts[number + 1] - self._starts[number]))
+                yield number, parse_row(file.read(self._starts[number + 1] - self._starts[number]))
 
     def row(self, number: int) -> dict[str, Any]:
         """A row.
@@ -67,7 +67,7 @@ class JsonLines:
         return found
 
 
-def row_of(line: bytes) -> dict[str, Any] | None:
+def parse_row(line: bytes) -> dict[str, Any] | None:
     """The row in a line; None where there is none."""
     try:
         found = json.loads(line)
@@ -89,7 +89,7 @@ def same_row(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
     needle = json.dumps(wanted or question[:200], ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     with path.open("rb") as file:
         for line in file:
-            found = row_of(line) if needle in line else None
+            found = parse_row(line) if needle in line else None
             if found is not None and str(found.get("id") or "") == wanted:
                 asked = found.get("question")
                 if wanted or (isinstance(asked, str) and asked.strip() == question):

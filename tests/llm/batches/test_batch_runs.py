@@ -17,14 +17,14 @@ from autorubric import Criterion, Rubric, Stop, grade
 from autorubric.cli.app import run
 from autorubric.errors import ConfigError, InputError
 from autorubric.jobs.grade import GradeSettings
+from autorubric.llm.batches.batch_store import BatchStore
 from autorubric.llm.batches.carrier import Carrier
-from autorubric.llm.batches.store import BatchStore
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Message, ReplySchema, Request
 from autorubric.runs.progress import RunState
 from autorubric.runs.result import EvalResult
-from autorubric.runs.status import run_status
+from autorubric.runs.run_status import run_status
 from autorubric.runs.summary import EvaluationSummary
 from autorubric.testing import BatchFaults, LoopbackEndpoint
 from autorubric.testing.offline import OfflineModel

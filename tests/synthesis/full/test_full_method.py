@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.synthesis.gates import GateSettings
+from autorubric.synthesis.gate_rules import GateSettings
 from tests.offenders import offenders
 from tests.synthesis.full.conftest import AMBIGUOUS, Finished, Play, Stand, item
 

@@ -38,10 +38,10 @@ async def test_a_judge_that_is_silent_on_one_query_holds_that_query_alone(tmp_pa
             body["response_format"] = {"json_schema": {"name": request.schema.name}}
         return play(body)
 
-    def model_of(slot: str) -> ScriptedModel:
+    def find_model(slot: str) -> ScriptedModel:
         return ScriptedModel(lambda request: script(slot, request), name=f"m-{slot}")
 
-    models = {slot.name: model_of(slot.name) for slot in find_slots(settings)}
+    models = {slot.name: find_model(slot.name) for slot in find_slots(settings)}
     with Ledger.open(tmp_path / "ledger") as ledger:
         run = SynthesisRun(prepared=prepare(settings), models=models, ledger=ledger, executor=Executor(ledger))
         async with asyncio.timeout(60):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from autorubric.synthesis.gates import GateSettings
+from autorubric.synthesis.gate_rules import GateSettings
 from tests.warm_commands import WarmProcess
 
 QUERIES = 4

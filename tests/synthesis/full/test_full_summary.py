@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.synthesis.gates import GateSettings
+from autorubric.synthesis.gate_rules import GateSettings
 from tests.synthesis.full.conftest import Finished, jsonl
 
 Make = Callable[..., Any]  # makes a `Stand`, see conftest

@@ -8,7 +8,7 @@ import pytest
 
 from autorubric.core.wording import numbers_in
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
-from autorubric.synthesis.gates import GateContext, GateSettings, decide
+from autorubric.synthesis.gate_rules import GateContext, GateSettings, decide
 from autorubric.synthesis.surface_forms import alikeness, find_forms, holds
 from tests.offenders import each, offenders
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance, Votes
-from autorubric.synthesis.gates import (
+from autorubric.synthesis.gate_rules import (
     GateContext,
     GateDecision,
     GateSettings,

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from autorubric.synthesis.gates import GateSettings
+from autorubric.synthesis.gate_rules import GateSettings
 from benchmarks.planted.corpus import BAD, Kind, Planted, Scene, scenes
 from benchmarks.planted.course import Fate, assess, graded
 from benchmarks.planted.judges import ERRORS, Noise, Script

@@ -9,7 +9,7 @@ import pytest
 
 from autorubric import ConfigError, InputError, Rubric, evolve
 from autorubric.errors import RunLockedError
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import EvolutionPlan, EvolutionRule, Rewarder, RewardRule, Sample, make_rewarder
 from autorubric.training.rewarder import judge_config

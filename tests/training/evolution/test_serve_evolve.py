@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric import RubricDataset, evolve
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.test_serve import posted, serving
 from tests.training.evolution.scripted import QUERY, ROLLOUTS, RUBRIC, scripted

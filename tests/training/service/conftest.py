@@ -18,10 +18,10 @@ from autorubric.graders.demands import Compound
 from autorubric.llm.records.ledger import Ledger
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.audit import AuditPlan, OnGap
-from autorubric.training.reward import DEFAULT_RULE, RewardRule
-from autorubric.training.service.app import Admission, RewardService, ServiceLimits
+from autorubric.training.rewards import DEFAULT_RULE, RewardRule
 from autorubric.training.service.engine import RewardEngine
-from autorubric.training.service.server import Connections
+from autorubric.training.service.reward_app import Admission, RewardService, ServiceLimits
+from autorubric.training.service.reward_server import Connections
 
 CRITERIA = [{"name": "Kind", "requirement": "Is kind.", "weight": 3}, {"name": "Right", "requirement": "Is right."}]
 

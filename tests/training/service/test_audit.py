@@ -11,15 +11,15 @@ import pytest
 
 from autorubric import CriterionGrader, LLMConfig, Rubric, drift
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import audit_log
 from autorubric.training.adapters.verl import HttpRewards
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.observations import AUDIT
-from autorubric.training.reward import RewardGap, RewardRule, refuse_gap
 from autorubric.training.reward_drift import Drift, find_warnings
 from autorubric.training.rewarder import Rewarder, Sample
+from autorubric.training.rewards import RewardGap, RewardRule, refuse_gap
 from autorubric.training.service.engine import RewardEngine
 from tests.view.viewing import viewing
 

@@ -13,7 +13,7 @@ from autorubric import CriterionGrader, LLMConfig, drift
 from autorubric.core.entries import rubric_from
 from autorubric.llm.request import Message, Request
 from autorubric.testing import LoopbackEndpoint, PromptSections
-from autorubric.training.compound import CompoundMeter
+from autorubric.training.compound_share import CompoundMeter
 from autorubric.training.observations import RewardRecord
 from autorubric.training.reward_drift import find_recommendations
 from autorubric.training.rewarder import Rewarder, Sample

@@ -12,14 +12,14 @@ import aiohttp
 import pytest
 
 from autorubric import CriterionGrader, LLMConfig, Rubric
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.adapters.verl import HttpRewards
 from autorubric.training.observations import AUDIT, REWARD, RUBRIC
-from autorubric.training.reward import RewardRule, SoftOverlong
 from autorubric.training.rewarder import Rewarder, Sample
-from autorubric.training.service.app import ServiceLimits
+from autorubric.training.rewards import RewardRule, SoftOverlong
 from autorubric.training.service.engine import RewardEngine
+from autorubric.training.service.reward_app import ServiceLimits
 
 from .conftest import CRITERIA, Serve
 

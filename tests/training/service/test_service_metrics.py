@@ -7,8 +7,8 @@ import re
 import pytest
 
 from autorubric.llm.billing import Activity
-from autorubric.training.service.app import Admission, TooBusy
 from autorubric.training.service.metrics import ServiceMetrics
+from autorubric.training.service.reward_app import Admission, TooBusy
 
 _SAMPLE = re.compile(r'^([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\.)*)"\})? (\S+)$')
 

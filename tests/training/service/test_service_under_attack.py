@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from autorubric.training.service.app import ServiceLimits
+from autorubric.training.service.reward_app import ServiceLimits
 from tests.offenders import offenders
 from tests.training.service.conftest import CRITERIA, Serve, Served
 
@@ -239,7 +239,7 @@ async def test_a_length_past_the_cap_is_refused_before_the_body_comes(serve: Ser
 
 
 async def test_a_body_that_stays_away_is_given_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autorubric.training.service.app._BODY_SECONDS", 0.2)
+    monkeypatch.setattr("autorubric.training.service.reward_app._BODY_SECONDS", 0.2)
     async with serve(linger_seconds=0.2) as service:
         assert told(await exchange(service, head("Content-Length: 100") + b"{"))[0] == 408
 

@@ -185,7 +185,7 @@ def no_digits(text: str) -> CheckOutcome:
         >>> no_digits("三時").passed, no_digits("3時").passed
         (True, False)
     """
-    return _free_of(text, r"\d")
+    return _check_absent(text, r"\d")
 
 
 @rule("ja:letters:no_hiragana")
@@ -196,7 +196,7 @@ def no_hiragana(text: str) -> CheckOutcome:
         >>> no_hiragana("雨ガ降ル").passed
         True
     """
-    return _free_of(text, "[ぁ-ゖ]")
+    return _check_absent(text, "[ぁ-ゖ]")
 
 
 @rule("ja:letters:no_katakana")
@@ -207,7 +207,7 @@ def no_katakana(text: str) -> CheckOutcome:
         >>> no_katakana("らーめん").passed
         True
     """
-    return _free_of(text, "[ァ-ヺｦ-ﾟ]")
+    return _check_absent(text, "[ァ-ヺｦ-ﾟ]")
 
 
 @rule("ja:letters:hiragana_only")
@@ -240,7 +240,7 @@ def no_japanese_comma(text: str) -> CheckOutcome:
         >>> no_japanese_comma("雨、風").passed
         False
     """
-    return _free_of(text, "、")
+    return _check_absent(text, "、")
 
 
 @rule("ja:punctuation:no_period")
@@ -251,7 +251,7 @@ def no_japanese_period(text: str) -> CheckOutcome:
         >>> no_japanese_period("雨。").passed
         False
     """
-    return _free_of(text, "。")
+    return _check_absent(text, "。")
 
 
 @rule("ja:startend:end_checker")
@@ -300,7 +300,7 @@ def _bounded(number: int, noun: str, bound: Bound, threshold: int) -> CheckOutco
     return related(number, noun, "less than" if bound == "未満" else "at least", threshold)
 
 
-def _free_of(text: str, pattern: str) -> CheckOutcome:
+def _check_absent(text: str, pattern: str) -> CheckOutcome:
     there = re.search(pattern, text)
     return refused(None if there is None else f"found {quoted(there.group())}", "none found")
 

@@ -21,7 +21,7 @@ from autorubric.core.display import counted
 from autorubric.errors import InputError, LedgerError
 from autorubric.jobs.cluster.block_queue import BlockQueue
 from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, answered
-from autorubric.jobs.cluster.worker import versions
+from autorubric.jobs.cluster.ray_worker import versions
 from autorubric.jobs.lending import Lender, Purse
 from autorubric.jobs.workers import ShardChild, WorkerProcesses
 from autorubric.llm.http.providers import keys_used

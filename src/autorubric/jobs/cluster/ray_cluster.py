@@ -14,7 +14,7 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.extras import require
-from autorubric.jobs.cluster.worker import ClusterWorker
+from autorubric.jobs.cluster.ray_worker import ClusterWorker
 
 _LONGEST = 300
 _HOW = "(--processes; in Python: processes)"

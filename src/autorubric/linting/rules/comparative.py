@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import any_of, late_pattern
+from autorubric.core.wording import late_pattern, match_any
+from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.rules.vague import SAYING, TOLD
-from autorubric.linting.wording import Hints, Wording
 
-_WORK = any_of(
+_WORK = match_any(
     """answers?, responses?, submissions?, essays?, entry, entries, models?, students?, writers?, solutions?
     explanations?, summar(?:y|ies), translations?, candidates?, attempts?, versions?, drafts?, papers?
     reports?, reviews?, completions?, outputs?, repl(?:y|ies), assistants?, systems?, competitors?, rivals?
@@ -17,7 +17,7 @@ _WORK = any_of(
     speech(?:es)?, presentations?, projects?, pieces?, pupils?, learners?, participants?, entrants?
     compositions?, alternatives?, chatbots?, llms?, samples?"""
 )
-_RIVAL = any_of(
+_RIVAL = match_any(
     """others?\\b, another, the rest, rest of the, remaining, competing, competitors?, competition, rivals?
     peers?, classmates?, baselines?, reference, gold(?:en)?\\b, average, typical, most (?:of the )?(?:other )?
     previous, earlier, alternatives?, second, first, next, runner-up, gpt, chatgpt, claude, gemini, llama
@@ -40,7 +40,7 @@ _GROUP = (
     r"(?:group|class|batch|set|cohort|lot|bench|field|pile|pool|year|school|room|bunch|competition|panel|pack|two"
     r"|three|four|five)"
 )
-_BEATS = any_of(
+_BEATS = match_any(
     """outperforms?, outdo(?:es)?, outshines?, outclass(?:es)?, beats?, surpass(?:es)?, exceeds?, tops?, trumps?
     eclipses?, wins? (?:over|against), edges? out, stands? out (?:from|among|against|above), is ahead of
     leaves? behind, ranks? (?:above|ahead|higher|first|top|among), improves? (?:up)?on, betters
@@ -152,24 +152,24 @@ def framed_comparison(words: Wording) -> re.Match[str] | None:
     return _FRAMES.search(words.bare) if grouped and comparing else None
 
 
-_QUALITIES = any_of(
+_QUALITIES = match_any(
     """detailed, comprehensive, thorough, creative, original, engaging, helpful, useful, complete, concise
     informative, nuanced, insightful, in-depth, precise, readable, natural, persuasive, convincing, logical
     polished, coherent, elegant, vivid, well-written, sophisticated, structured, organi[sz]ed, interesting
     compelling"""
 )
-_ANSWERS = any_of(
+_ANSWERS = match_any(
     """explanations?, answers?, responses?, structure, organi[sz]ation, quality, arguments?, account, flow
     reasoning, analys[ei]s, descriptions?, wording, writing, style, clarity, coverage, depth, grammar, detail
     vocabulary, formatting, overview, summar(?:y|ies), discussion, introduction, conclusion"""
 )
-_BETTER = any_of("better, superior, stronger, richer, clearer, deeper, smoother, higher[- ]quality")
-_MEASURES = any_of(
+_BETTER = match_any("better, superior, stronger, richer, clearer, deeper, smoother, higher[- ]quality")
+_MEASURES = match_any(
     """others?\\b, (?:the )?baseline, (?:the )?original, average, usual, typical, expected, most\\b, what an average
     the (?:typical|usual|average|other), an? (?:typical|basic|generic|average|ordinary|standard)"""
 )
-_SPEAKER = any_of("response, answer, submission, essay, text, model, assistant, output, report, it")
-_PERFORMERS = any_of(
+_SPEAKER = match_any("response, answer, submission, essay, text, model, assistant, output, report, it")
+_PERFORMERS = match_any(
     """answers?, responses?, submissions?, essays?, entry, entries, models?, students?, writers?, humans?, experts?
     teachers?, solutions?, explanations?, textbooks?, articles?, summar(?:y|ies), translations?, programmers?
     authors?, assistants?, candidates?, attempts?, versions?, reviews?, drafts?"""
@@ -200,7 +200,7 @@ _COMPARED = late_pattern(
     rf"|\b(?:improves? (?:up)?on|is (?:superior to|better than)) (?:the )?(?:other |usual |previous |earlier "
     rf"|original |first )(?:{_ANSWERS}|drafts?|versions?|attempts?)\b"
 )
-_QUALITIES_ZH = any_of(
+_QUALITIES_ZH = match_any(
     """详细, 全面, 深入, 清晰, 生动, 完整, 有说服力, 丰富, 优秀, 优美, 流畅, 有创意, 有趣, 有深度, 出色, 详尽, 细致
     专业, 好"""
 )

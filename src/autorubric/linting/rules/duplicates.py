@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
 from autorubric.core.wording import NUMBER_WORDS, negations_in
+from autorubric.linting.criterion_words import Wording
 from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
-from autorubric.linting.wording import Wording
 
 # What a criterion says about itself rather than about the submission, and words without content.
 _EMPTY = frozenset(

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
-from autorubric.core.wording import any_of
-from autorubric.linting.wording import Wording
+from autorubric.core.wording import match_any
+from autorubric.linting.criterion_words import Wording
 
 Lack: TypeAlias = Literal["circular", "praise"]
 """What a criterion without matter is made of."""
@@ -170,7 +170,7 @@ _SUBJECTS = _words(
 _ALLOWED = _PRAISE | _GRADING | _TASK | _PLAIN | _NOISE | _SUBJECTS
 _LONGEST = 30
 
-_PRAISE_ZH = any_of(
+_PRAISE_ZH = match_any(
     """高远, 深远, 新奇, 优雅, 感人, 动人, 细腻, 凝练, 漂亮, 精妙, 巧妙, 周密, 严丝合缝, 言之有物, 发人深省
     耳目一新, 行云流水, 旁征博引, 深入浅出, 引人深思, 别具一格, 一针见血, 鞭辟入里, 引人入胜, 妙笔生花
     字字珠玑, 匠心独运, 情真意切, 朗朗上口, 恰如其分, 独树一帜, 高屋建瓴, 立意, 文采斐然, 有?文采, 有?内涵
@@ -188,13 +188,13 @@ _PRAISE_ZH = any_of(
     意蕴, 意味, 余味悠长, 悠长, 韵味, 格调, 韵律感, 节奏感, 舒服, 舒适, 大方, 饱满, 老到, 深厚, 浓厚, 深邃
     深沉, 细心, 用心, 认真, 走心, 打动人心, 感人至深, 回味无穷, 意味深长, 耐人寻味, 启迪, 启发"""
 )
-_GRADING_ZH = any_of(
+_GRADING_ZH = match_any(
     """评分标准, 评分细则, 评分要求, 评分, 标准, 要求, 细则, 准则, 指标, 条件, 得分, 给分, 得满分, 满分, 高分
     及格, 合格, 达标, 通过, 满足, 符合, 达到, 达成, 评审, 评判, 评价, 评估, 判定, 判断, 判为, 判, 考核, 采分点
     得分点, 答对, 正确, 对, 评委, 裁判, 阅卷老师, 阅卷人, 老师, 评卷, 阅卷, 分数, 分, 值得, 应得, 配得上, 水平
     水准, 档次, 认可, 肯定, 好评, 奖励"""
 )
-_PLAIN_ZH = any_of(
+_PLAIN_ZH = match_any(
     """回答, 回复, 答案, 答复, 作答, 文章, 作文, 论文, 内容, 语言, 语气, 表达, 表述, 分析, 论述, 论证, 逻辑, 结构
     思路, 观点, 建议, 意见, 见解, 信息, 解释, 说明, 总结, 质量, 细节, 例子, 态度, 文笔, 文字, 思想, 情感, 感情
     主题, 题材, 选材, 材料, 层次, 提供, 具有, 具备, 做出, 作出, 给出, 进行, 体现, 展示, 展现, 显示, 表现, 富有

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from autorubric.core.sign_wording import contradiction_of
+from autorubric.core.sign_wording import find_contradiction
 from autorubric.errors import InputError
+from autorubric.linting.criterion_words import detect_language
 from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
-from autorubric.linting.wording import detect_language
 
 FEWEST, MOST = 3, 25
 
@@ -129,7 +129,7 @@ NO_REWARD = Rule("no-positive-weight", "error", "nothing in the rubric can earn 
 
 def _contradicts(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged:
-        words = contradiction_of(criterion.wording.bare, criterion.weight)
+        words = find_contradiction(criterion.wording.bare, criterion.weight)
         if words and criterion.weight < 0:
             yield Hit(
                 position,

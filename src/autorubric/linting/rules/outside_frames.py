@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from autorubric.core.wording import any_of, late_pattern
-from autorubric.linting.wording import Wording
+from autorubric.core.wording import late_pattern, match_any
+from autorubric.linting.criterion_words import Wording
 
-_PLACE = any_of(
+_PLACE = match_any(
     """booklets?, handouts?, worksheets?, textbooks?, coursebooks?, workbooks?, lectures?, lessons?, seminars?
     syllabus, appendix, appendices, annex, style guide, answer key, answer sheet, mark scheme, marking scheme
     markscheme, exemplar, screenshots?, whiteboard, blackboard, hidden tests?
@@ -16,7 +16,7 @@ _PLACE = any_of(
     scoring notes, grading notes, examiner's report, past paper, appendix [a-z]
     previous turn, earlier turn, first turn, conversation history"""
 )
-_OWN_PLACE = any_of(
+_OWN_PLACE = match_any(
     """spreadsheets?, class, classroom, slides?, attachments?, memos?, manual, handbook, envelope, exhibit
     recording, transcripts?, meeting, briefing, workshop, tutorial, test suite, report card, file, folder, wiki
     intranet, playbook, style sheet, study guide, template, notebook"""
@@ -30,11 +30,11 @@ _OWNER = (
     r"|last week's|week \d+'s|ms \w+'s|mr \w+'s|dr \w+'s)"
 )
 _WHOSE = rf"(?:the|your|this|that|these|those|the \w+'s|{_OWNER})"
-_NUMBERED = any_of(
+_NUMBERED = match_any(
     "figure, fig\\.?, table, page, p\\., chapter, appendix, exhibit, slide, annex, attachment, worksheet, handout, "
     "module, lesson, section, source, extract, item, resource"
 )
-_AGREES = any_of(
+_AGREES = match_any(
     """match(?:es|ing)?, agrees?(?: closely)? with, consistent with, corresponds? (?:to|with), equals?, same as
     in line with, conforms? (?:to|with), compl(?:y|ies) with, reproduces?, follows?, mirrors?
     aligns? (?:to|with), identical to, coincides? with, fits?, adheres? to, sticks? to, as close as possible to
@@ -42,7 +42,7 @@ _AGREES = any_of(
     in keeping with, within \\d+ ?% of, based on, quotes? from, deviates? from
     passes (?=\\w+ (?:hidden|unit|unseen))"""
 )
-_SOURCE = any_of(
+_SOURCE = match_any(
     """answer key, gold standard, gold answer, ground truth, correct answer provided
     sample (?:answer|response|solution|essay|output), model (?:answer|solution|essay)
     official (?:answer|solution|translation|guidelines?|policy), published (?:answer|translation|result)s?
@@ -56,16 +56,16 @@ _SOURCE = any_of(
     user's (?:earlier|previous|other|first|last) \\w+, (?:first|last|second|rough) draft, house style
     style guide, ground[- ]truth, lab book, logbook"""
 )
-_PEOPLE = any_of(
+_PEOPLE = match_any(
     """teacher, tutor, professor, instructor, examiner, expert, supervisor, lecturer, editor, moderator, committee
     reviewer, specialist, chief examiner, head of department, boss, manager, panel, jury, client"""
 )
-_THEIRS = any_of(
+_THEIRS = match_any(
     """answers?, solutions?, essay, notes, version, wording, translation, comments?, remarks, examples?, results?
     conclusions?, diagnosis, instructions?, slides, methods?, opinions?, views?, reading, verdict, findings?
     figures?, list"""
 )
-_TAUGHT = any_of(
+_TAUGHT = match_any(
     """discussed, taught, covered, demonstrated, shown, introduced, practi[sc]ed, agreed, presented, explained
     given, handed out, circled, underlined, marked, highlighted, set, assigned, read, studied, distributed
     learn(?:ed|t), seen, worked through, gone over, dictated, rehearsed, emailed, sent, pinned, displayed

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import any_of, late_pattern
+from autorubric.core.wording import late_pattern, match_any
+from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import RawCriterion, Rule, each_judged
-from autorubric.linting.wording import Hints, Wording
 
 _NUMBER = r"(?:\d+(?:\.\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten|twenty|hundred)"
 _RANGE = rf"{_NUMBER} ?(?:[-–—~～/]|to|and|through|or|,) ?{_NUMBER}"
-_GRADE = any_of(
+_GRADE = match_any(
     """rate, score, grade, mark, award, assign, give, grant, rank, judge, assess, evaluate, measure, indicate
     pick, record, place, choose, select, estimate, allocate, enter, add, deduct, subtract, take off, express
     quantify, use, apply, put, provide an?, state as, report as, lose"""
 )
-_UNIT = any_of("points?, marks?, stars?, credits?, scores?, grades?, bands?, levels?")
+_UNIT = match_any("points?, marks?, stars?, credits?, scores?, grades?, bands?, levels?")
 _MEASURE = (
     rf"(?:\b(?:from|between|of|as|to|with|on|in|number|scale|score|rating|grade)\b[^.;]{{0,20}}? ?{_RANGE}\b"
     rf"|\b{_RANGE} {_UNIT}\b"
@@ -25,7 +25,7 @@ _MEASURE = (
     rf"|\bper ?cent(?:age)?\b|\bbetween a and [a-f]\b|\bfrom a to [a-f]\b|\bnumber of stars\b|\b(?:{_NUMBER}|half a"
     rf"|partial) {_UNIT}\b)"
 )
-_LEVEL = any_of(
+_LEVEL = match_any(
     """excellent, outstanding, exemplary, very good, good, satisfactory, sufficient, fair, average, adequate
     acceptable, poor, very poor, weak, strong, basic, developing, proficient, emerging, beginning, beginner
     mastery, advanced, limited, none, low, medium, moderate, high, partial, partially, full, fully, complete

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from autorubric.core.wording import late_pattern, unquoted
+from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import RawCriterion, Rule, each_judged
-from autorubric.linting.wording import Hints, Wording
 
 _MARKERS = frozenset(
     """foo bar baz qux asdf qwerty lorem ipsum dolor blah testing test tmp temp dummy undefined null nan nil blank

@@ -6,19 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autorubric.core.wording import any_of, late_pattern
+from autorubric.core.wording import late_pattern, match_any
+from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import Hit, RawRubric, Rule
 from autorubric.linting.rules.outside_frames import pointed_at
-from autorubric.linting.wording import Hints, Wording
 
-_TEXT = any_of(
+_TEXT = match_any(
     "answers?, responses?, solutions?, submissions?, completions?, outputs?, repl(?:y|ies), essays?, summar(?:y|ies)"
 )
-_TEXT_ZH = any_of("回答, 答案, 回复, 响应")
-_EXEMPLARY = any_of("reference, ideal, gold(?:en|[- ]standard)?, sample, official, canonical")
-_MEDIUM = any_of("image, picture, photo(?:graph)?, screenshot, painting, poster, cartoon, drawing")
-_MEDIUM_ZH = any_of("图片, 图像, 附图, 截图, 照片")
-_FIGURE = any_of(
+_TEXT_ZH = match_any("回答, 答案, 回复, 响应")
+_EXEMPLARY = match_any("reference, ideal, gold(?:en|[- ]standard)?, sample, official, canonical")
+_MEDIUM = match_any("image, picture, photo(?:graph)?, screenshot, painting, poster, cartoon, drawing")
+_MEDIUM_ZH = match_any("图片, 图像, 附图, 截图, 照片")
+_FIGURE = match_any(
     """figure, diagram, chart, file, document, pdf, slides?, spreadsheet, video, recording, audio(?: clip| file)?
     table"""
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import any_of, late_pattern
+from autorubric.core.wording import late_pattern, match_any
+from autorubric.linting.criterion_words import Wording
 from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.rules.emptiness import emptiness
-from autorubric.linting.wording import Wording
 
 # "Adequate sleep" is what an answer is about, "adequate detail" how it is: the adjectives count before these.
-_OF_ANSWERS = any_of(
+_OF_ANSWERS = match_any(
     """answers?, responses?, repl(?:y|ies), explanations?, descriptions?, discussions?, analys[ei]s
     summar(?:y|ies), reasoning, arguments?, details?, depth, language, tone, style, structure
     format(?:ting)?, layout, length, level, manner, way, fashion, quality, clarity, coverage
@@ -19,14 +19,14 @@ _OF_ANSWERS = any_of(
     recommendations?, suggestions?, advice, guidance, insights?, amount, number, sources?, citations?
     points?, understanding, knowledge, grasp, treatment, conclusions?, introductions?"""
 )
-_ADJECTIVES = any_of(
+_ADJECTIVES = match_any(
     r"""good(?! idea), nice, great, decent, appropriate, adequate, sufficient, reasonable, suitable, proper
     satisfactory, acceptable, excellent, useful, helpful, interesting, engaging, compelling, meaningful
     insightful, balanced, fair, ample, rich, strong(?! (?:[a-z]+ )?(?:evidence|recommendations?))
     high[- ]quality(?! evidence), well[- ]written, smooth, natural, pleasant, fitting, creative
     enough(?= (?:detail|depth|examples?|explanation)\b)"""
 )
-_JUDGED = any_of(
+_JUDGED = match_any(
     """good, nice, great, decent, appropriate, adequate, sufficient, reasonable, suitable, satisfactory, acceptable
     excellent, interesting, engaging, compelling, insightful, helpful, useful, clear, natural, smooth, readable
     professional, creative, comprehensive, detailed, thorough, concise, brief, relevant, coherent, informative
@@ -34,18 +34,18 @@ _JUDGED = any_of(
     (?:of )?(?:good|high)[- ]quality, well[- ]\\w+"""
 )
 # "Explains it adequately": how the answer does something; "store it properly" is what it says.
-_ADVERBS = any_of(
+_ADVERBS = match_any(
     """adequately, appropriately, sufficiently, reasonably, properly, suitably, effectively, satisfactorily
     nicely, well, meaningfully, skil?lfully"""
 )
-_ACTS = any_of(
+_ACTS = match_any(
     """addresses, addressing, answers, answering, explains, explaining, describes, describing, covers, covering
     discusses, discussing, handles, presents, presenting, conveys, communicates, communicating
     summari[sz]es, uses, structures, organi[sz]es, responds, supports, justifies, demonstrates, documents
     elaborates, develops, expresses, captures, reflects, integrates, balances, tailors, adapts, acknowledges"""
 )
-_LAST_ADVERBS = any_of("clearly, thoroughly, concisely, simply, logically, convincingly, persuasively, elegantly")
-_PHRASES = any_of(
+_LAST_ADVERBS = match_any("clearly, thoroughly, concisely, simply, logically, convincingly, persuasively, elegantly")
+_PHRASES = match_any(
     r"""well[- ](?:written|structured|organi[sz]ed|crafted|formatted|presented|articulated|reasoned)
     good enough, as much as possible, to some extent, to a certain degree, more or less, and so on
     and so forth, and the like, where (?:appropriate|applicable|possible), as (?:appropriate|applicable)
@@ -55,17 +55,19 @@ _PHRASES = any_of(
     easy to (?:read|follow|understand), (?:reads?|writes?) well, flows? (?:well|naturally|smoothly)
     in an? [a-z]+ing way, as \w+ as possible"""
 )
-_HEDGES = any_of(
+_HEDGES = match_any(
     "almost, nearly, fairly, somewhat, quite, rather, very, mostly, reasonably, sufficiently, adequately"
 )
-_HEDGED = any_of(
+_HEDGED = match_any(
     """complete, correct, accurate, clear, detailed, thorough, comprehensive, good, well, brief, concise, specific
     relevant, engaging, readable, simple, short
     (?:all|every) (?:of the )?(?:steps?|points?|parts?|requirements?)"""
 )
-_SPEAKER = any_of("submission, essay, text, model, assistant, code")
-_COUNTED = any_of("examples?, sources?, details?, aspects?, points, arguments?, citations?, ideas, facts, references")
-_STATE = any_of("is, are, be, sounds?, seems?, feels?, looks?, stays?, remains?")
+_SPEAKER = match_any("submission, essay, text, model, assistant, code")
+_COUNTED = match_any(
+    "examples?, sources?, details?, aspects?, points, arguments?, citations?, ideas, facts, references"
+)
+_STATE = match_any("is, are, be, sounds?, seems?, feels?, looks?, stays?, remains?")
 _MANNER = late_pattern(
     rf"\b(?<!without )(?:(?P<adjective>{_ADJECTIVES})(?:,? (?:(?:and"
     rf"|or) )?(?!than\b)[a-z\-]+)?? {_OF_ANSWERS}"
@@ -87,15 +89,15 @@ SAYING = late_pattern(
     r"warn|instruct|encourag|indicat|inform|tell|stress|specif|conclud|claim|argu|ask|"
     r"explains? (?:that|how|why|when|what))"
 )
-_DEGREES_ZH = any_of("较为?, 比较, 相对, 十分, 非常, 很, 足够")
-_ADJECTIVES_ZH = any_of(
+_DEGREES_ZH = match_any("较为?, 比较, 相对, 十分, 非常, 很, 足够")
+_ADJECTIVES_ZH = match_any(
     """好, 清晰, 详细, 完整, 准确, 全面, 深入, 充分, 合理, 生动, 流畅, 具体, 清楚, 专业, 通顺, 丰富, 严谨"""
 )
-_JUDGED_ZH = any_of(
+_JUDGED_ZH = match_any(
     """生动, 优美, 流畅, 清晰, 清楚, 自然, 有趣, 丰富, 详实, 充实, 通顺, 恰当, 合理, 简洁明了, 专业, 良好, 严谨
     完整"""
 )
-_SUBJECT_ZH = any_of("语言, 文笔, 表达, 表述, 行文, 内容, 结构, 条理, 逻辑, 层次, 思路, 回答")
+_SUBJECT_ZH = match_any("语言, 文笔, 表达, 表述, 行文, 内容, 结构, 条理, 逻辑, 层次, 思路, 回答")
 _CHINESE = late_pattern(
     r"高质量|(?<!证据)(?<!空气)(?<!产品)(?<!睡眠)质量(?:较|很)?[好高]|引人入胜|差不多|基本上|一定程度上?|尽可能"
     r"|尽量|适当地?(?:说明|解释|介绍|提供"
@@ -117,7 +119,7 @@ _EXPLAINED = late_pattern(
 )
 
 
-_ANSWERER = any_of(
+_ANSWERER = match_any(
     """response, answer, reply, submission, essay, text, model, assistant, output, report, code, author, writer
     student, summary, explanation, letter, email, story, poem, plan, it"""
 )
@@ -125,7 +127,7 @@ _HEAD = rf"^\W*(?:(?:the |this )?{_ANSWERER} )?(?:should |must |needs to )?(?:al
 # What an answer does with its parts; behind verbs of saying stands what it says.
 _GIVES = (
     "(?:"
-    + any_of(
+    + match_any(
         """give, provide, list, name, offer, present, include, contain, use, cite, mention, discuss, cover, address
         describe, explore, identify, identifie, add, bring up, touch on, touches on, draw on, refer to, make
         show, ha
@@ -135,7 +137,7 @@ _GIVES = (
     )
     + r"e?s?(?: up| on| to| upon)?|has|have)"
 )
-_AMOUNT = any_of(
+_AMOUNT = match_any(
     r"""quite (?:a few(?: of)?|some|a lot of|a number of), plenty of
     a (?:\w+ )?(?:number|handful|couple|variety|range|lot) of
     lots of, several, various, numerous, many, a few, some, enough, a (?:wide|broad|good|fair|decent) \w+ of
@@ -145,11 +147,11 @@ _AMOUNT = any_of(
 # Each judge draws its own line; who counts on numbers says them.
 _QUANTITY = rf"{_HEAD}(?:\w+ly )?{_GIVES} (?P<amount>{_AMOUNT}) (?!(?:of the following|other|people|times)\b)[a-z]"
 _BY_MEANS = r"\b(?:with|using|through) (?P<means>plenty of|lots of|many|several|numerous|some|a few|enough) [a-z]"
-_WEIGHTY = any_of(
+_WEIGHTY = match_any(
     """relevant, key, main, important, necessary, essential, major, significant, appropriate, applicable, required
     critical, crucial, pertinent, salient, central, notable, needed"""
 )
-_PARTS = any_of(
+_PARTS = match_any(
     """details?, points?, aspects?, information, considerations?, factors?, elements?, issues?, facts?, features?
     topics?, ideas?, parts?, areas?, concepts?, components?, evidence, context, terms?, themes?, arguments?
     examples?
@@ -169,7 +171,7 @@ _IF_NEEDED = (
     r"(?P<when>(?:where|when|whenever|if|as|wherever) (?:it is |they are )?"
     r"(?:needed|necessary|appropriate|applicable|relevant|required|suitable|useful|helpful|warranted))\W*$"
 )
-_MIND = any_of(
+_MIND = match_any(
     """understanding, grasp, awareness, knowledge, command, mastery, appreciation, insight, critical thinking
     expertise
     familiarity, sensitivity, comprehension, creativity, originality, empathy, maturity, confidence, professionalism
@@ -183,7 +185,7 @@ _UNDERSTOOD = (
     rf"(?: (?:of|about|for|in|on|into|towards?|with|when)\b|\W*$)"
     rf"|{_HEAD}(?P<grasps>(?:\w+ly )?(?:gets the (?:idea|point|gist)|understands|grasps|appreciates|comprehends))\b"
 )
-_PEOPLE = any_of(
+_PEOPLE = match_any(
     "readers?, audiences?, listeners?, viewers?, users?, patients?, students?, learners?, reader's, people"
 )
 _EFFECT = (
@@ -202,7 +204,7 @@ _FOLLOWED = (
     r"\b(?:readers?|layperson|laypeople|beginners?|newcomers?|child|novices?|non-experts?|outsiders?)"
     r" (?:could|can|would|might|should) (?:\w+ )?(?P<followed>follow|understand|grasp|enjoy|appreciate)\b"
 )
-_ROUGHLY = any_of(
+_ROUGHLY = match_any(
     """mostly, largely, generally, broadly, fairly, partly, partially, reasonably, adequately, sufficiently
     somewhat
     basically, loosely, more or less, by and large, for the most part, essentially, acceptably, satisfactorily
@@ -237,7 +239,7 @@ _ENDING = late_pattern(
 )
 """What may end a criterion; its last words are enough to look at."""
 _TAIL = 60
-_CHOSEN = any_of(
+_CHOSEN = match_any(
     """sensible, reasonable, suitable, appropriate, adequate, sufficient, acceptable, decent, proper, good, nice
     interesting, compelling, useful, helpful, meaningful, fitting, satisfactory, plausible, worthwhile, fair, sound
     realistic, healthy, high-quality, valuable, clever, creative, memorable, catchy, convincing, persuasive
@@ -270,7 +272,7 @@ _OPEN = tuple(
         ((), _CHOICE),
     )
 )
-_ACTS_ZH = any_of(
+_ACTS_ZH = match_any(
     """给出, 提供, 列出, 列举, 举, 提到, 提及, 使用, 运用, 引用, 包含, 包括, 涉及, 涵盖, 覆盖, 介绍, 讨论
     分析, 推荐, 建议
     选择, 采用, 补充, 描述, 展示, 结合, 举出, 论述, 阐述, 解释, 回应, 体现, 展现, 表现, 显示, 具备, 具有, 反映
@@ -279,7 +281,7 @@ _ACTS_ZH = any_of(
 _HEAD_ZH = (
     r"^\W*(?:该|此)?(?:回答|回复|答案|文章|作者|内容|学生|作文|模型)?(?:应当?|应该|需要?|必须|要|能够?)?(?:中|里)?"
 )
-_MIND_ZH = any_of(
+_MIND_ZH = match_any(
     """理解, 掌握, 认识, 思维, 能力, 素养, 意识, 洞察力?, 把握, 功底, 思考, 共情, 同理心, 创造力, 想象力, 责任感
     专业性, 感悟, 了解, 同情, 关怀, 尊重, 关心"""
 )

@@ -9,12 +9,12 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry, PlanWriter
 from autorubric.llm.batches.collecting import BrokenOff, Collection, ResultsGone, Uncollected, collect, given_up
 from autorubric.llm.batches.dialect import Parcel, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import UNKNOWN, Batching
-from autorubric.llm.batches.store import BatchRecord, BatchStore, Entry, PlanWriter
 from autorubric.llm.billing import Amount, Reservation
 from autorubric.llm.http.negotiation import Terms, sent_limit
 from autorubric.llm.http.retry import Fault

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from autorubric.core.display import counted
+from autorubric.llm.batches.batch_store import BatchRecord, Entry
 from autorubric.llm.batches.dialect import Line, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import BROKEN_OFF, GONE, UNKNOWN
-from autorubric.llm.batches.store import BatchRecord, Entry
 from autorubric.llm.billing import Amount, Claim, Reservation, bill
 from autorubric.llm.http.negotiation import with_limit
 from autorubric.llm.http.prices import is_plausible

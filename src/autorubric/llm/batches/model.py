@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import ConfigError
+from autorubric.llm.batches.batch_providers import Service, find_service
 from autorubric.llm.batches.link import Link
 from autorubric.llm.batches.setting import batching
-from autorubric.llm.batches.table import Service, find_service
 from autorubric.llm.billing import Reservation, cover_resend, current_reservation
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
@@ -22,7 +22,7 @@ from autorubric.llm.http.wire import request_body
 from autorubric.llm.request import CallError, Reply, Request, Usage
 
 if TYPE_CHECKING:
-    from autorubric.llm.batches.desk import Desk
+    from autorubric.llm.batches.batch_queue import Desk
 
 
 class BatchModel(ChatModel):

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autorubric.llm.batches.desk import Desk
+    from autorubric.llm.batches.batch_queue import Desk
+    from autorubric.llm.batches.batch_store import BatchRecord
     from autorubric.llm.batches.model import BatchModel
-    from autorubric.llm.batches.store import BatchRecord
     from autorubric.llm.billing import Tally
     from autorubric.llm.budget import Budget
     from autorubric.llm.records.stores import Records
@@ -81,7 +81,7 @@ class Batching:
         waves = "1 wave of" if self.stages == 1 else f"{self.stages} waves, one after the other, each"
         return f"batches: at least {waves} up to 24 hours; replies that cannot be read take another wave"
 
-    def model_of(self, record: BatchRecord) -> BatchModel | None:
+    def find_model(self, record: BatchRecord) -> BatchModel | None:
         """The open model that can collect a batch, or None."""
         found = (model for model in self.models if model.endpoint.base_url == record.base_url)
         return next((model for model in found if model.endpoint.model == record.served), None)
@@ -105,7 +105,7 @@ def desk_for(records: Records, budget: Budget | None, tally: Tally) -> Desk | No
     how = batching()
     if how is None:
         return None
-    from autorubric.llm.batches.desk import Desk  # what sends batches is loaded only where it is needed
+    from autorubric.llm.batches.batch_queue import Desk  # what sends batches is loaded only where it is needed
     from autorubric.llm.records.ledger import Ledger
 
     if not isinstance(records, Ledger) or records.folder is None:

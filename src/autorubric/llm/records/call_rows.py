@@ -160,7 +160,7 @@ class SealedRow(NamedTuple):
     @classmethod
     def pack(cls, row: CallRow) -> SealedRow:
         """The stored form of a row."""
-        return cls(row.key, columns_of(row), *seal(row.key, pack_outcome(row.outcome)))
+        return cls(row.key, pack_columns(row), *seal(row.key, pack_outcome(row.outcome)))
 
     @property
     def is_reply(self) -> bool:
@@ -168,7 +168,7 @@ class SealedRow(NamedTuple):
         return bool(self.columns[_STATUS] == _OK)
 
 
-def columns_of(row: CallRow) -> tuple[Any, ...]:
+def pack_columns(row: CallRow) -> tuple[Any, ...]:
     """The values of `CALL_COLUMNS`."""
     outcome = row.outcome
     status: tuple[str, int | None] = (_OK, None)

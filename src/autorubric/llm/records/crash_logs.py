@@ -19,7 +19,7 @@ from zlib import crc32
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
 from autorubric.files.strict_json import json_bytes, json_value
-from autorubric.llm.records.call_rows import CallRow, SealedRow, columns_of, compute_digest, pack_outcome, seal
+from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
 from autorubric.llm.records.commits import run_transaction, translate_write_errors
 from autorubric.llm.records.database import insert_rows
 from autorubric.llm.records.lock import folders_of_processes, release_and_remove, try_lock
@@ -163,7 +163,7 @@ class InFlightLog:
         slot = self._slots.get(row.key)
         if slot is None:
             slot = self._slots[row.key] = self._free.pop() if self._free else len(self._slots)
-        self._write(slot, _frame(row.key, columns_of(row), _compressed(row.outcome)) + _NO_FRAME)
+        self._write(slot, _frame(row.key, pack_columns(row), _compressed(row.outcome)) + _NO_FRAME)
 
     def remove(self, key: bytes) -> None:
         """Clear the slot of a call that has ended and is recorded."""

@@ -34,8 +34,8 @@ from autorubric.llm.records.database import (
     unite_note,
 )
 from autorubric.llm.records.key_index import Inserted, KeyIndex, has_intact_replies
+from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view
 from autorubric.llm.records.lock import LEDGER_FILE, Changes, Claims, WriteLock, private_file
-from autorubric.llm.records.view import OBSERVED_BEFORE, LedgerView, ledger_view
 from autorubric.llm.request import Model, Reply, Usage
 from autorubric.llm.sharing import sharing
 

@@ -16,7 +16,7 @@ from autorubric.llm.records.commits import run_transaction, translate_write_erro
 from autorubric.llm.records.database import connect, insert_note, insert_rows, read_note
 from autorubric.llm.records.key_index import KeyIndex
 from autorubric.llm.records.ledger import FILE_NAME
-from autorubric.llm.records.view import connect_read_only
+from autorubric.llm.records.ledger_view import connect_read_only
 
 _MERGED = "merged"
 """The note that says up to which call each other ledger was copied."""

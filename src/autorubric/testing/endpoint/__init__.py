@@ -2,8 +2,8 @@
 
 from autorubric.testing.completion import Replier, sized_replies
 from autorubric.testing.endpoint.batches import BatchBooks, BatchFaults
-from autorubric.testing.endpoint.limits import RateWindow, TokenLimits
-from autorubric.testing.endpoint.server import LoopbackEndpoint, LoopbackProcess
+from autorubric.testing.endpoint.endpoint_limits import RateWindow, TokenLimits
+from autorubric.testing.endpoint.loopback_server import LoopbackEndpoint, LoopbackProcess
 from autorubric.testing.endpoint.service import Counts, Received
 
 __all__ = [

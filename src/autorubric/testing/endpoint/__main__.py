@@ -15,8 +15,8 @@ from autorubric.background import ending_heard
 from autorubric.errors import ConfigError
 from autorubric.testing.completion import sized_replies
 from autorubric.testing.endpoint.batches import BatchFaults
-from autorubric.testing.endpoint.limits import RateWindow
-from autorubric.testing.endpoint.server import LoopbackEndpoint
+from autorubric.testing.endpoint.endpoint_limits import RateWindow
+from autorubric.testing.endpoint.loopback_server import LoopbackEndpoint
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -24,7 +24,14 @@ from autorubric.testing.completion import (
 from autorubric.testing.endpoint.batches import Asked, BatchBooks, BatchFaults
 from autorubric.testing.endpoint.batches import answer as answer_batches
 from autorubric.testing.endpoint.batches.books import Refused as BatchRefused
-from autorubric.testing.endpoint.limits import Headers, PrefixCache, RateWindow, TokenBucket, TokenLimits, token_limit
+from autorubric.testing.endpoint.endpoint_limits import (
+    Headers,
+    PrefixCache,
+    RateWindow,
+    TokenBucket,
+    TokenLimits,
+    token_limit,
+)
 from autorubric.testing.faults import (
     FAULTS,
     Action,

@@ -1,6 +1,6 @@
 """Reward functions for trainers and evaluation frameworks; each file is imported only by those who use it."""
 
-from autorubric.training.reward import Reward, RewardFailed, refuse_gap
+from autorubric.training.rewards import Reward, RewardFailed, refuse_gap
 
 
 def value_or_raise(reward: Reward) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.training.queries import content_text, conversation, read_rubric, rubric_column
-from autorubric.training.reward import RewardFailed, refuse_gap
 from autorubric.training.rewarder import RewardSource, Sample
+from autorubric.training.rewards import RewardFailed, refuse_gap
 
 _TEXT = ("text", "input_text", "output_text")
 

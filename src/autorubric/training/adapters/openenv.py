@@ -17,8 +17,8 @@ from autorubric.core.entries import rubric_from
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.training.adapters import value_or_raise
-from autorubric.training.reward import GATE_TAG, RewardFailed
 from autorubric.training.rewarder import RewardSource, Sample
+from autorubric.training.rewards import GATE_TAG, RewardFailed
 
 Reading: TypeAlias = Callable[[Any, Any], Any]
 """A function of action and observation."""

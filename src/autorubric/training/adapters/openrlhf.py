@@ -13,8 +13,8 @@ from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
 from autorubric.rows import Record, RowReader
 from autorubric.training.queries import read_rubric
-from autorubric.training.reward import Reward, RewardFailed
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
+from autorubric.training.rewards import Reward, RewardFailed
 
 _SPECIAL = re.compile(r"(?:<\|[^|>\s]{1,40}\|>|</s>|<eos>|<end_of_turn>|<pad>)\Z")
 _LONGEST = 50

@@ -7,8 +7,8 @@ from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.training.queries import read_rubric, rubric_column
-from autorubric.training.reward import RewardFailed
 from autorubric.training.rewarder import RewardSource, Sample
+from autorubric.training.rewards import RewardFailed
 
 
 def rubric_evaluator(source: RewardSource, rubric: Rubric | None = None) -> Any:

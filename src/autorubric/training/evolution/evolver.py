@@ -14,14 +14,14 @@ from autorubric.errors import InputError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ListedDemands, demands_request, read_demands
 from autorubric.graders.judge import Ask, Query, request_again
-from autorubric.improvement.wording import IMPROVED
-from autorubric.linting.wording import detect_language
+from autorubric.improvement.changed_wording import IMPROVED
+from autorubric.linting.criterion_words import detect_language
 from autorubric.llm.request import Failure, FailureKind, Model
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.rows.record import as_text
 from autorubric.synthesis.accounting import sameness_key
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
-from autorubric.synthesis.gates import GateContext, decide, find_final_decisions
+from autorubric.synthesis.gate_rules import GateContext, decide, find_final_decisions
 from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
 from autorubric.training.evolution.proposals import (
     EvolutionRule,

@@ -18,15 +18,15 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.view import ledger_view
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.request import Model
 from autorubric.runs.manifest import ledger_folder
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.proposals import EvolutionRule
-from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, verdicts_of
+from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, map_verdicts
 from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, read_versions, write_evolved
 from autorubric.training.observations import Replays, digest_group
-from autorubric.training.reward import Reward, RewardRule
+from autorubric.training.rewards import Reward, RewardRule
 
 if TYPE_CHECKING:
     from autorubric.training.rewarder import Sample
@@ -254,4 +254,4 @@ def _key(row: Mapping[str, Any]) -> Hashable:
 
 
 def _rollout(rubric: Rubric, submission: str, reward: float | None, values: Sequence[float | None]) -> Rollout:
-    return Rollout(submission, reward, verdicts_of((one.requirement for one in rubric), values))
+    return Rollout(submission, reward, map_verdicts((one.requirement for one in rubric), values))

@@ -13,20 +13,20 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError
 from autorubric.graders.demands import is_compound
 from autorubric.graders.judge import Query
-from autorubric.improvement.wording import IMPROVED, Wording
-from autorubric.linting.rules.compound import find_second_demand
+from autorubric.improvement.changed_wording import IMPROVED, Wording
+from autorubric.linting.rules.compound_demands import find_second_demand
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Reply, Request, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts.template import Template
 from autorubric.synthesis.candidate import Candidate, Origin, Pool, Relevance
 from autorubric.synthesis.drafts import find_criterion_fault
-from autorubric.synthesis.gates import GateContext, GateDecision, decide, find_final_decisions
+from autorubric.synthesis.gate_rules import GateContext, GateDecision, decide, find_final_decisions
 from autorubric.synthesis.items import weight_in
 from autorubric.synthesis.templates import build_request
 from autorubric.synthesis.thresholds import Filters, GateName, GateSettings
 from autorubric.training.evolution.rollouts import Rollout
-from autorubric.training.reward import GATE_TAG
+from autorubric.training.rewards import GATE_TAG
 
 EVOLUTION_GATES = GateSettings(
     order=("answerable", "licensed", "surface", "separates", "redundant"), licence_draws=3, least_error=0.0

@@ -47,11 +47,11 @@ class RolloutGroup:
     rollouts: tuple[Rollout, ...]
 
 
-def verdicts_of(requirements: Iterable[str], values: Iterable[float | None]) -> dict[str, bool | None]:
+def map_verdicts(requirements: Iterable[str], values: Iterable[float | None]) -> dict[str, bool | None]:
     """Verdicts from the values of criteria.
 
     Example:
-        >>> verdicts_of(["Is brief.", "Is kind.", "Is right."], [1.0, 0.0, None])
+        >>> map_verdicts(["Is brief.", "Is kind.", "Is right."], [1.0, 0.0, None])
         {'Is brief.': True, 'Is kind.': False, 'Is right.': None}
     """
     return {name: None if value is None else value >= 0.5 for name, value in zip(requirements, values, strict=False)}
@@ -61,7 +61,7 @@ def verdicts_in(report: EvaluationReport | EnsembleEvaluationReport) -> dict[str
     """The verdicts of a report; a failed or abstained judgment is none."""
     entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
     values = [None if one.is_error else one.score_value for one in entries]
-    return verdicts_of(map(_requirement, entries), values)
+    return map_verdicts(map(_requirement, entries), values)
 
 
 def _requirement(judged: CriterionReport | EnsembleCriterionReport) -> str:

@@ -17,8 +17,8 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.training.audit import AUDIT_ROLE, Auditor, AuditPlan
 from autorubric.training.background_grading import Repeater, grade_anyway
 from autorubric.training.observations import Observer
-from autorubric.training.reward import RewardRule
 from autorubric.training.rewarder import RewardPath, Sample
+from autorubric.training.rewards import RewardRule
 
 READMIT_SECONDS = 5.0
 """Seconds until a judge that stopped is retried."""

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from autorubric.core.rubric_shapes import unfold
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.reading import REF
+from autorubric.dataset.dataset_reading import REF
 from autorubric.dataset.storage import save
 from autorubric.errors import InputError
 from autorubric.files.strict_json import json_value

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from autorubric.errors import InputError
 from autorubric.files.strict_json import json_value
-from autorubric.runs.cells import cells_of
+from autorubric.runs.cells import read_cells
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SORTED, connect_to_write, note, notes_in
@@ -207,7 +207,7 @@ class _Batch:
         flags = report.get("flags") or ()
         marks = (FLAGGED if flags else 0) | (FAILED if record["error"] is not None else 0)
         labelled, agreed, doubt, found = 0, 0, 0.0, []
-        for place, (cell, one) in enumerate(zip(cells_of(report), reports, strict=True)):
+        for place, (cell, one) in enumerate(zip(read_cells(report), reports, strict=True)):
             outcome = tally.outcome(cell, place, labels[place] if place < len(labels) else None)
             confidence = one.get("confidence")
             found.append((outcome, confidence))

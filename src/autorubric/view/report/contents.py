@@ -15,12 +15,12 @@ from autorubric.errors import InputError
 from autorubric.view import figures
 from autorubric.view.index.indexer import Indexer
 from autorubric.view.page import Page, Query
-from autorubric.view.pages.agreement import agreement_page, criteria_page
-from autorubric.view.pages.comparison import comparison_page
-from autorubric.view.pages.item import item_page
-from autorubric.view.pages.items import items_page
-from autorubric.view.pages.rubrics import rubric_page, rubrics_page
-from autorubric.view.pages.runs import summary_page
+from autorubric.view.pages.agreement_page import agreement_page, criteria_page
+from autorubric.view.pages.comparison_page import comparison_page
+from autorubric.view.pages.item_page import item_page
+from autorubric.view.pages.items_page import items_page
+from autorubric.view.pages.rubrics_page import rubric_page, rubrics_page
+from autorubric.view.pages.runs_page import summary_page
 from autorubric.view.sources import Source, open_sources
 
 _DRAWN = 150  # items of the chart of two runs: a thousand take 150 kB
@@ -111,7 +111,7 @@ def indexed(run: Path, baseline_of: Source | None = None) -> Iterator[Source]:
         yield source
 
 
-def contents_of(source: Source, other: Source | None, wanted: Wanted) -> Contents:
+def build_contents(source: Source, other: Source | None, wanted: Wanted) -> Contents:
     """The sections and figures of a report.
 
     Args:

@@ -57,11 +57,11 @@ class Verification:
         return not self.differences and not self.note
 
 
-def form_of(text: str) -> str:
+def detect_form(text: str) -> str:
     """The form of a report: html, md or json.
 
     Example:
-        >>> form_of("<!doctype html>"), form_of("### `run`"), form_of('{"run": 1}')
+        >>> detect_form("<!doctype html>"), detect_form("### `run`"), detect_form('{"run": 1}')
         ('html', 'md', 'json')
     """
     return {"<": "html", "#": "md"}.get(text.lstrip()[:1], "json")
@@ -81,7 +81,7 @@ def held_numbers(path: Path) -> tuple[str, dict[str, Any]]:
         raise unreadable(path, error) from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: it is not UTF-8 text; expected a file of `autorubric report`") from None
-    held, form = text, form_of(text)
+    held, form = text, detect_form(text)
     if form != "json":
         data = (_DATA if form == "html" else _MADE).search(text)
         held = "" if data is None else data[1]

@@ -35,7 +35,7 @@ class Tab(NamedTuple):
     path: str
 
 
-def tabs_of(source: Source, runs: int) -> list[Tab]:
+def list_tabs(source: Source, runs: int) -> list[Tab]:
     """The pages of a run that have something to show."""
     graded, rubrics = source.has_items, source.rubrics is not None
     shown = [
@@ -214,7 +214,7 @@ def _response(view: View, request: Request, query: Query, page: Page, source: So
     surroundings = {
         "runs_shown": [{"number": one.number, "name": one.name} for one in view.sources],
         "run": None if source is None else {"number": source.number, "name": source.name},
-        "tabs": [] if source is None or source.is_gone else tabs_of(source, len(view.sources)),
+        "tabs": [] if source is None or source.is_gone else list_tabs(source, len(view.sources)),
         "path": request.url.path,
         "query": query,
         "layout": "layout.html",

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from autorubric.checks import language, length, markdown, phrases, structured
+from autorubric.checks import data_checks, language, length, markdown, phrases
 from autorubric.checks.check import (
     CHECKS,
     OWN,
@@ -40,27 +40,27 @@ from autorubric.plugins import load_plugin, plugin_names
 _RULES = (formats, letters, words)
 _IFBENCH = (ifbench_counts, ifbench_custom, ifbench_formats, ifbench_words)
 _MIFEVAL = (mifeval_japanese, mifeval_spanish)
-BUILT_IN = (language, length, markdown, phrases, structured, *_RULES, *_IFBENCH, *_MIFEVAL)
+BUILT_IN = (language, length, markdown, phrases, data_checks, *_RULES, *_IFBENCH, *_MIFEVAL)
 """The modules that fill the table; importing them registers their checks."""
 
 
-def _of(modules: tuple[ModuleType, ...], *, colons: int) -> dict[str, Callable[..., CheckOutcome]]:
+def _by_name(modules: tuple[ModuleType, ...], *, colons: int) -> dict[str, Callable[..., CheckOutcome]]:
     """The checks of these modules by name: class names, or ids, whose parts colons separate."""
     names = {module.__name__ for module in modules}
     mine = {name: check.function for name, check in CHECKS.items() if check.function.__module__ in names}
     return {name: function for name, function in mine.items() if name.count(":") == colons}
 
 
-RUBRICHUB = _of(_RULES, colons=0)
+RUBRICHUB = _by_name(_RULES, colons=0)
 """The 53 verifiers of RubricHub's instruction-following rows, by class name."""
 
-IFEVAL = _of(_RULES, colons=1)
+IFEVAL = _by_name(_RULES, colons=1)
 """The 25 instructions of IFEval, by id."""
 
-IFBENCH = _of(_IFBENCH, colons=1)
+IFBENCH = _by_name(_IFBENCH, colons=1)
 """The 58 instructions of IFBench, by id."""
 
-MIFEVAL = _of((*_RULES, *_MIFEVAL), colons=2)
+MIFEVAL = _by_name((*_RULES, *_MIFEVAL), colons=2)
 """The instructions of M-IFEval that a rule decides, by id; the first part is the language."""
 
 PACKAGES = tuple(sorted({package for check in CHECKS.values() for package in check.packages}))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast
 
+from autorubric.linting.criterion_words import Wording
+from autorubric.linting.rules.undecidable import forced_verdict
 from autorubric.linting.rules.unseen import unseen_texts
-from autorubric.linting.rules.verdicts import forced_verdict
-from autorubric.linting.wording import Wording
 from autorubric.synthesis.candidate import Candidate, GateContext, Relevance
 from autorubric.synthesis.likelihood import (
     Noise,

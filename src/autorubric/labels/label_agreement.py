@@ -12,9 +12,9 @@ import numpy as np
 from autorubric.core.display import counted
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.labels.annotators import Annotators, annotators_of
+from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import PairFinder
-from autorubric.labels.store import History
+from autorubric.labels.label_store import History
 from autorubric.labels.weights import Weighted, weighted_labels
 from autorubric.metrics.agreement_sums import SUMMED, Layout, majority_baseline, pool
 from autorubric.metrics.arrays import Floats, Ints, defined
@@ -120,7 +120,7 @@ def label_agreement(
         tuple(each),
         measure.judges(chosen),
         measure.of("adjudicated", only) if decided and annotator is None else None,
-        annotators_of(history, dataset, finder),
+        compare_annotators(history, dataset, finder),
         measure.mean_score(chosen) if chosen.drawn and not chosen.partial else None,
         chosen.drawn,
         chosen.notes,

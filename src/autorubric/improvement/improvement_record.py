@@ -15,10 +15,10 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import criterion_called
 from autorubric.errors import InputError
 from autorubric.improvement.acceptance import Decision, groups_needed
+from autorubric.improvement.changed_wording import IMPROVED, Wording
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.samples import Split
 from autorubric.improvement.study import WEIGHTS, Aims, Improvement, level_of_test
-from autorubric.improvement.wording import IMPROVED, Wording
 
 _TOKEN = re.compile(r"\s+|[㐀-鿿぀-ヿ]|\w+|[^\w\s]")
 

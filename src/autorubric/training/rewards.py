@@ -32,7 +32,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, score, totals
 from autorubric.errors import AutorubricError, ConfigError, InputError
 from autorubric.files.strict_json import is_finite, json_bytes
-from autorubric.training.compound import share_of_criteria
+from autorubric.training.compound_share import share_of_criteria
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ def refuse_gap(rewards: Iterable[Reward]) -> None:
         >>> refuse_gap([Reward(0.5, {}), Reward(0.7, {}, status="gap")])
         >>> refuse_gap([Reward(0.7, {}, status="gap", stop=True)])
         Traceback (most recent call last):
-        autorubric.training.reward.RewardGap: the audit found that the judge's lead over ...
+        autorubric.training.rewards.RewardGap: the audit found that the judge's lead over ...
     """
     if any(reward.stop for reward in rewards):
         raise RewardGap(

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import AutorubricError, InputError
 from autorubric.labels.event import checked_annotator
-from autorubric.labels.store import FOLDER, read_history
+from autorubric.labels.label_store import FOLDER, read_history
 from autorubric.llm.records.lock import lock_holder
 from autorubric.view.labelling import POLICIES, Labelling, dispute_values
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
-    from autorubric.labels.agreement import Agreement
+    from autorubric.labels.label_agreement import Agreement
 
 _MOST_DISPUTES = 20
 
@@ -87,7 +87,7 @@ def label_figures(run: Path) -> dict[str, Any]:
 
     `problem` says why there are none: too few labels, or a run that cannot be read.
     """
-    command = [sys.executable, "-m", "autorubric.view.pages.labels", str(run)]
+    command = [sys.executable, "-m", "autorubric.view.pages.labels_page", str(run)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
         found: dict[str, Any] = json.loads(done.stdout)
@@ -97,7 +97,7 @@ def label_figures(run: Path) -> dict[str, Any]:
 
 
 def _computed(run: Path) -> dict[str, Any]:
-    from autorubric.labels.agreement import label_agreement, projected_half_width
+    from autorubric.labels.label_agreement import label_agreement, projected_half_width
     from autorubric.metrics.jackknife import Draws
     from autorubric.runs.items_file import read_run
 

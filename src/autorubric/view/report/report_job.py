@@ -25,15 +25,15 @@ from autorubric.jobs.status import RunDirectory
 from autorubric.settings import FileName, NewDirectory, Settings, setting
 from autorubric.view.page import Query, Refusal
 from autorubric.view.rendering import asset, dollars, environment, html, interval, percent, percents
-from autorubric.view.report.contents import Contents, Section, Wanted, contents_of, indexed
+from autorubric.view.report.contents import Contents, Section, Wanted, build_contents, indexed
 from autorubric.view.report.verification import (
     Difference,
     Verification,
     count_numbers,
+    detect_form,
     differing_lines,
     differing_numbers,
     differing_texts,
-    form_of,
     held_numbers,
 )
 
@@ -152,7 +152,7 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
         raise InputError(
             f"{report} compares two runs; pass the baseline with --against RUN (Python: against=) to check it"
         )
-    form = form_of(text)
+    form = detect_form(text)
     right, numbers = _made(Path(settings.run), settings.against, chosen, form)
     made_by, own = held.pop("autorubric"), numbers.pop("autorubric")
     if "statistics" not in held and made_by != own:  # made before reports had them
@@ -199,7 +199,7 @@ def _contents(run: Path, against: Path | None, wanted: Wanted) -> Contents:
         source = stack.enter_context(indexed(run))
         other = None if against is None else stack.enter_context(indexed(Path(against), baseline_of=source))
         try:
-            return contents_of(source, other, wanted)
+            return build_contents(source, other, wanted)
         except Refusal as refusal:
             raise InputError(f"{run}: {refusal.problem}") from None
 
@@ -309,13 +309,13 @@ def _criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any
         cells = [_name(one["name"]), f"{one['weight']:g}", mean, f"{one['failed']:,}"]
         if labelled:
             label = labelled.get(one["criterion"])
-            cells.append("–" if label is None else percent(label["agreement"]) + _of(label["interval"]))
+            cells.append("–" if label is None else percent(label["agreement"]) + _in_brackets(label["interval"]))
         yield f"| {' | '.join(cells)} |"
     if len(criteria) > _MOST_CRITERIA:
         yield from ("", f"The first {_MOST_CRITERIA} of {len(criteria):,} criteria.")
 
 
-def _of(ends: Sequence[float] | None) -> str:
+def _in_brackets(ends: Sequence[float] | None) -> str:
     return f" ({percents(ends)})" if ends else ""
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.reading import REF
+from autorubric.dataset.dataset_reading import REF
 from autorubric.errors import InputError
 from autorubric.linting.finding import Finding, Place, RawRubric, Rule
 from autorubric.linting.records import is_row, list_entries, read_raw_rubric, read_row, row_reader

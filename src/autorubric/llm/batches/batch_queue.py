@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.core.display import counted
+from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, check_collectable, open_batches
 from autorubric.llm.batches.carrier import Ahead, Carrier
 from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching
-from autorubric.llm.batches.store import BatchRecord, BatchStore, check_collectable, open_batches
 from autorubric.llm.billing import Amount, Reservation, Tally
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault
@@ -322,7 +322,7 @@ class Desk:
         """Bring the batches of earlier sessions into the ledger."""
         self._carrier.store.clear_drafts()
         check_collectable(self._before, self._how)
-        models = {record.id: model for record in self._before if (model := self._how.model_of(record)) is not None}
+        models = {record.id: model for record in self._before if (model := self._how.find_model(record)) is not None}
         try:
             # One that cannot be collected does not keep the others from it.
             taken = (self._take_up(models[record.id], record) for record in self._before)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from autorubric.charts.html import page_template
 from autorubric.charts.svg import Ranged, interval_chart
 from autorubric.core.display import counted
-from autorubric.improvement.record import word_diff
+from autorubric.improvement.improvement_record import word_diff
 
 
 def page(record: Mapping[str, Any]) -> str:
@@ -27,8 +27,8 @@ def page(record: Mapping[str, Any]) -> str:
         accepted=accepted,
         family=len(tests) + bool(record["weights"]),
         headline=headline(record),
-        warnings=warnings_of(record),
-        sets=sets_of(record),
+        warnings=list_warnings(record),
+        sets=describe_sets(record),
         chart=_chart(record),
         criteria=_criteria(record),
     )
@@ -53,7 +53,7 @@ def headline(record: Mapping[str, Any]) -> str:
     return f"{accepted} of {len(tests)} tested {noun} accepted{basis}; everything else stays as it was{since}"
 
 
-def sets_of(record: Mapping[str, Any]) -> str:
+def describe_sets(record: Mapping[str, Any]) -> str:
     """Who learned from how many items, in words."""
     items = record["items"]
     total = f"{sum(items.values())} in {record['groups']} groups"
@@ -65,7 +65,7 @@ def sets_of(record: Mapping[str, Any]) -> str:
     return f"{total}: {items['teach']} teach, {items['choose']} choose, {items['test']} test"
 
 
-def warnings_of(record: Mapping[str, Any]) -> list[str]:
+def list_warnings(record: Mapping[str, Any]) -> list[str]:
     """What a reader should know before the figures."""
     found = list(record.get("stand_ins") or [])
     if record["split"] == "nested":

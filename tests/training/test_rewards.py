@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationReport, Rubric
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import ConfigError, InputError
-from autorubric.training.reward import RewardFailed, RewardRule, SoftOverlong, compute_reward
+from autorubric.training.rewards import RewardFailed, RewardRule, SoftOverlong, compute_reward
 from tests.offenders import each
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import any_of, late_pattern
+from autorubric.core.wording import late_pattern, match_any
+from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import RawCriterion, Rule, each_judged
 from autorubric.linting.rules.emptiness import emptiness
-from autorubric.linting.wording import Hints, Wording
 
-_SUBMISSION = any_of(
+_SUBMISSION = match_any(
     """submissions?, responses?, answers?, essays?, outputs?, candidates?, students?, pupils?, learners?, papers?
     scripts?, texts?, repl(?:y|ies), solutions?, entries, entry, participants?, models?, attempts?, works?, one"""
 )
@@ -24,7 +24,7 @@ _VERDICT = (
     rf"|correct)(?=\W*$| (?:in|for|by|to|here|without|regardless|no matter|whatever|even|automatically|always)\b)"
     rf"|{_CREDIT})"
 )
-_ORDER = any_of(
+_ORDER = match_any(
     """mark, put, tick, give, award, grant, assign, enter, record, write, set, return, output, select, choose, say
     answer, report, conclude, assume, consider, treat, count, deem, accept, pass, fail, reject, approve
     default, credit, check, score, judge, rate, regard, take, declare, respond, reply, print, emit, let, vote
@@ -34,7 +34,7 @@ _CONDITION = (
     r"(?:if|when|only|unless|provided|once|where|who|which|that (?:mention|state|name|explain|contain)\w*"
     r"|for (?:each|naming|stating|any (?:two|three|one)|a)|as long as)"
 )
-_ANYWAY = any_of(
+_ANYWAY = match_any(
     """regardless, no matter, whatever, whichever, irrespective, independent(?:ly)? of, even if, even when
     even for, without (?:even )?(?:reading|looking|checking|regard|opening|considering|evaluating)
     whether or not, under (?:all|any), in (?:all|any|every) cases?, by default, unconditionally, automatically
@@ -133,7 +133,7 @@ def forced(words: Wording) -> re.Match[str] | None:
     return _TOLD.search(words.text.lower())
 
 
-_ALL_ALIKE = any_of(
+_ALL_ALIKE = match_any(
     """regardless of (?:the )?(?:content|response|answer|quality|what|how), no matter what, no matter how
     whatever the (?:response|answer|content), in (?:every|any) case, unconditionally"""
 )
@@ -141,7 +141,7 @@ _OUTCOME = (
     r"(?:met|unmet|true|false|pass(?:ed)?|fail(?:ed)?|satisfied|correct|(?:full|maximum|highest|top) (?:possible )?"
 )
 _OUTCOME += r"(?:marks|points|credit|scores?|rating))"
-_SUBMISSIONS = any_of("submissions?, responses?, answers?, essays?, outputs?")
+_SUBMISSIONS = match_any("submissions?, responses?, answers?, essays?, outputs?")
 _FORCED = late_pattern(
     r"\b(?:always (?:be )?(?:mark|grade|rate|score|judge|count|treat|consider|return|answer|give"
     rf"|award)\w*\b[^.;]{{0,40}}\b{_OUTCOME}\b|(?:should|must|is|are) (?:to )?always (?:be )?(?:marked|graded|rated"
@@ -228,14 +228,14 @@ def forced_verdict(criterion: Wording) -> str:
     return found.group().strip() if found else ""
 
 
-_RUBRIC = any_of(
+_RUBRIC = match_any(
     """criteri(?:on|a), requirements?, rubric(?: items?)?, standards?, expectations?, conditions?, guidelines?
     objectives?"""
 )
 _OF_TASK = (
     r"(?: (?:of|in|for|set by|listed in|given in) (?:the |this )?(?:rubric|task|question|prompt|assignment|query))?"
 )
-_SUBJECT = any_of("response, answer, submission, essay, text, output, solution, work, it")
+_SUBJECT = match_any("response, answer, submission, essay, text, output, solution, work, it")
 _CIRCULAR = late_pattern(
     rf"^\W*(?:the |this )?(?:{_SUBJECT} )?(?:is (?:correct|complete|good) and )?(?:should |must )?(?:fully "
     r"|completely |successfully )?(?:meets?|satisf(?:y|ies)|fulfill?s?|complies with|conforms to|follows|passes"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from autorubric.core.wording import any_of, late_pattern
+from autorubric.core.wording import late_pattern, match_any
+from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import Rule, each_judged
-from autorubric.linting.wording import Hints, Wording
 
 # What answers do, as stems: `identif` stands for identifies and identify.
 _VERBS = (
@@ -29,7 +29,7 @@ _PLURAL = [stem[:-1] + "i" if stem.endswith("ply") else stem for stem in _STEMS]
 _THIRD = "(?:" + "|".join(_PLURAL) + ")(?:es|s|ies)"
 _BASE = "(?:" + "|".join(stem + "y" if stem.endswith(("if", "suppl")) else stem for stem in _STEMS) + ")"
 _ADVERB = r"(?:\w+ly |then |also |not |does not |do not )*"
-_SPEAKER = any_of(
+_SPEAKER = match_any(
     """response, answer, submission, essay, text, model, assistant, output, report, code, author, writer, function
     poem, song, speech, paragraph, query, slide, post, table, dialogue, scene, message, note, review, outline
     abstract
@@ -133,7 +133,7 @@ _EXAMPLE_HINTS = Hints(
     "three of, at least ",
 )
 _EXAMPLES_ZH = late_pattern(r"(?:例如|比如|譬如|包括但不限于|诸如|之一|任意|其中|至少)[^。；]*")
-_VERB_ZH = any_of(
+_VERB_ZH = match_any(
     """说明, 解释, 列出, 指出, 提供, 给出, 描述, 提及, 提到, 分析, 讨论, 建议, 强调, 总结
     比较(?!倔|[好多高大小少低强弱重轻复简常不]), 比照, 对比, 使用, 采用, 询问, 提醒, 阐述, 论述, 明确, 引用, 介绍
     推荐, 计算, 给予, 展示, 区分, 评估, 列举
@@ -142,10 +142,10 @@ _VERB_ZH = any_of(
     致歉, 道歉"""
 )
 # After a comma alone, the other verbs often only elaborate on the first.
-_OFFER_ZH = any_of("建议, 提供, 给出, 列出, 列举, 提醒, 推荐, 询问, 提出, 介绍, 计算")
-_ADVERB_ZH = any_of("逐一, 分别, 依次, 充分, 清晰, 准确, 明确, 具体, 详细, 正确, 简要, 进一步")
-_MODAL_ZH = any_of("也, 应当?, 需要?, 必须, 要, 能够?")
-_JOINT_ZH = any_of("并且?, 同时(?![使服]用), 而且, 以及, 还, 此外, 另外, 且, 然后, 再, 最后")
+_OFFER_ZH = match_any("建议, 提供, 给出, 列出, 列举, 提醒, 推荐, 询问, 提出, 介绍, 计算")
+_ADVERB_ZH = match_any("逐一, 分别, 依次, 充分, 清晰, 准确, 明确, 具体, 详细, 正确, 简要, 进一步")
+_MODAL_ZH = match_any("也, 应当?, 需要?, 必须, 要, 能够?")
+_JOINT_ZH = match_any("并且?, 同时(?![使服]用), 而且, 以及, 还, 此外, 另外, 且, 然后, 再, 最后")
 _NEXT_ZH = late_pattern(
     rf"[，；、,;]?{_JOINT_ZH}{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}|；{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}"
     rf"|，{_MODAL_ZH}?{_ADVERB_ZH}?地?{_OFFER_ZH}"
@@ -163,7 +163,7 @@ _BOTH_ZH = late_pattern(
     rf"|(?<!首)先[^，。；、]{{1,20}}，(?:然后|再|接着|最后)[^，。；]{{2,}}|一方面.{{2,30}}另一方面|(?:除了?|不仅"
     rf"|不但|不光)[^，。；]{{2,20}}，(?:还|也|而且|并且)(?:要|应|需|能)?{_VERB_ZH}"
 )
-_QUALITY_ZH = any_of(
+_QUALITY_ZH = match_any(
     "准确, 正确, 完整, 简洁, 简明, 礼貌, 客观, 友好, 清晰, 清楚, 具体, 专业, 严谨, 全面, 流畅, 生动, 中立"
 )
 _ADJECTIVES_ZH = late_pattern(

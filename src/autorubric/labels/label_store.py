@@ -19,8 +19,8 @@ from autorubric.errors import InputError, NotSavedError, RunLockedError
 from autorubric.files.text import size_of_plain
 from autorubric.labels.event import KINDS, Draw, Event, PairKey
 from autorubric.llm.records.database import connect
+from autorubric.llm.records.ledger_view import connect_read_only
 from autorubric.llm.records.lock import lock_holder, private_file, run_lock
-from autorubric.llm.records.view import connect_read_only
 
 
 class History:
@@ -71,7 +71,7 @@ class History:
         """The number of the last event; 0 for none."""
         return self.events[-1].id if self.events else 0
 
-    def last_of(self, annotator: str) -> Event | None:
+    def find_last(self, annotator: str) -> Event | None:
         """The annotator's latest label, skip or adjudication that is not undone."""
         stack = self._by_annotator.get(annotator)
         return stack[-1] if stack else None
@@ -132,7 +132,7 @@ class History:
         counts = Counter(event.verdict for event in labels.values()).most_common()
         return counts[0][0] if counts else None
 
-    def kinds_of(self, annotator: str) -> Counter[str]:
+    def count_kinds(self, annotator: str) -> Counter[str]:
         """How many labels, skips and adjudications of an annotator stand."""
         own = (stacks[annotator][-1] for stacks in self._said.values() if stacks.get(annotator))
         decided = (stack[-1] for stack in self._decided.values() if stack and stack[-1].annotator == annotator)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.judge import Answered, Read
+from autorubric.improvement.changed_wording import Outcome, Wording, read_outcome
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.measures import FAILED
-from autorubric.improvement.wording import Outcome, Wording, read_outcome
 from autorubric.improvement.writing import Stopped
 from autorubric.llm.batches.setting import widened
 from autorubric.llm.executor import Executor, FollowUp

@@ -61,7 +61,7 @@ def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
                 "one": figures.rater_name(one),
                 "other": figures.rater_name(other),
                 **agreement._asdict(),
-                "confusion": confusion_of(counts) if few else None,
+                "confusion": build_confusion(counts) if few else None,
             }
         )
     return found
@@ -178,7 +178,7 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
             "SELECT text, sum(n) FROM cells JOIN words USING (word) WHERE criterion = ? GROUP BY word",
             (criterion,),
         ).fetchall()
-        pairs = raters_of(connection, criterion)
+        pairs = compare_raters(connection, criterion)
     whole = sum(n for _, n in counts)
     verdicts = [
         {"verdict": word, "items": n, "share": n / whole}
@@ -188,20 +188,20 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
     return Page("criterion", found["name"], data, verdicts)
 
 
-def raters_of(connection: sqlite3.Connection, criterion: int) -> list[dict[str, Any]]:
+def compare_raters(connection: sqlite3.Connection, criterion: int) -> list[dict[str, Any]]:
     """The agreement of each pair of raters on a criterion, with the table of their verdicts."""
     return [
         {
             "one": figures.rater_name(one),
             "other": figures.rater_name(other),
             **figures.agreement(counts)._asdict(),
-            "confusion": confusion_of(counts),
+            "confusion": build_confusion(counts),
         }
         for (one, other), counts in figures.pairs(connection, criterion).items()
     ]
 
 
-def confusion_of(counts: Sequence[tuple[str, str, int]]) -> dict[str, Any]:
+def build_confusion(counts: Sequence[tuple[str, str, int]]) -> dict[str, Any]:
     """Counts of two raters' words as a matrix: rows are the first rater's."""
     words = sorted({word for a, b, _ in counts for word in (a, b)}, key=lambda word: (_ORDER.get(word, 5), word))
     cells = {(a, b): n for a, b, n in counts}

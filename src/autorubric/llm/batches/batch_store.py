@@ -242,7 +242,7 @@ def check_collectable(records: Iterable[BatchRecord], how: Batching) -> None:
         "the command that sent it (autorubric status prints it), or add --batch-cancel to that command (in Python: "
         "batch_cancel=True) to cancel it"
         for record in records
-        if how.model_of(record) is None
+        if how.find_model(record) is None
     ]
     if problems:
         raise ConfigError(problems)

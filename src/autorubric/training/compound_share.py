@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.graders.demands import Compound, is_compound
-from autorubric.linting.rules.compound import find_second_demand
+from autorubric.linting.rules.compound_demands import find_second_demand
 
 if TYPE_CHECKING:
     from autorubric.training.observations import RewardRecord

@@ -18,10 +18,10 @@ import uvicorn
 from autorubric import __version__
 from autorubric.background import ending_heard
 from autorubric.llm.http.access import checked_token, listening_at
-from autorubric.view.app import View, make_app
 from autorubric.view.guard import App, Receive, Scope, Send
-from autorubric.view.settings import ViewSettings
 from autorubric.view.sources import Source, open_sources
+from autorubric.view.view_app import View, make_app
+from autorubric.view.view_settings import ViewSettings
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

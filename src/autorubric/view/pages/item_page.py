@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autorubric.charts.html import part_of
+from autorubric.charts.html import cut_part
 from autorubric.core.criterion import Criterion
 from autorubric.errors import AutorubricError
 from autorubric.graders.judge import ShownOptions, as_judged, shown_order
 from autorubric.prompts.judging import package_judge_prompts
-from autorubric.runs.cells import entries_of, votes_of
-from autorubric.view.figures import replies_of
+from autorubric.runs.cells import list_entries, list_votes
+from autorubric.view.figures import read_replies
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
-from autorubric.view.pages.items import neighbours
+from autorubric.view.pages.items_page import neighbours
 from autorubric.view.sources import Source
 
 MOST_TEXT = 16_000
@@ -37,7 +37,7 @@ def item_page(source: Source, query: Query, item: int) -> Page:
     record = None if row is None else _record(source, *row)
     stored = _stored(source, item)
     focus, start = query.whole("focus"), query.whole("criteria", 0) or 0
-    entries = entries_of(record, stored, numbers)
+    entries = list_entries(record, stored, numbers)
     shown = entries[start : start + PAGE_ROWS]
     quotes = [] if focus is None or not 0 < focus <= len(entries) else entries[focus - 1]["quotes"]
     report = (record or {}).get("report") or {}
@@ -75,7 +75,7 @@ def calls_page(source: Source, query: Query, item: int) -> Page:
     if not 0 < number <= len(found):
         raise Refusal(404, f"item {item} has {len(found)} criteria; criterion {number} does not exist")
     entry = found[number - 1]
-    replies = replies_of(source, row["id"] or str(item))
+    replies = read_replies(source, row["id"] or str(item))
     reasons = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _reasons(entry)]
     for call in replies["calls"]:
         call["own"] = any(reason in (call["reply"] or "") for reason in reasons)
@@ -125,7 +125,7 @@ def _shown_texts(
         if key == "submission" and quotes and not query.whole(key):
             first = min((quote["start"] for quote in quotes if quote.get("start") is not None), default=0)
             start = first // MOST_TEXT * MOST_TEXT
-        part, parts = part_of(text, start, MOST_TEXT)
+        part, parts = cut_part(text, start, MOST_TEXT)
         spans = [(q["start"] - start, q["end"] - start) for q in quotes if q.get("start") is not None]
         yield {
             "name": name,
@@ -139,7 +139,7 @@ def _shown_texts(
 
 
 def _reasons(found: Mapping[str, Any]) -> Iterator[str]:
-    for vote in votes_of(found):
+    for vote in list_votes(found):
         for one in (vote, *(vote.get("repeats") or ())):
             if one.get("reason"):
                 yield one["reason"]

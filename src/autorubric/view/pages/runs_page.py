@@ -46,7 +46,7 @@ def summary_page(source: Source, query: Query) -> Page:
         "total": manifest.get("total_items"),
         "started": str(manifest.get("started_at") or manifest.get("created_at") or ""),
         "stand_ins": _texts(manifest.get("stand_ins") or (manifest.get("eval_config") or {}).get("stand_ins")),
-        "judges": judges_of(manifest),
+        "judges": list_judges(manifest),
         "costs": spent,
         "graded": source.has_items,
         "scores": None,
@@ -96,7 +96,7 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     return charts
 
 
-def judges_of(manifest: Any) -> list[dict[str, str]]:
+def list_judges(manifest: Any) -> list[dict[str, str]]:
     """Id and model of each judge, as a manifest records them."""
     config = manifest.get("grader_config") or manifest.get("grader") or {}
     judges = config.get("judges") if isinstance(config, dict) else None

@@ -14,8 +14,8 @@ import pytest
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.records.lock import lock_holder, run_lock
-from autorubric.llm.records.view import ledger_view
 from autorubric.llm.request import Failure, Reply, Usage
 
 ROOT = Path(__file__).parents[3]

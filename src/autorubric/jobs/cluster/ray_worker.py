@@ -18,8 +18,8 @@ from typing import Any
 
 from autorubric import __version__
 from autorubric.errors import InputError
+from autorubric.jobs.shard_worker import run_shard
 from autorubric.jobs.talk import Talk, carry_out
-from autorubric.jobs.worker import run_shard
 from autorubric.llm.http.secrets import environment
 from autorubric.llm.records.union import read_rows
 from autorubric.runs.another_run import NAME_FILE, recovered_name

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from autorubric.errors import InputError
 from autorubric.llm.http.access import listening_at
-from autorubric.training.service.server import at_socket, serve_connections
+from autorubric.training.service.reward_server import at_socket, serve_connections
 from tests.offenders import each
 
 

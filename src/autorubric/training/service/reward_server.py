@@ -29,9 +29,9 @@ from autorubric.runs.manifest import write_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.training.audit import AuditPlan
 from autorubric.training.evolution.live import EvolutionPlan, open_evolution
-from autorubric.training.reward import DEFAULT_RULE, RewardRule
-from autorubric.training.service.app import Admission, RewardService, ServiceLimits
+from autorubric.training.rewards import DEFAULT_RULE, RewardRule
 from autorubric.training.service.engine import RewardEngine
+from autorubric.training.service.reward_app import Admission, RewardService, ServiceLimits
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -190,7 +190,7 @@ async def serve_rewards(
     if audit is not None:
         models += (await audit.grader.open_session()).models.values()
     async with AsyncExitStack() as stack:
-        content = content_of(settings, grader, audit)
+        content = describe_service(settings, grader, audit)
         replaces = stack.enter_context(held_service(settings, content))
         ledger = stack.enter_context(opened_service(settings, replaces=replaces))
         ledger.price(models)
@@ -242,7 +242,7 @@ def shown_as_running(out: Path, content: Mapping[str, Any]) -> Iterator[None]:
         write_manifest(out, {**content, "status": "completed"})
 
 
-def content_of(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
+def describe_service(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
     """The manifest, apart from the status."""
     return {
         "kind": "service",

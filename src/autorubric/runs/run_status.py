@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError, MissingFileError
-from autorubric.llm.batches.store import BatchRecord, BatchStore
+from autorubric.llm.batches.batch_store import BatchRecord, BatchStore
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroup, FailureGroups
 from autorubric.llm.records.accounts import Spent, SpentFile, Totals
+from autorubric.llm.records.ledger_view import LedgerView, Pace, ledger_view, seconds_since
 from autorubric.llm.records.lock import lock_holder
-from autorubric.llm.records.view import LedgerView, Pace, ledger_view, seconds_since
 from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import ITEMS_FILE, LEDGER_FOLDER, ledger_folder, read_manifest
 from autorubric.runs.run_folder import SPENT_FILE
@@ -151,14 +151,14 @@ def run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run is not a run directory: it has neither manifest.json nor a ledger
     """
-    whole, parts = _status_of(directory, counters), []
+    whole, parts = _read_status(directory, counters), []
     for folder in sorted((directory / LEDGER_FOLDER / WORKERS_FOLDER).glob("*")):
         with suppress(InputError):  # it has recorded nothing yet
-            parts.append(_status_of(folder, counters))
+            parts.append(_read_status(folder, counters))
     return _united(whole, parts) if parts else whole
 
 
-def _status_of(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
+def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
     """The state of a run by the files of its own directory."""
     manifest, folder = read_manifest(directory), ledger_folder(directory)
     if manifest is None and folder is None:

@@ -17,16 +17,16 @@ from autorubric import Criterion, CriterionOption, DataItem, InputError, Rubric,
 from autorubric.cli.app import run as run_command
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import CriterionReport, EvaluationReport
-from autorubric.labels import Ask, Draw, Event, History, label_queue, pair_of, read_history
-from autorubric.labels.agreement import (
+from autorubric.labels import Ask, Draw, Event, History, find_pair, label_queue, read_history
+from autorubric.labels.drawing import Known, draw_from_pairs
+from autorubric.labels.event import Pair, PairFinder
+from autorubric.labels.label_agreement import (
     LabelAgreement,
     compare_by_labels,
     correct_by_labels,
     label_agreement,
     projected_half_width,
 )
-from autorubric.labels.drawing import Known, batch_of
-from autorubric.labels.event import Pair, PairFinder
 from autorubric.labels.weights import weighted_labels
 from autorubric.metrics import CellLabel, sampled_score
 from autorubric.metrics.arrays import Flags, Floats, Ints
@@ -78,7 +78,7 @@ class Drawn:
     @cached_property
     def named(self) -> list[list[Pair]]:
         """Every pair, by item and criterion."""
-        return [[pair_of(self.dataset, n, place) for place in range(len(CRITERIA))] for n in range(self.items)]
+        return [[find_pair(self.dataset, n, place) for place in range(len(CRITERIA))] for n in range(self.items)]
 
     def word(self, item: int, place: int) -> str:
         return "MET" if self.truth[item, place] else "UNMET"
@@ -93,7 +93,7 @@ class Drawn:
         for batch in range(batches):
             seen, policy = history.last, turns[batch % len(turns)]
             scope = "K3" if policy == "criterion" else None
-            found = batch_of(self.pairs, Ask(policy, scope, size, seed), list(known.values()), batch)  # type: ignore[arg-type]
+            found = draw_from_pairs(self.pairs, Ask(policy, scope, size, seed), list(known.values()), batch)  # type: ignore[arg-type]
             for one in found.pairs:
                 pair, number = self.named[one.item][one.place], number + 1
                 draw = Draw(batch, policy, scope, seed + batch, one.probability, found.open, seen)

@@ -20,7 +20,7 @@ from autorubric.files.strict_json import json_bytes
 from autorubric.llm.http.access import is_allowed, is_own_name
 from autorubric.training.adapters.openrlhf import remote_reply
 from autorubric.training.observations import failure_kind
-from autorubric.training.reward import Reward
+from autorubric.training.rewards import Reward
 from autorubric.training.service.calls import RewardCall, Shape, read_call
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.metrics import CONTENT_TYPE, ServiceMetrics
