@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from autorubric.checks import data_checks, language, length, markdown, phrases
+from autorubric.checks import language, length, markdown, phrases, structured_data
 from autorubric.checks.check import (
     CHECKS,
     OWN,
@@ -40,7 +40,7 @@ from autorubric.plugins import load_plugin, plugin_names
 _RULES = (formats, letters, words)
 _IFBENCH = (ifbench_counts, ifbench_custom, ifbench_formats, ifbench_words)
 _MIFEVAL = (mifeval_japanese, mifeval_spanish)
-BUILT_IN = (language, length, markdown, phrases, data_checks, *_RULES, *_IFBENCH, *_MIFEVAL)
+BUILT_IN = (language, length, markdown, phrases, structured_data, *_RULES, *_IFBENCH, *_MIFEVAL)
 """The modules that fill the table; importing them registers their checks."""
 
 
