@@ -87,6 +87,7 @@ FLOOR = 0.5
 
 _MARKS = 32  # points in a window from which the rate can be measured
 _LATE_TIMER = 0.02  # seconds of lateness that are made up for
+_ROUNDING = 1e-5  # seconds by which a request may leave earlier than it should
 _PATIENCE = 3.0  # times the slowest refusal, after which a request counts as accepted
 
 
@@ -183,7 +184,8 @@ class Pace:
         sent = Sent(self._so_far.sent, now)
         self._purse = min(self._purse + SPENDS, PURSE)
         if self.is_closed:
-            self._tried = sent
+            if now >= self._try_at - _ROUNDING:  # one that another process sent earlier tries nothing
+                self._tried = sent
         elif self.rate != math.inf:
             late = max(_LATE_TIMER, 0.5 / self.rate)
             self._so_far.idle += max(0.0, now - late - self._next)
