@@ -9,7 +9,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from autorubric.llm.http.pace import Pace, Sent
+from autorubric.llm.http.pace import SPENDS, Pace, Sent
+
+_SPENDS = SPENDS / 2
+"""Share of requests that may be refused to find a higher limit: several processes hear later that it was too fast."""
 
 _TOGETHER = 0.01
 """Seconds between two grants of permits, at least."""
@@ -47,7 +50,7 @@ class SharedPace:
     account: str
     borrowers: Callable[[], Iterable[Borrower]]
     clock: Callable[[], float]
-    pace: Pace = field(default_factory=Pace)
+    pace: Pace = field(default_factory=lambda: Pace(spends=_SPENDS))
     is_limited: bool = False
     _sent: dict[tuple[Hashable, int], Sent] = field(default_factory=dict)
     _wanted: dict[Borrower, int] = field(default_factory=dict)  # permits; the process whose turn it is comes first
@@ -59,32 +62,36 @@ class SharedPace:
         now = self.clock()
         for number, ago in told.get("sent", ()):
             self._sent[one.name, number] = self.pace.sent(now - ago)
-        for number in told.get("passed", ()):
-            if (sent := self._sent.pop((one.name, number), None)) is not None:
-                self.pace.passed(sent, now)
+        for sent in self._taken(one, told.get("passed", ())):
+            self.pace.passed(sent, now)
         for number, retry_after in told.get("refused", ()):
-            if (sent := self._sent.pop((one.name, number), None)) is not None:
+            for sent in self._taken(one, (number,)):
                 self.pace.refused(sent, now, retry_after)
-        self._withdraw((one.name, number) for number in told.get("withdrawn", ()))
+        for sent in self._taken(one, told.get("withdrawn", ())):
+            self.pace.withdrawn(sent)
         if wanted := told.get("wanted", 0):
             self._wanted[one] = self._wanted.get(one, 0) + wanted
-        if not self.is_limited and (self.pace.is_closed or self.pace.rate < math.inf):
-            self.is_limited = True
-            for each in self.borrowers():
-                each.tell(permits={self.account: []})
-        elif self.is_limited and told.get("sent"):
-            one.tell(permits={self.account: []})
+        self._limit([one] if "sent" in told else [])
         self._grant()
 
     def gone(self, one: Borrower) -> None:
         """Wait for no report of a process that has ended."""
         self._wanted.pop(one, None)
-        self._withdraw([key for key in self._sent if key[0] == one.name])
+        for sent in self._taken(one, [number for name, number in self._sent if name == one.name]):
+            self.pace.withdrawn(sent)
 
-    def _withdraw(self, keys: Iterable[tuple[Hashable, int]]) -> None:
-        for key in keys:
-            if (sent := self._sent.pop(key, None)) is not None:
-                self.pace.withdrawn(sent)
+    def _taken(self, one: Borrower, numbers: Iterable[int]) -> Iterator[Sent]:
+        """The requests of a process, which are forgotten then; those of which nothing is known are left out."""
+        for number in numbers:
+            if (sent := self._sent.pop((one.name, number), None)) is not None:
+                yield sent
+
+    def _limit(self, free: Iterable[Borrower]) -> None:
+        """Once a limit has shown, tell all processes, and later those that send without a permit."""
+        if not self.is_limited and (self.pace.is_closed or self.pace.rate < math.inf):
+            self.is_limited, free = True, self.borrowers()
+        for one in free if self.is_limited else ():
+            one.tell(permits={self.account: []})
 
     def _grant(self) -> None:
         """Give out the permits that are due, one to each process in turn."""

@@ -103,7 +103,10 @@ class Lease:
     def refused(self, number: int, retry_after: float | None) -> None:
         """A request was refused as too fast."""
         self._told.refused.append((number, retry_after))
-        self._shared.report_soon()
+        if self.needs_permits:
+            self._shared.report_soon()
+        else:
+            self._shared.report()
 
     def withdrawn(self, number: int) -> None:
         """Nobody knows whether a request was refused."""

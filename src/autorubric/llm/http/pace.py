@@ -29,7 +29,7 @@ MARGIN = 0.97
 """Share of the measured rate that is used."""
 
 SPENDS = 0.015
-"""Share of requests that may be refused in order to find out whether the limit is higher than measured."""
+"""Share of requests that may be refused in order to find out whether the limit is higher than measured: one process."""
 
 PURSE = 5.0
 """Refusals that can be saved up for, and that can be owed."""
@@ -115,6 +115,7 @@ class Pace:
 
     Args:
         processes: how many share the first burst.
+        spends: share of requests that may be refused in order to find out whether the limit is higher than measured.
 
     Attributes:
         rate: requests per second; infinite until a limit shows.
@@ -129,8 +130,9 @@ class Pace:
         (0.05, inf)
     """
 
-    def __init__(self, processes: int = 1) -> None:
+    def __init__(self, processes: int = 1, spends: float = SPENDS) -> None:
         self.rate = math.inf
+        self._spends = spends
         self._next = -math.inf
         self._start = START / processes
         self._began = -math.inf
@@ -182,7 +184,7 @@ class Pace:
             self._began = now
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
-        self._purse = min(self._purse + SPENDS, PURSE)
+        self._purse = min(self._purse + self._spends, PURSE)
         if self.is_closed:
             if now >= self._try_at - _ROUNDING:  # one that another process sent earlier tries nothing
                 self._tried = sent
@@ -311,7 +313,7 @@ class Pace:
         if now - self._changed.at < max(EVIDENCE, self._window / STEPS):
             return
         refused = self._refused_at_this_rate()
-        by_chance, enough = self._chance.explains(refused, sent), SPENDS * sent >= 1
+        by_chance, enough = self._chance.explains(refused, sent), self._spends * sent >= 1
         if self._is_cut and share and enough and by_chance:
             self._chance.learn(refused, sent)
             self._change(self.rate / (1 - self._chance.share), now)
