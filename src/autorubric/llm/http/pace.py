@@ -29,7 +29,7 @@ MARGIN = 0.97
 """Share of the measured rate that is used."""
 
 SPENDS = 0.015
-"""Share of requests that may be refused in order to find out whether the limit is higher than measured: one process."""
+"""Share of requests that may be refused to find out whether the limit is higher than measured; of one process."""
 
 PURSE = 5.0
 """Refusals that can be saved up for, and that can be owed."""
