@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -46,7 +46,7 @@ class Sum(NamedTuple):
 _STALE = 0.5
 """Seconds after which a permit that was not used goes back."""
 
-_SOON = 0.02
+_SOON = 0.05
 """Seconds between two reports, at least."""
 
 _MOST_ASKED = 32
@@ -131,7 +131,7 @@ class Lease:
             self._told.withdrawn.append(self._permits.popleft()[0])
         told, self._told = self._told, Report()
         told.sent = [(number, now - at) for number, at in told.sent]
-        return {name: value for name, value in asdict(told).items() if value}
+        return {name: value for name in told.__slots__ if (value := getattr(told, name))}
 
 
 @dataclass(slots=True)
