@@ -115,7 +115,7 @@ class Pace:
 
     Args:
         processes: how many share the first burst.
-        spends: share of requests that may be refused in order to find out whether the limit is higher than measured.
+        spends: what `SPENDS` is near a rate that was too high.
 
     Attributes:
         rate: requests per second; infinite until a limit shows.
@@ -133,6 +133,7 @@ class Pace:
     def __init__(self, processes: int = 1, spends: float = SPENDS) -> None:
         self.rate = math.inf
         self._spends = spends
+        self._too_fast = math.inf  # the last rate that had to be lowered
         self._next = -math.inf
         self._start = START / processes
         self._began = -math.inf
@@ -184,7 +185,7 @@ class Pace:
             self._began = now
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
-        self._purse = min(self._purse + self._spends, PURSE)
+        self._purse = min(self._purse + self._spent_here(), PURSE)
         if self.is_closed:
             if now >= self._try_at - _ROUNDING:  # one that another process sent earlier tries nothing
                 self._tried = sent
@@ -313,7 +314,7 @@ class Pace:
         if now - self._changed.at < max(EVIDENCE, self._window / STEPS):
             return
         refused = self._refused_at_this_rate()
-        by_chance, enough = self._chance.explains(refused, sent), self._spends * sent >= 1
+        by_chance, enough = self._chance.explains(refused, sent), self._spent_here() * sent >= 1
         if self._is_cut and share and enough and by_chance:
             self._chance.learn(refused, sent)
             self._change(self.rate / (1 - self._chance.share), now)
@@ -336,6 +337,7 @@ class Pace:
         if self._purse >= 0:
             return
         if self._raised_from and not self._chance.share:
+            self._too_fast = self.rate
             self._change(self._raised_from, now)
         elif now - self._changed.at >= EVIDENCE and (refused if self.rate == math.inf else sent) >= LEAST:
             self._cut(refused, sent, now)
@@ -352,6 +354,7 @@ class Pace:
             return
         if self.rate == math.inf:
             self._purse = 0.0
+        self._too_fast = self.rate
         accepted = self._accepted_rate(self._changed, now)
         reached = accepted / (1 - self._chance.share)
         self._ceiling = reached if self._ceiling == math.inf else max(FORGETTING * self._ceiling, reached)
@@ -361,6 +364,9 @@ class Pace:
             self._uncut = self.rate
         self._change(MARGIN * accepted, now)
         self._is_cut = True
+
+    def _spent_here(self) -> float:
+        return SPENDS if self.rate < NEAR * self._too_fast else self._spends
 
     def _refused_at_this_rate(self) -> int:
         return self._so_far.refused - self._changed.refused
