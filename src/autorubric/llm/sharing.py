@@ -46,7 +46,7 @@ class Sum(NamedTuple):
 _STALE = 0.5
 """Seconds after which a permit that was not used goes back."""
 
-_SOON = 0.05
+_SOON = 0.01
 """Seconds between two reports, at least."""
 
 _MOST_ASKED = 32
