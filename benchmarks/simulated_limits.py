@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from autorubric.jobs.lending import Lender, Purse
-from autorubric.jobs.talk import LEASED_SECONDS
+from autorubric.jobs.talk import REPORT_SECONDS
 from autorubric.llm.http.limiter import Allowance, Gate, Limiter
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import Backoff, Fault, Retries
@@ -148,7 +148,7 @@ class Queue:
     owner: Owner = field(default_factory=Owner)
 
     def __post_init__(self) -> None:
-        self.shared = Sharing(self.processes, None, self._borrow, self._refused, tell_traffic=self.report)
+        self.shared = Sharing(self.processes, None, self._borrow, self._tell_traffic)
         token = sharing.set(self.shared if self.processes > 1 else None)
         self.limiter = Limiter(self.loop.time)
         sharing.reset(token)
@@ -156,22 +156,17 @@ class Queue:
     async def _borrow(self, held: Sum, missing: Sum) -> Sum | None:
         return missing
 
-    def _refused(self, seconds: float) -> None:
-        self.loop.call_later(WORD, self.lender.hear, self, {"refused": seconds})
+    def _tell_traffic(self, traffic: dict[str, Any]) -> None:
+        self.loop.call_later(WORD, self.lender.hear, self, {"traffic": traffic})
 
-    def report(self) -> None:
-        self.loop.call_later(WORD, self.lender.hear, self, {"traffic": self.shared.take_traffic()})
-
-    async def renew(self) -> None:
+    async def report(self) -> None:
         while True:
-            await asyncio.sleep(LEASED_SECONDS)
-            self.report()
+            await asyncio.sleep(REPORT_SECONDS)
+            self.shared.report()
 
     def tell(self, **word: Any) -> None:
-        if "hold" in word:
-            self.loop.call_later(WORD, self.shared.hold, word["hold"])
-        if "rates" in word:
-            self.loop.call_later(WORD, self.shared.renew, word["rates"])
+        if "permits" in word:
+            self.loop.call_later(WORD, self.shared.grant, word["permits"])
 
 
 @dataclass
@@ -204,7 +199,7 @@ class Run:
         for queue in queues:
             queue.limiter.join(queue.owner, Allowance(self.callers // self.processes))
         workers = [loop.create_task(self._work(loop, queues[n % self.processes])) for n in range(self.callers)]
-        workers += [loop.create_task(queue.renew()) for queue in queues if self.processes > 1]
+        workers += [loop.create_task(queue.report()) for queue in queues if self.processes > 1]
         await asyncio.sleep(self.seconds)
         for worker in workers:
             worker.cancel()

@@ -1,4 +1,4 @@
-"""What several processes share: one budget that they borrow from, and the refusals of an endpoint."""
+"""What several processes share: one budget that they borrow from, and one pace for each endpoint and key."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import asyncio
 import math
 import secrets
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from autorubric.llm.sharing import Leases, Sum, Traffic
+from autorubric.jobs.shared_pace import Borrower, SharedPace
+from autorubric.llm.sharing import Sum
 
 _PIECES = 4
 """Each process borrows at most this part, divided by the number of processes, of what is left of a budget."""
@@ -62,24 +63,9 @@ def _finite(one: Sum) -> Sum:
     return Sum(*(part if part < math.inf else 0 for part in one))
 
 
-class Borrower(Protocol):
-    """A process that borrows."""
-
-    @property
-    def name(self) -> Hashable:
-        """Tells it from all others that have ever borrowed."""
-        ...
-
-    def tell(self, **word: Any) -> None:
-        """Send it a word."""
-        ...
-
-
 @dataclass(slots=True)
 class Lender:
-    """Lends from a purse and, once that is empty, what the other processes can spare; passes on refusals.
-
-    A refusal at one process also halves the rate of all.
+    """Lends from a purse and, once that is empty, what the other processes can spare; divides the rates of endpoints.
 
     Attributes:
         purse: what is lent.
@@ -93,15 +79,14 @@ class Lender:
     _returns: dict[int, tuple[asyncio.Future[None], set[Hashable]]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _leases: Leases = field(default_factory=Leases)
+    _accounts: dict[str, SharedPace] = field(default_factory=dict)
 
     def hear(self, one: Borrower, word: dict[str, Any]) -> None:
         """Act on a word of a process, where it is about what they share."""
-        if "refused" in word:
-            for other in self._others(one):
-                other.tell(hold=word["refused"])
-        if "traffic" in word:
-            self._grant(word["traffic"])
+        for account, told in word.get("traffic", {}).items():
+            if account not in self._accounts:
+                self._accounts[account] = SharedPace(account, self.borrowers, self.clock)
+            self._accounts[account].hear(one, told)
         if "borrow" in word:
             task = asyncio.create_task(self._lend(one, *(Sum(*part) for part in word["borrow"])))
             self._tasks.add(task)
@@ -116,15 +101,8 @@ class Lender:
         """Wait for no word of a process that has ended."""
         for number in list(self._returns):
             self._returned(number, one.name)
-
-    def _grant(self, traffic: Mapping[str, Sequence[int]]) -> None:
-        """Divide the rates of endpoints evenly among the processes, once a limit has shown."""
-        told = {account: Traffic(*counts) for account, counts in traffic.items()}
-        found = self._leases.heard(told, self.clock())
-        running = list(self.borrowers())
-        rates = {account: rate / len(running) for account, rate in found.items() if rate < math.inf and running}
-        for one in running if rates else ():
-            one.tell(rates=rates)
+        for account in self._accounts.values():
+            account.gone(one)
 
     async def _lend(self, one: Borrower, held: Sum, missing: Sum) -> None:
         async with self._lending:

@@ -28,8 +28,8 @@ from autorubric.errors import AutorubricError, InputError
 from autorubric.files.descriptors import raise_open_file_limit
 from autorubric.llm.sharing import Sharing, Sum, sharing
 
-LEASED_SECONDS = 0.25
-"""How often a process asks at which rate it may call endpoints."""
+REPORT_SECONDS = 0.25
+"""How often a process tells what it has sent to endpoints whose limits are not known."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -131,12 +131,11 @@ class Talk:
             processes,
             base,
             self._borrow,
-            lambda wait: self.say(refused=wait),
-            tell_traffic=self._tell_traffic,
+            lambda traffic: self.say(traffic=traffic),
             used=used,
         )
         sharing.set(self._shared)
-        self._renewal = asyncio.get_running_loop().create_task(self._renew())
+        self._reporting = asyncio.get_running_loop().create_task(self._report())
 
     def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
         """Hear the parent from now on, in the running loop.
@@ -180,16 +179,12 @@ class Talk:
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
 
-    async def _renew(self) -> None:
-        """Ask several times a second how fast endpoints may be called."""
+    async def _report(self) -> None:
+        """Tell several times a second what was sent."""
         while True:
-            await asyncio.sleep(LEASED_SECONDS)
-            self._tell_traffic()
-
-    def _tell_traffic(self) -> None:
-        traffic = {} if self._shared is None else self._shared.take_traffic()
-        if traffic:
-            self.say(traffic=traffic)
+            await asyncio.sleep(REPORT_SECONDS)
+            if self._shared is not None:
+                self._shared.report()
 
     def hear(self, word: dict[str, Any]) -> None:
         """Act on a word of the parent, where it is about what processes share."""
@@ -200,10 +195,8 @@ class Talk:
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
         if "give" in word:
             self.say(gave=self.spare(), to=word["give"])
-        if "hold" in word:
-            self._shared.hold(word["hold"])
-        if "rates" in word:
-            self._shared.renew(word["rates"])
+        if "permits" in word:
+            self._shared.grant(word["permits"])
 
 
 def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]) -> None:

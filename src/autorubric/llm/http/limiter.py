@@ -15,7 +15,7 @@ from autorubric.files.descriptors import connections_left
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
-from autorubric.llm.sharing import Lease, sharing
+from autorubric.llm.sharing import sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +149,11 @@ _INSTANT = 1e-6  # seconds; smaller waits are rounding errors
 
 
 class Place(NamedTuple):
-    """An admitted request, and the tokens taken so far, its own included."""
+    """An admitted request, the tokens taken so far, its own included, and its number among those of all processes."""
 
     sent: Sent
     tokens: float
+    number: int = 0
 
 
 class Slots:
@@ -190,7 +191,9 @@ class Limiter:
         self, clock: Callable[[], float] = time.monotonic, slots: Slots | None = None, account: str = ""
     ) -> None:
         shared = sharing.get()
-        self._lease = None if shared is None else Lease(shared, clock, account)
+        self._lease = None if shared is None else shared.lease(account, clock)
+        if self._lease is not None:
+            self._lease.wakes.append(self._pump)
         self._processes = 1 if shared is None else shared.processes
         self.pace = Pace(self._processes)
         self.in_flight = 0
@@ -264,7 +267,7 @@ class Limiter:
     def passed(self, place: Place) -> None:
         """A call was not refused."""
         if self._lease is not None:
-            self._lease.passed()
+            self._lease.passed(place.number)
         self.pace.passed(place.sent, self._clock())
 
     def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
@@ -272,7 +275,7 @@ class Limiter:
         now = self._clock()
         self.pace.refused(place.sent, now, retry_after)
         if self._lease is not None:
-            self._lease.refused(self.pace.delay(now) if self.pace.is_closed else None)
+            self._lease.refused(place.number, retry_after)
         if self.pace.closed_for(now) >= PATIENCE:
             waiting, self._waiting = self._waiting, deque()
             for one, _ in waiting:
@@ -281,6 +284,8 @@ class Limiter:
 
     def withdraw(self, place: Place) -> None:
         """A call was not sent or was lost, so the endpoint's answer will never be known."""
+        if self._lease is not None:
+            self._lease.withdrawn(place.number)
         self.pace.withdrawn(place.sent)
 
     def _recompute(self) -> None:
@@ -318,25 +323,24 @@ class Limiter:
 
     def _delay(self, tokens: int, now: float) -> float:
         lease = self._lease
-        delay = 0.0 if lease is None else lease.delay(now)
-        # What passed here, next to other processes, tells little of the rate: with a lease, that rate counts.
-        if self.pace.is_closed or lease is None or not lease.is_rated:
-            delay = max(delay, self.pace.delay(now))
+        needs_permit = lease is not None and lease.needs_permits
+        delay = 0.0 if needs_permit else self.pace.delay(now)
         if self._requests is not None:
             delay = max(delay, self._requests.delay(1, now))
         if self._tokens is not None:
             delay = max(delay, self._tokens.delay(tokens, now))
-        if not self._heard:
-            return delay
-        return max(delay, self._quotas["requests"].delay(1, now), self._quotas["tokens"].delay(tokens, now))
+        if self._heard:
+            delay = max(delay, self._quotas["requests"].delay(1, now), self._quotas["tokens"].delay(tokens, now))
+        if lease is not None and needs_permit and delay <= _INSTANT:
+            return lease.delay(max(1, min(len(self._waiting), self.limit - self.in_flight)))
+        return delay
 
     def _admit(self, tokens: int, now: float) -> Place:
         self.in_flight += 1
         self._slots.free -= 1
-        if self._lease is not None:
-            self._lease.took(now)
+        number = 0 if self._lease is None else self._lease.took(now)
         self._quotas["requests"].take(1, now)
-        place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens, now))
+        place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens, now), number)
         if self._requests is not None:
             self._requests.take(1, now)
         if self._tokens is not None:

@@ -29,7 +29,7 @@ MARGIN = 0.97
 """Share of the measured rate that is used."""
 
 SPENDS = 0.015
-"""Share of requests that may be refused in order to find out whether the limit is higher than measured."""
+"""Share of requests that may be refused to find out whether the limit is higher than measured; of one process."""
 
 PURSE = 5.0
 """Refusals that can be saved up for, and that can be owed."""
@@ -87,6 +87,7 @@ FLOOR = 0.5
 
 _MARKS = 32  # points in a window from which the rate can be measured
 _LATE_TIMER = 0.02  # seconds of lateness that are made up for
+_ROUNDING = 1e-5  # seconds by which a request may leave earlier than it should
 _PATIENCE = 3.0  # times the slowest refusal, after which a request counts as accepted
 
 
@@ -114,6 +115,7 @@ class Pace:
 
     Args:
         processes: how many share the first burst.
+        spends: what `SPENDS` is near a rate that was too high.
 
     Attributes:
         rate: requests per second; infinite until a limit shows.
@@ -128,8 +130,10 @@ class Pace:
         (0.05, inf)
     """
 
-    def __init__(self, processes: int = 1) -> None:
+    def __init__(self, processes: int = 1, spends: float = SPENDS) -> None:
         self.rate = math.inf
+        self._spends = spends
+        self._too_fast = math.inf  # the last rate that had to be lowered
         self._next = -math.inf
         self._start = START / processes
         self._began = -math.inf
@@ -181,9 +185,10 @@ class Pace:
             self._began = now
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
-        self._purse = min(self._purse + SPENDS, PURSE)
+        self._purse = min(self._purse + self._spent_here(), PURSE)
         if self.is_closed:
-            self._tried = sent
+            if now >= self._try_at - _ROUNDING:  # one that another process sent earlier tries nothing
+                self._tried = sent
         elif self.rate != math.inf:
             late = max(_LATE_TIMER, 0.5 / self.rate)
             self._so_far.idle += max(0.0, now - late - self._next)
@@ -311,7 +316,7 @@ class Pace:
         if now - self._changed.at < max(EVIDENCE, self._window / STEPS):
             return
         refused = self._refused_at_this_rate()
-        by_chance, enough = self._chance.explains(refused, sent), SPENDS * sent >= 1
+        by_chance, enough = self._chance.explains(refused, sent), self._spent_here() * sent >= 1
         if self._is_cut and share and enough and by_chance:
             self._chance.learn(refused, sent)
             self._change(self.rate / (1 - self._chance.share), now)
@@ -334,6 +339,7 @@ class Pace:
         if self._purse >= 0:
             return
         if self._raised_from and not self._chance.share:
+            self._too_fast = self.rate
             self._change(self._raised_from, now)
         elif now - self._changed.at >= EVIDENCE and (refused if self.rate == math.inf else sent) >= LEAST:
             self._cut(refused, sent, now)
@@ -350,6 +356,7 @@ class Pace:
             return
         if self.rate == math.inf:
             self._purse = 0.0
+        self._too_fast = self.rate
         accepted = self._accepted_rate(self._changed, now)
         reached = accepted / (1 - self._chance.share)
         self._ceiling = reached if self._ceiling == math.inf else max(FORGETTING * self._ceiling, reached)
@@ -359,6 +366,9 @@ class Pace:
             self._uncut = self.rate
         self._change(MARGIN * accepted, now)
         self._is_cut = True
+
+    def _spent_here(self) -> float:
+        return SPENDS if self.rate < NEAR * self._too_fast else self._spends
 
     def _refused_at_this_rate(self) -> int:
         return self._so_far.refused - self._changed.refused
