@@ -116,23 +116,25 @@ def make_app(view: View, token: str | None) -> App:
     routes = [
         Route("/", _route_all(view), methods=["GET"]),
         Route("/static/{name}", _asset, methods=["GET"]),
-        page("/", "runs.summary_page"),
-        page("/items", "items.items_page", slow=True),
-        page("/items/{item:int}", "item.item_page"),
-        page("/items/{item:int}/calls", "item.calls_page", slow=True),
-        page("/criteria", "agreement.criteria_page"),
-        page("/criteria/{criterion:int}", "agreement.criterion_page", slow=True),
-        page("/agreement", "agreement.agreement_page", slow=True),
-        page("/compare", "comparison.comparison_page", slow=True, others=view.sources, hides=view.labelling.hides),
-        page("/rubrics", "rubrics.rubrics_page", slow=True),
-        page("/rubrics/{rubric:int}", "rubrics.rubric_page", slow=True),
-        page("/versions", "rubrics.versions_page", slow=True),
-        page("/drift", "training.drift_page", slow=True),
-        page("/best-of-k", "training.best_page"),
-        page("/live", "runs.live_page"),
-        page("/label", "labels.label_page", blind=True, **label),
-        page("/label/adjudicate", "labels.adjudication_page", blind=True, **label),
-        page("/label/figures", "labels.figures_page", slow=True, blind=True, **label),
+        page("/", "runs_page.summary_page"),
+        page("/items", "items_page.items_page", slow=True),
+        page("/items/{item:int}", "item_page.item_page"),
+        page("/items/{item:int}/calls", "item_page.calls_page", slow=True),
+        page("/criteria", "agreement_page.criteria_page"),
+        page("/criteria/{criterion:int}", "agreement_page.criterion_page", slow=True),
+        page("/agreement", "agreement_page.agreement_page", slow=True),
+        page(
+            "/compare", "comparison_page.comparison_page", slow=True, others=view.sources, hides=view.labelling.hides
+        ),
+        page("/rubrics", "rubrics_page.rubrics_page", slow=True),
+        page("/rubrics/{rubric:int}", "rubrics_page.rubric_page", slow=True),
+        page("/versions", "rubrics_page.versions_page", slow=True),
+        page("/drift", "training_page.drift_page", slow=True),
+        page("/best-of-k", "training_page.best_page"),
+        page("/live", "runs_page.live_page"),
+        page("/label", "labels_page.label_page", blind=True, **label),
+        page("/label/adjudicate", "labels_page.adjudication_page", blind=True, **label),
+        page("/label/figures", "labels_page.figures_page", slow=True, blind=True, **label),
         Route("/r/{run:int}/events", partial(_events, view), methods=["GET"]),
         Route("/r/{run:int}/label/{action}", partial(_write, view), methods=["POST"]),
     ]
@@ -183,7 +185,9 @@ def _loaded(name: str) -> Callable[..., Any]:
 def _route_all(view: View) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         query = Query(request.query_params.multi_items())
-        return _response(view, request, query, _loaded("runs.runs_page")(view.sources, view.labelling.hides), None)
+        return _response(
+            view, request, query, _loaded("runs_page.runs_page")(view.sources, view.labelling.hides), None
+        )
 
     return answer
 
@@ -245,7 +249,7 @@ async def _events(view: View, request: Request) -> Response:
     async def told() -> AsyncIterator[bytes]:
         while not await request.is_disconnected():
             try:
-                state: Any = await run_in_threadpool(_loaded("runs.live_state"), source)
+                state: Any = await run_in_threadpool(_loaded("runs_page.live_state"), source)
             except (Refusal, AutorubricError, sqlite3.Error, OSError) as error:
                 state = {"problem": str(error)}
             yield b"data: " + json.dumps(state).encode() + b"\n\n"
