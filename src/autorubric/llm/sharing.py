@@ -180,9 +180,11 @@ class Sharing:
     _due: asyncio.TimerHandle | None = None
     _reported: float = -math.inf
 
-    def lease(self, account: str, clock: Callable[[], float]) -> Lease:
-        """What this process may send to an endpoint with a key, named by its account."""
-        return self.leases.setdefault(account, Lease(self, clock))
+    def lease(self, account: str, clock: Callable[[], float], wake: Callable[[], None]) -> Lease:
+        """What this process may send to an endpoint with a key, named by its account; permits `wake` who waits."""
+        lease = self.leases.setdefault(account, Lease(self, clock))
+        lease.wakes.append(wake)
+        return lease
 
     def report(self) -> None:
         """Pass on what was sent and was not told yet."""

@@ -191,9 +191,7 @@ class Limiter:
         self, clock: Callable[[], float] = time.monotonic, slots: Slots | None = None, account: str = ""
     ) -> None:
         shared = sharing.get()
-        self._lease = None if shared is None else shared.lease(account, clock)
-        if self._lease is not None:
-            self._lease.wakes.append(self._pump)
+        self._lease = None if shared is None else shared.lease(account, clock, self._pump)
         self._processes = 1 if shared is None else shared.processes
         self.pace = Pace(self._processes)
         self.in_flight = 0
@@ -322,16 +320,15 @@ class Limiter:
         self.in_flight = 0
 
     def _delay(self, tokens: int, now: float) -> float:
-        lease = self._lease
-        needs_permit = lease is not None and lease.needs_permits
-        delay = 0.0 if needs_permit else self.pace.delay(now)
+        lease = self._lease if self._lease is not None and self._lease.needs_permits else None
+        delay = self.pace.delay(now) if lease is None else 0.0
         if self._requests is not None:
             delay = max(delay, self._requests.delay(1, now))
         if self._tokens is not None:
             delay = max(delay, self._tokens.delay(tokens, now))
         if self._heard:
             delay = max(delay, self._quotas["requests"].delay(1, now), self._quotas["tokens"].delay(tokens, now))
-        if lease is not None and needs_permit and delay <= _INSTANT:
+        if lease is not None and delay <= _INSTANT:
             return lease.delay(max(1, min(len(self._waiting), self.limit - self.in_flight)))
         return delay
 
