@@ -28,7 +28,7 @@ class Judging(Protocol):
 
 
 @dataclass(frozen=True)
-class Case:
+class ShownItem:
     """An item that the writer is shown.
 
     Attributes:
@@ -60,8 +60,8 @@ class Commission:
     """
 
     wording: Wording
-    errors: Sequence[Case]
-    right: Sequence[Case]
+    errors: Sequence[ShownItem]
+    right: Sequence[ShownItem]
     count: int
     number: int
     failed: Sequence[str] = ()
@@ -199,16 +199,16 @@ class Search:
             failed[-SHOWN_ERRORS:],
         )
 
-    def _case(self, place: int, item: int, outcome: Outcome) -> Case | None:
+    def _case(self, place: int, item: int, outcome: Outcome) -> ShownItem | None:
         names = categories(self.comparing.labelled.rubric[place])
         label = int(self.comparing.labelled.truth[item, place])
         if label < 0 and self.comparing.labelled.has_labels:
             return None
         said = names[outcome.code] if outcome.code >= 0 else "no verdict"
         votes = tuple(names[code] if code >= 0 else "no verdict" for code in outcome.votes)
-        return Case(item, names[label] if label >= 0 else "", said, outcome.reason, votes)
+        return ShownItem(item, names[label] if label >= 0 else "", said, outcome.reason, votes)
 
-    def _is_right(self, place: int, case: Case, outcomes: Outcomes) -> bool:
+    def _is_right(self, place: int, case: ShownItem, outcomes: Outcomes) -> bool:
         if self.comparing.labelled.has_labels:
             return case.label == case.verdict
         return len(set(outcomes[case.item].votes)) == 1
@@ -279,12 +279,12 @@ def _last(gains: Mapping[str, float], name: str) -> float:
     return -math.inf if math.isnan(gain) else gain
 
 
-def _mixed(cases: Sequence[Case], most: int) -> list[Case]:
+def _mixed(cases: Sequence[ShownItem], most: int) -> list[ShownItem]:
     """The first cases up to a maximum, of each label in turn."""
-    by_label = dict[str, list[Case]]()
+    by_label = dict[str, list[ShownItem]]()
     for case in cases:
         by_label.setdefault(case.label, []).append(case)
-    found = list[Case]()
+    found = list[ShownItem]()
     rows = list(by_label.values())
     for rank in range(max(map(len, rows), default=0)):
         found += [row[rank] for row in rows if rank < len(row)]

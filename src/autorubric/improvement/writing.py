@@ -19,7 +19,7 @@ from autorubric.graders.judge import request_again
 from autorubric.improvement.changed_wording import KINDS, Wording
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.measures import categories
-from autorubric.improvement.search import Case, Commission, Note
+from autorubric.improvement.search import Commission, Note, ShownItem
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
@@ -65,7 +65,7 @@ def build_request(template: Template, labelled: Labelled, commission: Commission
     return Request(messages, ROLE, _schema(), draw, room=room_for(entries=commission.count))
 
 
-def _shown(labelled: Labelled, case: Case) -> dict[str, Any]:
+def _shown(labelled: Labelled, case: ShownItem) -> dict[str, Any]:
     submission = clipped(labelled.dataset[case.item].submission, _LONGEST_SHOWN)
     return {
         "submission": submission,

@@ -36,7 +36,7 @@ from autorubric.improvement.run_files import (
     write_page,
     write_results,
 )
-from autorubric.improvement.search import SHOWN_ERRORS, Case, Commission, Rules
+from autorubric.improvement.search import SHOWN_ERRORS, Commission, Rules, ShownItem
 from autorubric.improvement.study import Aims, Improvement, Study
 from autorubric.improvement.wording_judge import LedgerJudging, Progressing
 from autorubric.improvement.writing import NoWriter, Stopped, Writer, build_request, package_writer_prompt
@@ -297,7 +297,7 @@ def _gradings(settings: ImproveSettings, worked: int, proposals: int, nested: bo
 
 def _writer_row(model: Model, labelled: Labelled, settings: ImproveSettings) -> ModelEstimate:
     longest = sorted(range(len(labelled)), key=lambda item: -len(labelled.dataset[item].submission))
-    cases = [Case(item, "MET", "UNMET", "x" * 200) for item in longest[: SHOWN_ERRORS + SHOWN_ERRORS // 2]]
+    cases = [ShownItem(item, "MET", "UNMET", "x" * 200) for item in longest[: SHOWN_ERRORS + SHOWN_ERRORS // 2]]
     commission = Commission(original(labelled.rubric, 0), cases, [], settings.candidates, 1)
     row = ModelEstimate(model)
     row.add(

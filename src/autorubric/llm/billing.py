@@ -12,7 +12,7 @@ from autorubric.llm.request import CallError, Failure, Model, Reply, Request, Us
 from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
-    from autorubric.llm.batches.batch_queue import Desk
+    from autorubric.llm.batches.batch_queue import BatchQueue
     from autorubric.llm.budget import Budget
 
 
@@ -58,7 +58,7 @@ class Reservation:
         price: what tokens cost in dollars, if it is not what the model says that was asked.
         recorded: whether the reply is in the ledger already, with what it cost.
         activity: the counts of the call's role, once it has started.
-        desk: where requests of the executor wait for a batch, if they do.
+        batch_queue: where requests of the executor wait for a batch, if they do.
     """
 
     budget: Budget | None = None
@@ -75,7 +75,7 @@ class Reservation:
     price: Callable[[Usage], float | None] | None = None
     recorded: bool = False
     activity: Activity | None = None
-    desk: Desk | None = None
+    batch_queue: BatchQueue | None = None
 
     def note_waiting(self) -> None:
         """Note that nothing has been sent yet; `note_sent` follows."""

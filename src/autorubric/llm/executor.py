@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, overload
 
 from autorubric.errors import LedgerError, first_cause
-from autorubric.llm.batches.setting import desk_for
+from autorubric.llm.batches.setting import open_batch_queue
 from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.flights import Flights
@@ -87,7 +87,7 @@ class Executor:
         self._ended: dict[int, tuple[Model, Failure]] = {}
         self._tally = Tally()
         self._limits = ReplyLimits(ledger)
-        self._desk = desk_for(ledger, budget, self._tally)
+        self._batch_queue = open_batch_queue(ledger, budget, self._tally)
         if budget is not None:
             budget.keep_in(ledger)
 
@@ -102,8 +102,8 @@ class Executor:
         """
         key = request_key(model, request)
         recorded = self.ledger.find(key)
-        if recorded is None and self._desk is not None and not self._desk.is_ready:
-            left_open = await self._desk.resume()
+        if recorded is None and self._batch_queue is not None and not self._batch_queue.is_ready:
+            left_open = await self._batch_queue.resume()
             recorded = self.ledger.find(key)
             if recorded is None and left_open is not None:
                 return left_open
@@ -216,11 +216,12 @@ class Executor:
 
         Requests that are recorded, not covered by the budget, or to models without batches are left to `ask`.
         """
-        if self._desk is None or (not self._desk.is_ready and await self._desk.resume() is not None):
+        queue = self._batch_queue
+        if queue is None or (not queue.is_ready and await queue.resume() is not None):
             return
         from autorubric.llm.batches.model import BatchModel
 
-        ahead = self._desk.ahead()
+        ahead = queue.ahead()
         async for model, request in requests:
             placed = self._limits.placed(model, request)
             key = request_key(model, placed)
@@ -230,13 +231,13 @@ class Executor:
                 if placed.max_tokens is not None:
                     self._limits.note_sent(model, placed)
                 await ahead.add(key, model, placed)
-        await self._desk.send_ahead(ahead)
+        await queue.send_ahead(ahead)
 
     def stop(self, reason: str) -> None:
         """Make no new calls: requests that are not hits fail with `reason`; calls in flight go on."""
         self._stopped = Failure("stopped", reason)
-        if self._desk is not None:
-            self._desk.leave(reason)
+        if self._batch_queue is not None:
+            self._batch_queue.leave(reason)
 
     def replay(self, reason: str, failures: Iterable[FailedCall]) -> None:
         """Make no new calls: each request ends as it did when it was last sent, or with `reason` if it never was."""
@@ -263,7 +264,7 @@ class Executor:
         return self._tally.snapshot()
 
     def _refusal(self, model: Model) -> Failure | None:
-        left = self._stopped or (None if self._desk is None else self._desk.left)
+        left = self._stopped or (None if self._batch_queue is None else self._batch_queue.left)
         ended = self._ended.get(id(model))
         return left or (None if ended is None else ended[1])
 
@@ -300,7 +301,7 @@ class Executor:
             return reservation
         if self.ledger.in_flight.is_open:
             reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
-        reservation.activity, reservation.desk = self._tally.started(request.role), self._desk
+        reservation.activity, reservation.batch_queue = self._tally.started(request.role), self._batch_queue
         before = current_reservation.set(reservation)
         outcome: Reply | Failure
         try:

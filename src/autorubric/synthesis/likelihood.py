@@ -283,7 +283,7 @@ _LEAST_PAIRS = 10
 _MOST_ASSUMED = 0.45
 
 
-class Worth(NamedTuple):
+class EffectiveVotes(NamedTuple):
     """What votes are worth: the `error` of one, the mean `correlation` of the errors of two, and how many `votes`."""
 
     error: float
@@ -294,13 +294,15 @@ class Worth(NamedTuple):
         """How many independent votes `count` votes are worth.
 
         Example:
-            >>> Worth(0.05, 0.7, 5).of(5), Worth(0.05, 0.0, 5).of(5)
+            >>> EffectiveVotes(0.05, 0.7, 5).of(5), EffectiveVotes(0.05, 0.0, 5).of(5)
             (1.3157894736842106, 5.0)
         """
         return count / (1 + (count - 1) * self.correlation) if count else 0.0
 
 
-def measure_worth(votes: Iterable[Sequence[bool | None]], models: Sequence[str], least_error: float) -> Worth:
+def measure_worth(
+    votes: Iterable[Sequence[bool | None]], models: Sequence[str], least_error: float
+) -> EffectiveVotes:
     """What votes are worth, from their disagreements.
 
     Two independent votes that are each wrong with probability `e` disagree with probability `2e(1-e)`. Fewer
@@ -332,20 +334,20 @@ def measure_worth(votes: Iterable[Sequence[bool | None]], models: Sequence[str],
     pairs, disagreeing = same[0] + other[0], same[1] + other[1]
     apart = other[1] / other[0] if other[0] >= _LEAST_PAIRS else 0.0
     if not pairs:
-        return Worth(least_error, 0.0, float(len(models)))
+        return EffectiveVotes(least_error, 0.0, float(len(models)))
     overall = disagreeing / pairs
     independent = max(2 * least_error * (1 - least_error), apart, overall if not other[0] else 0.0)
     correlation = max(0.0, 1 - overall / independent) if independent else 0.0
     error = min((1 - sqrt(max(0.0, 1 - 2 * independent))) / 2, _MOST_ASSUMED)
-    worth = Worth(error, correlation, 0.0)
+    worth = EffectiveVotes(error, correlation, 0.0)
     return worth._replace(votes=worth.of(len(models)))
 
 
-def refusal_chance(against: int, count: int, worth: Worth, prior: float) -> float:
+def refusal_chance(against: int, count: int, worth: EffectiveVotes, prior: float) -> float:
     """The chance that a point speaks against a criterion, given how many of `count` votes do.
 
     Example:
-        >>> independent, shared = Worth(0.06, 0.0, 5), Worth(0.06, 0.7, 1.3)
+        >>> independent, shared = EffectiveVotes(0.06, 0.0, 5), EffectiveVotes(0.06, 0.7, 1.3)
         >>> [round(refusal_chance(against, 5, independent, 0.2), 3) for against in (5, 4, 3, 2)]
         [1.0, 0.999, 0.797, 0.016]
         >>> round(refusal_chance(5, 5, shared, 0.2), 2)

@@ -31,7 +31,7 @@ from autorubric.synthesis.candidate import (
     relevance_row,
     replace_rewritten,
 )
-from autorubric.synthesis.likelihood import Worth, measure_worth, refusal_chance
+from autorubric.synthesis.likelihood import EffectiveVotes, measure_worth, refusal_chance
 from autorubric.synthesis.stages import (
     PASSTHROUGH,
     Answers,
@@ -330,7 +330,7 @@ def _speaks_against(one: Relevance | None, point: str) -> bool | None:
     return bool(one.surface) and not one.surface_asked if point == "surface" else not one.answerable
 
 
-def _weigh(combined: Relevance, said: Sequence[Relevance], worth: Worth, least_sure: float) -> Relevance:
+def _weigh(combined: Relevance, said: Sequence[Relevance], worth: EffectiveVotes, least_sure: float) -> Relevance:
     """A combined assessment with what its votes are worth, and the points on which they are worth too little."""
     unsure = []
     for point in POINTS:

@@ -37,7 +37,7 @@ _NEVER_CREATED = Fault("server", "the provider never created the batch", again=T
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """One request at the desk.
+    """One request in the queue.
 
     `again` is set for requests that were sent before; `done` gets the reply, the fault, or None if the request is to
     be sent alone.
@@ -65,7 +65,7 @@ class _Waiting:
             self.done.set_exception(error)
 
 
-class Desk:
+class BatchQueue:
     """The requests of one executor that wait for a batch, and its open batches.
 
     A wave is sent when no request has come for a while and no batch is open, because then nothing else can
@@ -182,7 +182,7 @@ class Desk:
         self._sent.clear()
 
     def _has_left(self) -> bool:
-        """Whether an awaited task was cancelled because the desk has left, and not because the caller was."""
+        """Whether an awaited task was cancelled because the queue has left, and not because the caller was."""
         here = asyncio.current_task()
         return self.left is not None and not (here is not None and here.cancelling())
 

@@ -69,11 +69,11 @@ class Carrier:
         """Write the files of a batch of the first requests, as many as fit."""
         writer = self.begin(model)
         for one in waiting:
-            draft = drafted(model, one.key, one.request)
-            one.terms = draft.terms
-            if writer.count and writer.size + len(draft.line) > model.service.dialect.limits.bytes:
+            made = make_line(model, one.key, one.request)
+            one.terms = made.terms
+            if writer.count and writer.size + len(made.line) > model.service.dialect.limits.bytes:
                 break
-            writer.add(draft.line, draft.entry, draft.most)
+            writer.add(made.line, made.entry, made.most)
             if not writer.count % _SLICE:
                 await asyncio.sleep(0)
         return await self.close(writer)
@@ -241,7 +241,7 @@ class Carrier:
         return Parcel(record.id, record.run, record.sha, path, record.served, record.count, record.file)
 
 
-class Draft(NamedTuple):
+class BatchLine(NamedTuple):
     """A request as it enters a batch: its form, line, row, and the most that it can cost."""
 
     terms: Terms
@@ -250,7 +250,7 @@ class Draft(NamedTuple):
     most: Amount
 
 
-def drafted(model: BatchModel, key: bytes, request: Request) -> Draft:
+def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
     """A request in the form that its endpoint is known to accept."""
     terms, body = model.body(request)
     most = model.ceiling(request)
@@ -266,7 +266,9 @@ def drafted(model: BatchModel, key: bytes, request: Request) -> Draft:
         sum(len(content) for _, content in request.messages),
     )
     line = encode_body(model.service.dialect.line(key.hex(), body)) + b"\n"
-    return Draft(terms, line, entry, Amount() if most is None else Amount(most.total_tokens, model.cost(most) or 0.0))
+    return BatchLine(
+        terms, line, entry, Amount() if most is None else Amount(most.total_tokens, model.cost(most) or 0.0)
+    )
 
 
 def _still_open(fault: Fault, record: BatchRecord) -> str:
@@ -310,16 +312,16 @@ class Ahead:
         """Plan a request, unless it is planned already or the budget does not cover it any more."""
         if self.is_full or key in self._keys or key in self.faults:
             return
-        draft = drafted(model, key, request)
-        self._terms[id(model)] = draft.terms
+        made = make_line(model, key, request)
+        self._terms[id(model)] = made.terms
         if self.budget is not None:
-            planned = draft.most
+            planned = made.most
             for _, writer in self._open.values():
                 planned = planned.plus(writer.most)
             if not self.budget.fits(planned):
                 self.is_full = True
                 return
-        self._writer(model, len(draft.line)).add(draft.line, draft.entry, draft.most)
+        self._writer(model, len(made.line)).add(made.line, made.entry, made.most)
         self._keys.add(key)
         if not len(self._keys) % _SLICE:
             await asyncio.sleep(0)

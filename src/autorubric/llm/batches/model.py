@@ -22,7 +22,7 @@ from autorubric.llm.http.wire import request_body
 from autorubric.llm.request import CallError, Reply, Request, Usage
 
 if TYPE_CHECKING:
-    from autorubric.llm.batches.batch_queue import Desk
+    from autorubric.llm.batches.batch_queue import BatchQueue
 
 
 class BatchModel(ChatModel):
@@ -80,34 +80,34 @@ class BatchModel(ChatModel):
     async def complete(self, request: Request) -> Reply:
         """Answer one request by way of a batch; a `CallError` says why there is no reply."""
         reservation = current_reservation.get() or Reservation()
-        desk = reservation.desk
-        if desk is None:
+        queue = reservation.batch_queue
+        if queue is None:
             raise ConfigError(
                 "batches need a run directory, where they are recorded; pass one (run_dir), or no batch"
             )
         reservation.count_waiting(1)
         try:
-            reply = await self._by_batch(desk, request, reservation)
+            reply = await self._by_batch(queue, request, reservation)
         finally:
             reservation.count_waiting(-1)
         if reply is not None:
             return reply
-        if desk.left is not None:
-            raise CallError(desk.left)
+        if queue.left is not None:
+            raise CallError(queue.left)
         refused = await reservation.reprice(super().cost)
         if refused is not None:
             raise CallError(refused)
-        async with desk.direct():
+        async with queue.direct():
             return await super().complete(request)
 
-    async def _by_batch(self, desk: Desk, request: Request, reservation: Reservation) -> Reply | None:
+    async def _by_batch(self, queue: BatchQueue, request: Request, reservation: Reservation) -> Reply | None:
         """The reply from a batch; None if the request is to be sent alone."""
         reservation.note_waiting()
         retries, tries = Retries(self._config.max_retries, self._backoff), 0
         before: Fault | None = None
         asking = request
         while True:
-            found = await desk.put(self, asking, reservation, again=tries > 0)
+            found = await queue.put(self, asking, reservation, again=tries > 0)
             if found is None or isinstance(found, Reply):
                 return found if found is None or not tries else dataclasses.replace(found, attempts=tries + 1)
             tries += 1

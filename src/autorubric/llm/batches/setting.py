@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autorubric.llm.batches.batch_queue import Desk
+    from autorubric.llm.batches.batch_queue import BatchQueue
     from autorubric.llm.batches.batch_store import BatchRecord
     from autorubric.llm.batches.model import BatchModel
     from autorubric.llm.billing import Tally
@@ -100,17 +100,17 @@ def batching() -> Batching | None:
     return _current.get()
 
 
-def desk_for(records: Records, budget: Budget | None, tally: Tally) -> Desk | None:
-    """The desk of a new executor; None where requests are sent one by one."""
+def open_batch_queue(records: Records, budget: Budget | None, tally: Tally) -> BatchQueue | None:
+    """The queue for batches of a new executor; None where requests are sent one by one."""
     how = batching()
     if how is None:
         return None
-    from autorubric.llm.batches.batch_queue import Desk  # what sends batches is loaded only where it is needed
+    from autorubric.llm.batches.batch_queue import BatchQueue  # what sends batches is loaded only where it is needed
     from autorubric.llm.records.ledger import Ledger
 
     if not isinstance(records, Ledger) or records.folder is None:
         return None
-    return Desk(records, records.folder, budget, how, tally)
+    return BatchQueue(records, records.folder, budget, how, tally)
 
 
 def widened(window: int) -> int:
