@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +21,15 @@ from benchmarks.record import Record
 
 CALLS_A_QUERY = 7
 IN_FLIGHT = 64
-LATENCIES = {"fixed:0": 6.0, "fixed:0.2": 1.15, "lognormal:0.2,0.8": 1.15, "lognormal:0.2,0.8+0.002@20": 1.15}
-"""With the most times the floor that a run may take."""
+CASES: list[tuple[str, int, str, float]] = [
+    ("fixed:0", 1000, "", 6.0),
+    ("fixed:0.2", 1000, "", 1.15),
+    ("fixed:0.2", 1000, "busy", 1.2),
+    ("fixed:0.2", 5000, "", 1.05),
+    ("lognormal:0.2,0.8", 1000, "", 1.15),
+    ("lognormal:0.2,0.8+0.002@20", 1000, "", 1.15),
+]
+"""Latency, queries, what else the machine does, and the most times the floor that a run may take."""
 MOST_MEMORY = 200
 SLOTS = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge", "augment")
 
@@ -86,21 +97,24 @@ async def floor(queries: int, base_url: str, in_flight: int = IN_FLIGHT) -> tupl
 
 def run() -> Record:
     """Wall time, CPU, bytes and memory for each latency, next to the floor of the same minute."""
-    record = Record(
-        f"1,000 queries, {CALLS_A_QUERY} calls each, {IN_FLIGHT} in flight; floor: bare aiohttp on uvloop"
-    )
+    record = Record(f"{CALLS_A_QUERY} calls a query, {IN_FLIGHT} in flight; floor: bare aiohttp on uvloop")
     start = _measured(1, "fixed:0")[0].cpu
-    print(f"Synthesis: 1,000 queries, {CALLS_A_QUERY} calls each, {IN_FLIGHT} in flight.")
+    print(f"Synthesis: {CALLS_A_QUERY} calls a query, {IN_FLIGHT} in flight.")
     print(f"CPU a call leaves out the {start:.2f} s that starting and ending take, whatever the input.")
     rows = []
-    for latency, most in LATENCIES.items():
-        ours, left, (wall, cpu) = _measured(1000, latency)
-        calls, ratio = 1000 * CALLS_A_QUERY, ours.wall / wall
-        record.limit(f"synthesis, {latency}: times the floor", ratio, most=most)
+    for latency, queries, beside, most in CASES:
+        with _neighbour() if beside else nullcontext():
+            ours, left, (wall, cpu) = _measured(queries, latency)
+        calls, ratio = queries * CALLS_A_QUERY, ours.wall / wall
+        name = ", ".join(filter(None, (latency, f"{queries:,} queries", beside)))
+        record.limit(f"synthesis, {name}: times the floor", ratio, most=most)
         floor_cpu, own_cpu = cpu / calls * 1e6, (ours.cpu - start) / calls * 1e6
         times = [f"{wall:.1f}", f"{ours.wall:.1f}", f"{ratio:.2f}", f"{floor_cpu:.0f}", f"{own_cpu:.0f}"]
-        rows.append([latency, *times, f"{ours.written / left:.2f}", f"{ours.memory:.0f}"])
-    header = "latency|floor s|ours s|ratio|floor µs CPU a call|ours µs CPU a call|written / left|MB"
+        other = "one busy process" if beside else "–"
+        rows.append([latency, f"{queries:,}", other, *times, f"{ours.written / left:.2f}", f"{ours.memory:.0f}"])
+    header = (
+        "latency|queries|next to it|floor s|ours s|ratio|floor µs CPU a call|ours µs CPU a call|written / left|MB"
+    )
     record.table("latencies", header.split("|"), rows)
     print("\nMemory at no latency, as the input grows")
     for queries in (1000, 5000, 20_000):
@@ -108,6 +122,17 @@ def run() -> Record:
         print(f"{queries:>8,} queries: {ours.memory:.0f} MB, {ours.wall:.1f} s", flush=True)
         record.limit(f"synthesis, memory of {queries:,} queries, MB", ours.memory, most=MOST_MEMORY)
     return record
+
+
+@contextmanager
+def _neighbour() -> Iterator[None]:
+    """Another process that wants a whole core."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        busy.kill()
+        busy.wait()
 
 
 def _measured(queries: int, latency: str) -> tuple[Figures, int, tuple[float, float]]:
