@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autorubric import InputError, Rubric, RubricDataset, convert, evolve, grade
+from autorubric.runs.stopping import Stop
 from autorubric.testing import LoopbackEndpoint
 from tests.training.evolution.scripted import (
     DOUBLE,
@@ -183,6 +186,25 @@ def test_a_budget_that_ends_stops_the_run_and_more_budget_resumes_it(
     with scripted().in_thread() as other:
         evolve(run, **{**models(endpoint), "base_url": other.base_url}, out=out)
     assert endpoint.counts.requests == asked > paid
+
+
+def test_an_evolution_that_was_stopped_resumes_without_paying_twice(tmp_path: Path) -> None:
+    # One call in three is slow, so some are in flight when another one is refused because of the stop.
+    stop, asked = Stop(), count(1)
+
+    def stopping(body: dict[str, Any]) -> None:
+        if body["model"] == "judge" and next(asked) == 30:
+            stop()
+
+    with scripted().in_thread() as endpoint:
+        run = graded(endpoint, tmp_path / "run", ROLLOUTS)
+        evolve(run, **models(endpoint), out=tmp_path / "whole")
+        calls = endpoint.counts.requests
+    with scripted(latency="fixed:0.002+0.3@0.1", faults=stopping).in_thread() as endpoint:
+        run, out = graded(endpoint, tmp_path / "again", ROLLOUTS), tmp_path / "out"
+        assert evolve(run, **models(endpoint), concurrency=8, stop=stop, out=out).interrupted
+        assert evolve(run, **models(endpoint), concurrency=8, out=out).lineages[0].newest.number == 1
+        assert endpoint.counts.requests == calls
 
 
 def test_the_final_rubrics_convert_with_their_history(endpoint: LoopbackEndpoint, tmp_path: Path) -> None:
