@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from autorubric import InputError, Rubric, RubricDataset, convert, evolve, grade
-from autorubric.runs.stopping import Stop
 from autorubric.testing import LoopbackEndpoint
+from autorubric.testing.faults import Fault
 from tests.training.evolution.scripted import (
     DOUBLE,
     PROPOSED,
@@ -188,23 +188,23 @@ def test_a_budget_that_ends_stops_the_run_and_more_budget_resumes_it(
     assert endpoint.counts.requests == asked > paid
 
 
-def test_an_evolution_that_was_stopped_resumes_without_paying_twice(tmp_path: Path) -> None:
-    # One call in three is slow, so some are in flight when another one is refused because of the stop.
-    stop, asked = Stop(), count(1)
+def test_a_judgment_that_fails_costs_one_more_call_when_the_run_resumes(tmp_path: Path) -> None:
+    # One call in three is slow, so many are in flight when the failed one ends.
+    broken = count(1)
 
-    def stopping(body: dict[str, Any]) -> None:
-        if body["model"] == "judge" and next(asked) == 30:
-            stop()
+    def fail_once(body: dict[str, Any]) -> Fault | None:
+        is_first = body["model"] == "judge" and str(DOUBLE["description"]) in str(body) and next(broken) == 1
+        return Fault("broken", status=500) if is_first else None
 
-    with scripted().in_thread() as endpoint:
+    with scripted(latency="fixed:0.002+0.3@0.1").in_thread() as endpoint:
         run = graded(endpoint, tmp_path / "run", ROLLOUTS)
         evolve(run, **models(endpoint), out=tmp_path / "whole")
         calls = endpoint.counts.requests
-    with scripted(latency="fixed:0.002+0.3@0.1", faults=stopping).in_thread() as endpoint:
+    with scripted(latency="fixed:0.002+0.3@0.1", faults=fail_once).in_thread() as endpoint:
         run, out = graded(endpoint, tmp_path / "again", ROLLOUTS), tmp_path / "out"
-        assert evolve(run, **models(endpoint), concurrency=8, stop=stop, out=out).interrupted
-        assert evolve(run, **models(endpoint), concurrency=8, out=out).lineages[0].newest.number == 1
-        assert endpoint.counts.requests == calls
+        assert evolve(run, **models(endpoint), out=out).undecided
+        assert evolve(run, **models(endpoint), out=out).lineages[0].newest.number == 1
+        assert endpoint.counts.requests == calls + 1
 
 
 def test_the_final_rubrics_convert_with_their_history(endpoint: LoopbackEndpoint, tmp_path: Path) -> None:
