@@ -103,6 +103,8 @@ class ImprovementRun(RecordedRun):
             assert isinstance(stopped, Stopped)
             self.end_with(stopped.failure)
             self.stop(stopped.failure.message)
+            assert self.executor is not None
+            await self.executor.drain()  # a failure cancels those who ask, and calls in flight end by themselves
 
     def _study(self) -> Study:
         settings, inputs, labelled = self.settings, self.inputs, self.inputs.labelled
@@ -191,7 +193,7 @@ async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
             second,
             begin_generation(ledger, start_over=settings.start_over),
             before.get("written") if before and before.get("calls") else 0,  # None: an earlier version did not count
-            executor=grader.executor_on(ledger, detached=False),
+            executor=grader.executor_on(ledger),
             settings=settings,
             ledger=ledger,
             models=models,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autorubric import InputError, Rubric, RubricDataset, convert, evolve, grade
 from autorubric.testing import LoopbackEndpoint
+from autorubric.testing.faults import Fault
 from tests.training.evolution.scripted import (
     DOUBLE,
     PROPOSED,
@@ -183,6 +186,25 @@ def test_a_budget_that_ends_stops_the_run_and_more_budget_resumes_it(
     with scripted().in_thread() as other:
         evolve(run, **{**models(endpoint), "base_url": other.base_url}, out=out)
     assert endpoint.counts.requests == asked > paid
+
+
+def test_a_judgment_that_fails_costs_one_more_call_when_the_run_resumes(tmp_path: Path) -> None:
+    # One call in three is slow, so many are in flight when the failed one ends.
+    broken = count(1)
+
+    def fail_once(body: dict[str, Any]) -> Fault | None:
+        is_first = body["model"] == "judge" and str(DOUBLE["description"]) in str(body) and next(broken) == 1
+        return Fault("broken", status=500) if is_first else None
+
+    with scripted(latency="fixed:0.002+0.3@0.1").in_thread() as endpoint:
+        run = graded(endpoint, tmp_path / "run", ROLLOUTS)
+        evolve(run, **models(endpoint), out=tmp_path / "whole")
+        calls = endpoint.counts.requests
+    with scripted(latency="fixed:0.002+0.3@0.1", faults=fail_once).in_thread() as endpoint:
+        run, out = graded(endpoint, tmp_path / "again", ROLLOUTS), tmp_path / "out"
+        assert evolve(run, **models(endpoint), out=out).undecided
+        assert evolve(run, **models(endpoint), out=out).lineages[0].newest.number == 1
+        assert endpoint.counts.requests == calls + 1
 
 
 def test_the_final_rubrics_convert_with_their_history(endpoint: LoopbackEndpoint, tmp_path: Path) -> None:

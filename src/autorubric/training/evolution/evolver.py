@@ -175,8 +175,13 @@ class Evolver:
         rows = [gate_row(f"m{n}", one, version.rubric) for n, one in enumerate(version.rubric, 1)]
         new = [gate_row(f"e1.{n}", one, version.rubric, "evolved") for n, one in enumerate(candidates, 1)]
         votes = {row.id: (_votes(one, shown),) for row, one in zip(rows, version.rubric, strict=True)}
+        # All end before one that failed counts: the run may end then, and replies in flight would be lost.
         judged = await asyncio.gather(*(self._judge(version, candidates, rollout, item) for rollout in shown))
-        graded = [Rollout(one.submission, one.reward, found) for one, found in zip(shown, judged, strict=True)]
+        graded = list[Rollout]()
+        for answer in judged:
+            if isinstance(answer, Failure):
+                raise UndecidedError(answer, "judge")
+            graded.append(answer)
         votes |= {row.id: (_votes(one, graded),) for row, one in zip(new, candidates, strict=True)}
         relevance = await self._assess(version.query, [*rows, *new], item)
         pool = Pool(tuple(one.submission for one in shown), ("judge",), votes)
@@ -197,7 +202,7 @@ class Evolver:
 
     async def _judge(
         self, version: RubricVersion, candidates: Sequence[Criterion], rollout: Rollout, item: str
-    ) -> Mapping[str, bool | None]:
+    ) -> Rollout | Failure:
         rubric = Rubric(_named(candidates), guidelines=version.rubric.guidelines)
         inputs = self.grader.read_input(rollout.submission, rubric, version.query, None, guidelines=rubric.guidelines)
         report = await self.grader.grade_input(replace(inputs, item=item), self.ask)
@@ -205,8 +210,8 @@ class Evolver:
         if report.error is not None and not report.report:
             errors.append(report.error)
         if errors:
-            raise UndecidedError(Failure(cast("FailureKind", failure_kind(errors[0])), errors[0]), "judge")
-        return verdicts_in(report)
+            return Failure(cast("FailureKind", failure_kind(errors[0])), errors[0])
+        return Rollout(rollout.submission, rollout.reward, verdicts_in(report))
 
     async def _assess(self, query: Query | None, rows: Sequence[Candidate], item: str) -> dict[str, Relevance]:
         models = list((await self.grader.open_session()).models.values())
