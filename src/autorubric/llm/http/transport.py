@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import socket
@@ -159,7 +160,7 @@ class AiohttpTransport:
         try:
             target = self._targets.get((url, id(headers))) or self._target(url, headers)
             async with asyncio.timeout(timeout):
-                connection = await connector.connect(target.route, [], target.limits)
+                connection = await _connect(connector, target)
                 is_connected = True
                 try:
                     reply = await _exchange(connection, target, body)
@@ -244,6 +245,18 @@ class _Target:
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
+async def _connect(connector: aiohttp.TCPConnector, target: _Target) -> Connection:
+    """A connection that holds no response that nobody asked for, which would pass for the answer to the next request.
+
+    aiohttp itself asks only whether a connection that it kept is open.
+    """
+    while True:
+        connection = await connector.connect(target.route, [], target.limits)
+        if not connection.protocol:  # holds no response
+            return connection
+        connection.close()
+
+
 async def _exchange(connection: Connection, target: _Target, body: bytes) -> HttpReply:
     """Send a request on a connection, and return the response once its body is complete."""
     protocol = connection.protocol
@@ -264,6 +277,8 @@ async def _exchange(connection: Connection, target: _Target, body: bytes) -> Htt
         if size > LARGEST_BODY:
             raise too_large()
         chunks.append(chunk)
+    if protocol.transport is not None and protocol.transport.get_write_buffer_size():
+        protocol.force_close()  # answered early: the rest of the body would delay the next request
     return HttpReply(message.code, chunks[0] if len(chunks) == 1 else b"".join(chunks), message.headers)
 
 
@@ -316,7 +331,7 @@ def _fault(error: Exception, timeout: float, is_connected: bool) -> TransportErr
     if isinstance(error, aiohttp.ClientConnectorError):
         message = f"cannot connect to {error.host}:{error.port}: {_reason(error)}"
         return TransportError("network", message, maybe_billed=False)
-    return TransportError("network", _describe(error), maybe_billed=True)
+    return TransportError("network", _describe(error), maybe_billed=is_connected)
 
 
 def _reason(error: aiohttp.ClientConnectorError) -> str:
@@ -332,10 +347,13 @@ def _reason(error: aiohttp.ClientConnectorError) -> str:
 def _describe(error: Exception) -> str:
     import aiohttp
 
-    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
+    is_reset = isinstance(error, OSError) and error.errno in (errno.ECONNRESET, errno.EPIPE)
+    if is_reset or isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
         return CUT_SHORT
     if isinstance(error, aiohttp.ClientPayloadError):
         return BODY_CUT_SHORT
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy does not connect: {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientResponseError | aiohttp.http.HttpProcessingError):
         # Its status of 400 is aiohttp's own, not the endpoint's.
         return f"the answer is not valid HTTP: {' '.join(error.message.split())}"
