@@ -11,7 +11,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import LABEL_ROLES, MAJORITY, LabelTable, is_label_table
 from autorubric.errors import InputError
 from autorubric.jobs.job import DatasetSource, RunSource, job
-from autorubric.labels.label_store import History, has_store, read_history, run_of_store, store_path
+from autorubric.labels.label_store import History, read_history, run_of_store, store_path
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
 from autorubric.metrics.jackknife import Draws
@@ -268,7 +268,7 @@ def stored_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
     """
     source = label_source(settings, run)
     if source is None:
-        if not settings.labels and settings.dataset is None and has_store(run.directory):
+        if not settings.labels and settings.dataset is None and store_path(run.directory).exists():
             _note_other_labels(run)
         return read_labels(run, settings)
     from autorubric.labels.exchange import labelled_dataset
@@ -328,7 +328,7 @@ def label_source(settings: LabelSettings, run: StoredRun | None = None) -> Path 
     if stores:
         return stores[0]
     own = Path(settings.run)
-    if paths or settings.dataset is not None or not has_store(own):
+    if paths or settings.dataset is not None or not store_path(own).exists():
         return None
     dataset = (run or read_run(own)).dataset
     return own if all(item.ground_truth is None for item in dataset) else None

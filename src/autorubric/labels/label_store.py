@@ -313,11 +313,6 @@ def run_of_store(path: Path) -> Path | None:
     return folder.parent if folder.name == FOLDER and (folder / FILE).exists() else None
 
 
-def has_store(run: Path) -> bool:
-    """Whether a run has a label store."""
-    return store_path(run).exists()
-
-
 def read_history(run: Path, known: History | None = None) -> History:
     """The labels of a run, without a lock; empty where it has no store.
 

@@ -114,8 +114,8 @@ def read_labelled_run(
     if per_item_metrics not in get_args(PerItemMetrics):
         raise InputError(f"per_item_metrics={per_item_metrics!r} is not one of {', '.join(get_args(PerItemMetrics))}")
     whole = read_table(run, dataset, modes)
-    labelled = whole.only(whole.labelled).with_used_columns()
-    table = labelled.only(~labelled.failed).with_voters()
+    labelled = whole.only(whole.labelled).trimmed()
+    table = labelled.only(~labelled.failed)
     warnings = tuple(_warnings(whole, int(labelled.failed.sum())))
     if not table.rows:
         raise InputError(["no graded item has both ground truth and a judgment", *warnings])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import textwrap
 from array import array
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from autorubric.background import no_collections
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.rubric import Rubric
@@ -43,9 +43,7 @@ def read_table(
     """The table of a run and the labels of its items; without a dataset, of the items that the run itself has."""
     settings = getattr(run, "grader_config", None)
     builder = _Builder(dataset, settings if isinstance(settings, Mapping) else None, modes)
-    collects = gc.isenabled()
-    gc.disable()  # records hold no cycles, and going through all of them again and again takes a tenth of the time
-    try:
+    with no_collections():
         for result in _results(run, dataset):
             try:
                 builder.add(result)
@@ -55,9 +53,6 @@ def read_table(
                 source = getattr(run, "source", None)
                 where = "the result" if source is None else f"{source}: the line"
                 raise InputError(f"{where} of item {result['item_idx']} is damaged: {error!r}") from None
-    finally:
-        if collects:
-            gc.enable()
     return builder.table()
 
 

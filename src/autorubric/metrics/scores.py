@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.report import worst_value
+from autorubric.core.scoring import abstention_value
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.correlation import correlation, mae, rmse
 from autorubric.metrics.distribution import systematic_bias
@@ -63,14 +63,14 @@ class ScorePairs(NamedTuple):
 
 def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
     """What each point adds to the score per point of weight; NaN for what the score leaves out."""
-    config = rule.cannot_assess
     abstentions = []
     for column in table.columns:
-        credit = config.partial_credit if column.criterion.weight > 0 else 0.0
-        by_strategy = {"skip": np.nan, "partial": credit, "fail": worst_value(column.criterion), "zero": 0.0}
-        abstentions.append(by_strategy[config.strategy.value])
+        weight = column.criterion.weight
+        worst = float(column.values.max() if weight < 0 else column.values.min())
+        abstentions.append(abstention_value(weight, worst, rule.cannot_assess))
     # The last place of a row is the abstention's, which code −1 finds.
-    values = np.column_stack([value_table(table.columns), abstentions]) if abstentions else np.empty((0, 1))
+    last = np.array(abstentions, float)
+    values = np.column_stack([value_table(table.columns), last]) if abstentions else np.empty((0, 1))
     value = np.where(codes >= ABSTAINED, values[table.points.column, codes], np.nan)
     return value if means is None else np.where((codes >= 0) & ~np.isnan(means), means, value)
 

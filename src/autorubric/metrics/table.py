@@ -92,13 +92,14 @@ class Column:
     @classmethod
     def of(cls, criterion: Criterion, index: int, name: str | None = None, modes: Modes = EXCLUDE) -> Column:
         """The column of a criterion."""
-        kind, options = classify_criterion(criterion), criterion.options
+        kind: CriterionType = "binary"
+        options = criterion.options
         if options is None:
             labels: tuple[str, ...] = "MET", "UNMET"
             values, places, codes, worst = np.array([1.0, 0.0]), list[int](), VERDICT_CODES, VERDICT_CODES["UNMET"]
             mode, word = modes.cannot_assess, "CANNOT_ASSESS"
         else:
-            scored = [place for place, option in enumerate(options) if not option.na]
+            kind, scored = criterion.scale_type, [place for place, option in enumerate(options) if not option.na]
             labels, values = tuple(options[n].label for n in scored), np.array([options[n].value for n in scored])
             places = [scored.index(n) if n in scored else ABSTAINED for n in range(len(options))]
             codes = {option.label: code for option, code in zip(options, places, strict=True)}
@@ -277,22 +278,16 @@ class Table:
         renumbered = replace(points, row=(np.cumsum(rows) - 1)[points.row])
         return replace(self, points=renumbered, judge_scores=self.judge_scores[:, rows], **kept)
 
-    def with_used_columns(self) -> Table:
-        """The table without columns that have no point."""
-        used = np.unique(self.points.column)
+    def trimmed(self) -> Table:
+        """The table without columns that have no point, and without judges that have no vote on a judged item."""
+        points, used = self.points, np.unique(self.points.column)
         columns = tuple(replace(self.columns[place], index=number) for number, place in enumerate(used))
-        return replace(
-            self, columns=columns, points=replace(self.points, column=np.searchsorted(used, self.points.column))
-        )
-
-    def with_voters(self) -> Table:
-        """The table without judges that have no vote."""
-        kept = (self.points.votes != ABSENT).any(axis=1)
+        kept = (points.votes[:, ~self.failed[points.row]] != ABSENT).any(axis=1)
         # The verdict of a single judge is the final one.
-        votes = self.points.votes[kept] if kept.sum() > 1 else np.tile(self.points.judged, (int(kept.sum()), 1))
+        votes = points.votes[kept] if kept.sum() > 1 else np.tile(points.judged, (int(kept.sum()), 1))
         judges = tuple(judge for judge, wanted in zip(self.judges, kept, strict=True) if wanted)
-        points = replace(self.points, votes=votes)
-        return replace(self, points=points, judges=judges, judge_scores=self.judge_scores[kept])
+        points = replace(points, column=np.searchsorted(used, points.column), votes=votes)
+        return replace(self, columns=columns, points=points, judges=judges, judge_scores=self.judge_scores[kept])
 
     def find_other_rubrics(self) -> Ints:
         """The rows with other criteria, or in another order, than the first."""
