@@ -159,7 +159,7 @@ class Measure:
         self._draws = draws
         self.columns = table.columns
         sizes = np.bincount(self._table.points.column, minlength=len(table.columns))
-        self.pooled = dataset.rubric is None and bool((sizes != self._table.rows).any())
+        self.pooled = dataset.rubric is None and bool((sizes != len(self._table.items)).any())
 
     def of(self, name: str, labels: Weighted) -> Agreement:
         """The agreement over all criteria."""

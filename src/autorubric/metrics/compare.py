@@ -127,7 +127,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         for warning in (*run.warnings, *run.scores.warnings)
     ]
     notes += [note for note in (left_out, two_rules) if note]
-    return comparison(_differences(first, second, draws), first.table.rows, draws, notes)
+    return comparison(_differences(first, second, draws), len(first.table.items), draws, notes)
 
 
 def comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence[str]) -> JudgeComparison:
@@ -168,7 +168,7 @@ def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, Labelled
     if (other := _score_by(b, a.scores.rule)) is not None:
         return a, other, None
     why = f"scores are not compared, as they are made by different rules: a by {names[0]}; b by {names[1]}"
-    bare = [replace(run, scores=run.scores.on(np.full(run.table.rows, -1))) for run in (a, b)]
+    bare = [replace(run, scores=run.scores.on(np.full(len(run.table.items), -1))) for run in (a, b)]
     return bare[0], bare[1], why
 
 
@@ -185,7 +185,7 @@ def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
 def _differences(first: LabelledRun, second: LabelledRun, draws: Draws) -> list[Difference]:
     """The difference of each of `SUMMED`, then that of each criterion's κ."""
     layout = Layout.of(first.table.columns)
-    a, b = (layout.sum_items(found.table.rows, found.points, found.scores) for found in (first, second))
+    a, b = (layout.sum_items(len(found.table.items), found.points, found.scores) for found in (first, second))
     criteria = [] if first.pooled else [column.name for column in first.table.columns]
     sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
     return differences(layout, (a, b), (criteria, sizes, len(first.scores.rows)), draws)

@@ -279,11 +279,11 @@ def _score(table: Table, rule: ScoreRule) -> Figure:
 
 
 def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
-    if not table.rows:
+    if not len(table.items):
         return ScoreRange(0.0, 1.0 if rule.normalize else 0.0)
     row, weights = table.points.row, table.weights[table.points.column]
-    positive, negative = (np.bincount(row, np.maximum(sign * weights, 0.0), table.rows) for sign in (1.0, -1.0))
-    most = np.zeros(table.rows)
+    positive, negative = (np.bincount(row, np.maximum(sign * weights, 0.0), len(table.items)) for sign in (1.0, -1.0))
+    most = np.zeros(len(table.items))
     np.maximum.at(most, row, np.abs(weights))
     if rule.normalize:
         unit = np.where(positive > 0, positive, np.where(negative > 0, negative, 1.0))

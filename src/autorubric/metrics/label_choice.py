@@ -143,15 +143,15 @@ def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset 
 def pairs_in(table: Table) -> JudgedPairs:
     """`read_pairs` of a run that has been read."""
     table = table.only(~np.isnan(table.scores))
-    if not table.rows:
+    if not len(table.items):
         raise InputError("no graded item has a score; expected at least one")
     rule = read_rule(table.settings) or ScoreRule()
     rows, column = table.points.row, table.points.column
     places = np.arange(len(rows)) - np.searchsorted(rows, rows)
     values = value_points(table, table.points.judged, rule, table.means)
     weights = np.where(np.isnan(values), 0.0, table.weights[column])
-    marks = np.bincount(rows, np.maximum(weights, 0.0), table.rows)
-    units = np.where(marks > 0, marks, np.bincount(rows, np.abs(weights), table.rows))
+    marks = np.bincount(rows, np.maximum(weights, 0.0), len(table.items))
+    units = np.where(marks > 0, marks, np.bincount(rows, np.abs(weights), len(table.items)))
     return JudgedPairs(
         items=tuple(table.items.tolist()),
         starts=np.where((marks > 0) | (units == 0) | (not rule.normalize), 0.0, 1.0),

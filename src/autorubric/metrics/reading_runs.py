@@ -62,7 +62,7 @@ def graded_table(
     """The table of the items that have a report with criteria, labelled or not."""
     table = read_table(run, dataset, modes)
     if table.extra:
-        total = table.rows + len(table.extra) + table.repeated
+        total = len(table.items) + len(table.extra) + table.repeated
         raise InputError(
             f"{len(table.extra)} of the run's {total} items are not in the dataset: {list_places(table.extra)}",
             _IS_IT,
@@ -72,8 +72,8 @@ def graded_table(
 
 def describe_left_out(table: Table, use: str) -> Iterator[str]:
     """Sentences on items without a report with criteria, and without the score that `use` needs."""
-    if table.rows < table.size:
-        yield f"{table.size - table.rows} of {table.size} items have no report with criteria and are left out"
+    if len(table.items) < table.size:
+        yield f"{table.size - len(table.items)} of {table.size} items have no report with criteria and are left out"
     unscored = int(np.isnan(table.scores).sum())
     if unscored:
         yield f"{unscored} of {table.size} items have no score and are left out of {use}"

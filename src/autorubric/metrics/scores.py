@@ -80,13 +80,13 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
     value = value_points(table, codes, rule, means)
     scored = ~np.isnan(value)
     row, value, weight = table.points.row[scored], value[scored], table.weights[table.points.column[scored]]
-    points = np.bincount(row, value * weight, table.rows)
-    counted = np.bincount(row, minlength=table.rows)
+    points = np.bincount(row, value * weight, len(table.items))
+    counted = np.bincount(row, minlength=len(table.items))
     if not rule.normalize:
         return np.where(counted > 0, points, np.nan)
-    positive = np.bincount(row, np.maximum(weight, 0.0), table.rows)
-    negative = np.bincount(row, np.maximum(-weight, 0.0), table.rows)
-    score = np.zeros(table.rows)
+    positive = np.bincount(row, np.maximum(weight, 0.0), len(table.items))
+    negative = np.bincount(row, np.maximum(-weight, 0.0), len(table.items))
+    score = np.zeros(len(table.items))
     np.divide(points, positive, out=score, where=positive > 0)
     only_negative = (positive == 0) & (negative > 0)
     score[only_negative] = 1.0 + points[only_negative] / negative[only_negative]
@@ -134,7 +134,7 @@ def _widest(table: Table) -> float:
     if not len(table.points):
         return 1.0
     sizes = np.abs(table.weights)[table.points.column]
-    return float(np.bincount(table.points.row, sizes, table.rows).max())
+    return float(np.bincount(table.points.row, sizes, len(table.items)).max())
 
 
 def _lowered(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:

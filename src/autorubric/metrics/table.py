@@ -236,11 +236,6 @@ class Table:
     modes: Modes = EXCLUDE  # how abstentions count
 
     @property
-    def rows(self) -> int:
-        """How many items."""
-        return len(self.items)
-
-    @property
     def weights(self) -> Floats:
         """The weight of each column's criterion."""
         return np.array([column.criterion.weight for column in self.columns], float)
@@ -291,10 +286,10 @@ class Table:
 
     def find_other_rubrics(self) -> Ints:
         """The rows with other criteria, or in another order, than the first."""
-        sizes = np.bincount(self.points.row, minlength=self.rows)
+        sizes = np.bincount(self.points.row, minlength=len(self.items))
         if (sizes != sizes[:1]).any():
             return np.flatnonzero(sizes != sizes[0])
-        columns = self.points.column.reshape(self.rows, -1)
+        columns = self.points.column.reshape(len(self.items), -1)
         return np.flatnonzero((columns != columns[:1]).any(axis=1))
 
     def matrix(self, amounts: Floats) -> Floats:
@@ -305,7 +300,7 @@ class Table:
                 f"items {list_places(self.items[others].tolist())} have other criteria than item {self.items[0]}; "
                 "statistics per criterion need one rubric for all items"
             )
-        return amounts.reshape(self.rows, -1)
+        return amounts.reshape(len(self.items), -1)
 
 
 def list_places(places: Sequence[int]) -> str:
