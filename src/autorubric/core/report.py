@@ -203,18 +203,16 @@ class EnsembleCriterionReport(_Judged, BriefModel):
 
     @model_validator(mode="after")
     def _with_agreement(self) -> Self:
-        if self.agreement == 0.0 and self.error is None:
-            # The model is frozen for others.
-            self.__dict__["agreement"] = self._share_of_votes()
-        return self
-
-    def _share_of_votes(self) -> float:
+        if self.agreement != 0.0 or self.error is not None:
+            return self
         if self.final_multi_choice_verdict is not None:
             chosen = self.final_multi_choice_verdict.selected_index
             same = [v.selected_index == chosen for v in self.multi_choice_votes if not (v.superseded or v.is_error)]
         else:
             same = [v.verdict is self.final_verdict for v in self.votes if not (v.superseded or v.is_error)]
-        return sum(same) / len(same) if same else 0.0
+        # The model is frozen for others.
+        self.__dict__["agreement"] = sum(same) / len(same) if same else 0.0
+        return self
 
     def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
         return self.final_verdict, self.final_multi_choice_verdict

@@ -127,7 +127,12 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         for warning in (*run.warnings, *run.scores.warnings)
     ]
     notes += [note for note in (left_out, two_rules) if note]
-    return comparison(_differences(first, second, draws), len(first.table.items), draws, notes)
+    layout, columns, items = Layout.of(first.table.columns), first.table.columns, len(first.table.items)
+    a_sums, b_sums = (layout.sum_items(items, found.points, found.scores) for found in (first, second))
+    criteria = [] if first.pooled else [column.name for column in columns]
+    sizes = np.bincount(first.points.column, minlength=len(columns))
+    made = differences(layout, (a_sums, b_sums), (criteria, sizes, len(first.scores.rows)), draws)
+    return comparison(made, items, draws, notes)
 
 
 def comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence[str]) -> JudgeComparison:
@@ -180,15 +185,6 @@ def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
     table = replace(run.table, settings=stated)
     scores = pair_scores(table, table.scores, table.points.judged, table.means)
     return None if scores.warnings else replace(run, scores=scores)
-
-
-def _differences(first: LabelledRun, second: LabelledRun, draws: Draws) -> list[Difference]:
-    """The difference of each of `SUMMED`, then that of each criterion's κ."""
-    layout = Layout.of(first.table.columns)
-    a, b = (layout.sum_items(len(found.table.items), found.points, found.scores) for found in (first, second))
-    criteria = [] if first.pooled else [column.name for column in first.table.columns]
-    sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
-    return differences(layout, (a, b), (criteria, sizes, len(first.scores.rows)), draws)
 
 
 def differences(

@@ -277,7 +277,9 @@ def corrected_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Float
     `errors` is by how much the label of each pair is above its verdict; `weights` how many pairs each label stands
     for, 0 where there is none.
     """
-    groups, labelled = _groups(pairs), weights > 0
+    # Pairs whose errors are alike: of one kind, verdict, and agreement of the votes.
+    groups = 4 * pairs.kinds + 2 * (pairs.values >= 0.5) + (np.nan_to_num(pairs.dissent) > 0)
+    labelled = weights > 0
     of_labels = np.where(labelled, errors * weights, 0.0)
     # One more label without an error keeps groups with few labels near the judge's verdicts.
     one = float(weights[labelled].mean()) if labelled.any() else 1.0
@@ -285,11 +287,6 @@ def corrected_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Float
     total, worth = (np.bincount(groups, amounts)[groups] for amounts in (of_labels, weights))
     mean = (total - of_labels) / (worth - weights + one)
     return pairs.sums + pairs.summed(pairs.shares * (mean + of_labels - mean * weights))
-
-
-def _groups(pairs: JudgedPairs) -> Ints:
-    """Pairs whose errors are alike: of one kind, verdict, and agreement of the votes."""
-    return np.asarray(4 * pairs.kinds + 2 * (pairs.values >= 0.5) + (np.nan_to_num(pairs.dissent) > 0), np.int64)
 
 
 def label_sizes(pairs: JudgedPairs, truth: Floats) -> Floats:

@@ -144,16 +144,12 @@ class Column:
             return ABSTAINED
         if self.kind == "binary":
             raise InputError(f"criterion {self.name!r} asks for MET or UNMET, but the run chose {label!r}")
-        if label is None:
-            return self.code_at(index)
+        if label is None:  # one past the end is the "not applicable" that judges add
+            return ABSTAINED if index is None or index >= len(self.option_codes) else self.option_codes[index]
         try:
             return self.find_code(label)
         except ValueError as error:
             raise InputError(f"criterion {self.name!r} has no option {label!r}, which the run chose") from error
-
-    def code_at(self, option: int | None) -> int:
-        """The code of an option's index; one past the end is the "not applicable" that judges add."""
-        return ABSTAINED if option is None or option >= len(self.option_codes) else self.option_codes[option]
 
 
 def value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -103,16 +103,12 @@ class VoteColumns:
             if judge in self.verdicts:
                 row[self.verdicts[judge]] = said(vote)
             if judge in self.repeats:
-                row[self.repeats[judge]] = _listed(vote.get("repeats") or ())
+                repeats = [said(repeat) or "-" for repeat in vote.get("repeats") or ()]
+                row[self.repeats[judge]] = "; ".join(repeats) or None
         return row
 
 
 NO_VOTES = VoteColumns({}, {})
-
-
-def _listed(repeats: Iterable[Mapping[str, Any]]) -> str | None:
-    found: Sequence[str] = [said(repeat) or "-" for repeat in repeats]
-    return "; ".join(found) or None
 
 
 def columns_with(votes: VoteColumns) -> dict[str, type]:
