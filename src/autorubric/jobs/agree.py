@@ -69,11 +69,6 @@ class StatisticSettings(Settings):
         """The draws of permutation tests and of posteriors."""
         return Draws(self.replicates, self.confidence, self.seed, named="replicates")
 
-    @property
-    def modes(self) -> Modes:
-        """How abstentions count."""
-        return Modes(self.cannot_assess, self.na)
-
 
 class LabelAgreementSettings(LabelSettings, StatisticSettings):
     """The settings of `autorubric.label_agreement`."""
@@ -135,7 +130,7 @@ def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsRes
             "Give labels (--labels FILE or --dataset FILE; in Python: labels=, dataset=), or compare judges with "
             "each other (--pairwise; in Python: agree_pairwise).",
         )
-    run = read_labelled_run(stored, truth, settings.modes)
+    run = read_labelled_run(stored, truth, Modes(settings.cannot_assess, settings.na))
     found = measure_run(run, settings.confidence, settings.draws, per_judge=settings.per_judge)
     if found.n_items < 2:
         raise InputError(
@@ -167,8 +162,8 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
     if history is not None:
         from autorubric.labels.label_agreement import compare_by_labels
 
-        who = known_annotator(history, settings.annotator)
-        return compare_by_labels((stored, other), stored.dataset, history, settings.modes, settings.draws, who)
+        who, modes = known_annotator(history, settings.annotator), Modes(settings.cannot_assess, settings.na)
+        return compare_by_labels((stored, other), stored.dataset, history, modes, settings.draws, who)
     return compare_judges(
         stored,
         other,

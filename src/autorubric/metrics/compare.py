@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +20,7 @@ from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, sett
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points, signature
+from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points
 
 _ROUNDING = 1e-12
 
@@ -260,8 +259,8 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     """The runs on the items and pairs that both have, and a sentence on labelled pairs without a verdict of one."""
     columns: dict[Hashable, Column] = {}
     for run in (a, b):
-        for key, column in zip(_keys(run), run.table.columns, strict=True):
-            columns.setdefault(key, replace(column, index=len(columns)))
+        for column in run.table.columns:
+            columns.setdefault(column.key, replace(column, index=len(columns)))
     items = np.intersect1d(a.table.items, b.table.items)
     first, second = (_renumber(run, columns, items) for run in (a, b))
     labels = replace(first.table.points, judged=np.zeros_like(first.table.points.truth))
@@ -289,20 +288,9 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     return made[0], made[1], left_out
 
 
-def _keys(run: LabelledRun) -> list[Hashable]:
-    """What makes a column the same one in two runs; a criterion that a rubric has twice is two."""
-    seen: Counter[Hashable] = Counter()
-    keys: list[Hashable] = []
-    for column in run.table.columns:
-        same = signature(column.criterion)
-        keys.append((same, seen[same]))
-        seen[same] += 1
-    return keys
-
-
 def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints) -> LabelledRun:
     """The run on some items, whose rows follow the order of `items`, with the columns of both runs."""
-    moved = np.array([columns[key].index for key in _keys(run)], np.int64)
+    moved = np.array([columns[column.key].index for column in run.table.columns], np.int64)
     kept = np.isin(run.table.items, items)
     place = np.where(kept, np.searchsorted(items, run.table.items), -1)
 

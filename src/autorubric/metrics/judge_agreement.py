@@ -23,17 +23,7 @@ from autorubric.metrics.labelled_run import LabelledRun, settle
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScorePairs, ScoreRule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import (
-    ABSENT,
-    CannotAssessMode,
-    Column,
-    GradedRun,
-    Modes,
-    NAMode,
-    Table,
-    settle_codes,
-    signature,
-)
+from autorubric.metrics.table import ABSENT, CannotAssessMode, Column, GradedRun, Modes, NAMode, Table, settle_codes
 
 _MOST_CRITERIA = 200
 """Criteria that are listed one by one; more come from rubrics of the items' own."""
@@ -232,8 +222,8 @@ def _of_panel(table: Table) -> tuple[Table, set[tuple[int, int]]]:
 
 def _of_two(a: Table, b: Table, names: tuple[str, str]) -> Table:
     """The criteria that two runs have both judged, as a table whose judges are the runs."""
-    places = {signature(column.criterion): column.index for column in a.columns}
-    moved = np.array([places.get(signature(column.criterion), -1) for column in b.columns], np.int64)
+    places = {column.key: column.index for column in a.columns}
+    moved = np.array([places.get(column.key, -1) for column in b.columns], np.int64)
     width = len(a.columns)
     keys = [a.items[a.points.row] * width + a.points.column]
     columns = moved[b.points.column]

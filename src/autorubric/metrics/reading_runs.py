@@ -206,7 +206,7 @@ class _Builder:
                     if not criterion.name and name in self._names:
                         shown = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
                     self._names.add(shown)
-                    self._columns[key] = Column.of(criterion, len(self._columns), shown, self._modes)
+                    self._columns[key] = Column.of(criterion, len(self._columns), shown, self._modes, key)
                 columns.append(self._columns[key])
             self._by_rubric[id(rubric)] = rubric, columns, [criterion.requirement for criterion in rubric.rubric]
         return self._by_rubric[id(rubric)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,7 +104,8 @@ def pair_scores(
     the score does. Where the grader has a length penalty, the true score of a submission is lowered by it: by what
     its text loses if that explains every score, else (a length of the user's own) by as much as its score was.
     """
-    rule, plain = _find_rule(scores, table.settings, lambda rule: score_rows(table, codes, rule, means))
+    rule = read_rule(table.settings) or _guess_rule(table, scores, codes, means)
+    plain = score_rows(table, codes, rule, means)
     unjudged = codes < ABSTAINED
     true = score_rows(table, np.where(unjudged, FAILED, table.points.truth), rule)
     warnings = []
@@ -141,22 +143,14 @@ def _lowered(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
     return np.maximum(scores - penalties, 0.0) if rule.normalize else scores - penalties
 
 
-def _find_rule(
-    scores: Floats, settings: Mapping[str, Any] | None, scored: Callable[[ScoreRule], Floats]
-) -> tuple[ScoreRule, Floats]:
-    """The run's rule, and the scores that it makes of the run's verdicts."""
-    recorded = read_rule(settings)
-    if recorded is not None:
-        return recorded, scored(recorded)
-    default = ScoreRule()
-    made = scored(default)
-    for normalize in (True, False):
-        for strategy in CannotAssessStrategy:
-            rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
-            by_rule = scored(rule)
-            if np.allclose(by_rule[~np.isnan(scores)], scores[~np.isnan(scores)], rtol=0.0, atol=_CLOSE):
-                return rule, by_rule
-    return default, made
+def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None) -> ScoreRule:
+    """The first rule that makes every score of the verdicts, else the default."""
+    known = ~np.isnan(scores)
+    for normalize, strategy in product((True, False), CannotAssessStrategy):
+        rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
+        if np.allclose(score_rows(table, codes, rule, means)[known], scores[known], rtol=0.0, atol=_CLOSE):
+            return rule
+    return ScoreRule()
 
 
 def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:

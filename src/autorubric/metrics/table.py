@@ -88,9 +88,12 @@ class Column:
     abstention: int  # the code that an abstention counts as; ABSTAINED where it is left out
     option_codes: tuple[int, ...]  # of each option; ABSTAINED for "not applicable"
     codes: Mapping[Any, int] = field(repr=False)  # by label
+    key: Hashable = None  # what makes it the same in two runs; a criterion that a rubric has twice is two
 
     @classmethod
-    def of(cls, criterion: Criterion, index: int, name: str | None = None, modes: Modes = EXCLUDE) -> Column:
+    def of(
+        cls, criterion: Criterion, index: int, name: str | None = None, modes: Modes = EXCLUDE, key: Hashable = None
+    ) -> Column:
         """The column of a criterion."""
         kind: CriterionType = "binary"
         options = criterion.options
@@ -117,6 +120,7 @@ class Column:
             worst if mode == "as_unmet" else len(labels) if categories != labels else ABSTAINED,
             tuple(places),
             codes,
+            key,
         )
 
     def find_code(self, label: str) -> int:
