@@ -342,9 +342,9 @@ class MetricsResult(Displayed, MeasuredModel):
         Args:
             verbose: also the scores' correlations, the judges and what became of every labelled point.
         """
-        from autorubric.metrics.metrics_text import summary_text
+        from autorubric.metrics.metrics_text import summary_lines
 
-        return summary_text(self, verbose=verbose)
+        return "\n".join(summary_lines(self, verbose=verbose))
 
     def _rows(self) -> list[dict[str, Any]]:
         from autorubric.metrics.metrics_text import table_rows
