@@ -33,12 +33,12 @@ class _Judged:
     if TYPE_CHECKING:
         error: str | None
 
-        def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]: ...
+        def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]: ...
 
     @property
     def score_value(self) -> float | None:
         """What is scored, in [0, 1]; None for an abstention or a failure."""
-        verdict, choice = self._said()
+        verdict, choice = self.final()
         if self.error is not None or (choice is not None and choice.na):
             return None
         if choice is not None:
@@ -48,7 +48,7 @@ class _Judged:
     @property
     def is_na(self) -> bool:
         """Whether the verdict is an abstention."""
-        verdict, choice = self._said()
+        verdict, choice = self.final()
         return not self.is_error and (verdict is CriterionVerdict.CANNOT_ASSESS if choice is None else choice.na)
 
     @property
@@ -59,7 +59,7 @@ class _Judged:
     @property
     def word(self) -> str | None:
         """The verdict or the label of the option; None for a failure."""
-        verdict, choice = self._said()
+        verdict, choice = self.final()
         if choice is not None and not self.is_error:
             return choice.selected_label or "CANNOT_ASSESS"
         return None if verdict is None or self.is_error else verdict.value
@@ -102,7 +102,8 @@ class CriterionReport(_Judged, Criterion):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         return brief_args(set_fields(self))
 
-    def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+    def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+        """The verdict and the option that count, of which at most one is set."""
         return self.verdict, self.multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:
@@ -214,7 +215,8 @@ class EnsembleCriterionReport(_Judged, BriefModel):
         self.__dict__["agreement"] = sum(same) / len(same) if same else 0.0
         return self
 
-    def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+    def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+        """The verdict and the option that count, of which at most one is set."""
         return self.final_verdict, self.final_multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:
