@@ -30,7 +30,6 @@ from autorubric.metrics.table import (
     Report,
     Table,
     list_places,
-    signature,
 )
 
 _IS_IT = "Is this the dataset that was graded?"
@@ -198,7 +197,10 @@ class _Builder:
             columns: list[Column] = []
             seen: Counter[Hashable] = Counter()
             for name, criterion in zip(criterion_names(rubric.rubric), rubric.rubric, strict=True):
-                same = signature(criterion)
+                # All that verdicts and scores depend on.
+                options = tuple((option.label, option.value, option.na) for option in criterion.options or ())
+                texts = criterion.name, criterion.section, criterion.requirement
+                same = *texts, criterion.weight, criterion.scale_type, options
                 seen[same] += 1  # one criterion twice in a rubric is two columns
                 key = same, seen[same]
                 if key not in self._columns:

@@ -46,12 +46,6 @@ def classify_criteria(criteria: Sequence[Criterion]) -> list[CriterionType]:
     return [classify_criterion(criterion) for criterion in criteria]
 
 
-def signature(criterion: Criterion) -> Hashable:
-    """What makes a criterion the same one in two rubrics: all that verdicts and scores depend on."""
-    options = tuple((option.label, option.value, option.na) for option in criterion.options or ())
-    return criterion.name, criterion.section, criterion.requirement, criterion.weight, criterion.scale_type, options
-
-
 @dataclass(frozen=True, slots=True)
 class Modes:
     """What an abstention counts as, on binary criteria (`cannot_assess`) and on those with options (`na`)."""
