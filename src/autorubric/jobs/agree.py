@@ -308,7 +308,7 @@ def _note_other_labels(run: StoredRun) -> None:
         )
 
 
-def label_source(settings: LabelSettings, run: StoredRun | None = None) -> Path | None:
+def label_source(settings: LabelSettings, run: StoredRun) -> Path | None:
     """The run directory whose label store the settings name; None where the labels come from elsewhere.
 
     Without `labels` and `dataset` that is the run itself, if its dataset has no labels and its store has.
@@ -316,17 +316,15 @@ def label_source(settings: LabelSettings, run: StoredRun | None = None) -> Path 
     Raises:
         InputError: `labels` names a label store and other files.
     """
-    paths = [Path(path) for path in cast("list[Path]", settings.labels)]
+    paths = cast("list[Path]", settings.labels)
     stores = [store for path in paths if (store := run_of_store(path)) is not None]
     if stores and len(paths) > 1:
         raise InputError("--labels takes either one label store or files; not both")
     if stores:
         return stores[0]
-    own = Path(settings.run)
-    if paths or settings.dataset is not None or not store_path(own).exists():
+    if paths or settings.dataset is not None or not store_path(run.directory).exists():
         return None
-    dataset = (run or read_run(own)).dataset
-    return own if all(item.ground_truth is None for item in dataset) else None
+    return run.directory if all(item.ground_truth is None for item in run.dataset) else None
 
 
 def has_completed_files(settings: LabelSettings) -> bool:
