@@ -135,15 +135,27 @@ def rare_collections() -> Iterator[None]:
                     gc.unfreeze()
 
 
-def is_frozen() -> bool:
-    """Whether a run or a caller keeps objects frozen; those of a run are not counted, which takes milliseconds.
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """Do not look for reference cycles within the block, which makes millions of values and none.
 
     Example:
-        >>> with rare_collections():
-        ...     is_frozen()
-        True
+        >>> with no_collections():
+        ...     gc.isenabled()
+        False
     """
-    return _runs > 0 or gc.get_freeze_count() > 0
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            # All new objects are still young: the first collection would scan them all.
+            # Freezing and unfreezing makes them old, unless somebody keeps something frozen.
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
 
 
 def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:

@@ -9,17 +9,19 @@ from typing import Any
 from autorubric.errors import InputError
 
 
-def plugin_names(group: str) -> list[str]:
-    """The names that installed packages register in a group, sorted.
+@cache
+def plugins(group: str) -> dict[str, EntryPoint]:
+    """What installed packages register in a group, by name and sorted.
 
     Args:
         group: what is extended, such as `checks` or `statistics`; the entry point group is `autorubric.<group>`.
 
     Example:
-        >>> plugin_names("no_such_group")
-        []
+        >>> plugins("no_such_group")
+        {}
     """
-    return sorted(_entries(group))
+    found = entry_points(group=f"autorubric.{group}")
+    return {entry.name: entry for entry in sorted(found, key=lambda entry: entry.name)}
 
 
 def load_plugin(group: str, name: str) -> Any | None:
@@ -32,7 +34,7 @@ def load_plugin(group: str, name: str) -> Any | None:
         >>> load_plugin("no_such_group", "name") is None
         True
     """
-    entry = _entries(group).get(name)
+    entry = plugins(group).get(name)
     if entry is None:
         return None
     try:
@@ -40,8 +42,3 @@ def load_plugin(group: str, name: str) -> Any | None:
     except Exception as error:
         where = f"entry point {entry.value!r} in group 'autorubric.{group}'"
         raise InputError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
-
-
-@cache
-def _entries(group: str) -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=f"autorubric.{group}")}

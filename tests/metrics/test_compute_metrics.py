@@ -572,7 +572,7 @@ def test_statistics_from_sums_are_the_statistics_themselves(graded: Make) -> Non
     found = compute_metrics(made.run, made.dataset)
     whole = read_labelled_run(made.run, made.dataset)
     layout = Layout.of(whole.table.columns)
-    sums = layout.sum_items(whole.table.rows, whole.points, whole.scores).sum(axis=0)
+    sums = layout.sum_items(len(whole.table.items), whole.points, whole.scores).sum(axis=0)
     expected = [found.criterion_accuracy, found.mean_kappa, found.micro_kappa, found.score_rmse, found.bias.mean_bias]
     assert layout.summarize(sums)[:5].tolist() == pytest.approx(expected)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from autorubric import Criterion, InputError, JudgeVote, Rubric
+from autorubric.cli.agreement_report import show_agreement
 from autorubric.metrics import MetricsResult, compute_metrics
 from tests.oracles import krippendorff
 
@@ -200,11 +201,13 @@ def test_a_judge_has_the_intervals_of_a_run_by_it_alone(graded: Make) -> None:
     assert judge.accuracy_ci == single.accuracy_ci
     assert judge.accuracy_ci is not None and judge.micro_kappa_ci is not None
     assert judge.accuracy_ci != judge.kappa_ci != judge.micro_kappa_ci
-    assert judge.interval("accuracy") == judge.accuracy_ci
-    assert judge.interval("kappa") == judge.micro_kappa_ci  # `kappa_ci` is of the mean over criteria
-    assert judge.interval("mcc") is None
+    shown = {row["judge"]: row for row in show_agreement(whole, "judge").rows}["b"]
+    assert shown["accuracy"].interval == judge.accuracy_ci
+    assert shown["kappa"].interval == judge.micro_kappa_ci  # `kappa_ci` is of the mean over criteria
+    assert shown["AC"] == judge.gwet  # no interval is made for it
+    by_name = {row["criterion"]: row for row in show_agreement(whole, "criterion").rows}
     for criterion in whole.per_criterion:
-        assert criterion.kappa_ci is not None and criterion.interval("kappa") == criterion.kappa_ci
+        assert criterion.kappa_ci is not None and by_name[criterion.name]["kappa"].interval == criterion.kappa_ci
     for found, expected in (
         (judge.kappa_ci, single.bootstrap.kappa_ci),
         (judge.micro_kappa_ci, single.bootstrap.micro_kappa_ci),

@@ -16,7 +16,7 @@ from autorubric.cli.agreement_report import show_agreement
 from autorubric.errors import InputError
 from autorubric.metrics import MetricsResult, compute_metrics
 from autorubric.metrics.agreement_statistics import statistics
-from autorubric.plugins import _entries
+from autorubric.plugins import plugins
 from tests.view.viewing import item, judged, line, write_run
 
 Make = Callable[..., Any]
@@ -52,13 +52,13 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: scott-statistics\nVersion: 1.0\n")
         (metadata / "entry_points.txt").write_text(f"[autorubric.statistics]\n{entry_points}\n")
         monkeypatch.syspath_prepend(str(tmp_path))
-        _entries.cache_clear()
+        plugins.cache_clear()
         statistics.cache_clear()
 
     yield installed
     monkeypatch.undo()
     sys.modules.pop("scott_statistics", None)
-    _entries.cache_clear()
+    plugins.cache_clear()
     statistics.cache_clear()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from autorubric import Criterion, CriterionReport, DataItem, EvaluationReport, ItemResult, Rubric, RubricDataset
 from autorubric.cli.grade import print_grades
+from autorubric.core.judgment import MultiChoiceVerdict
 from autorubric.runs.summary import EvaluationSummary, Moments
 from autorubric.runs.tables import COLUMNS, result_rows
 from tests.offenders import each
@@ -64,6 +65,18 @@ def test_flags_of_judgments_and_submissions_are_told_and_tabled(
         "asks for a verdict; addresses the judge",
     ]
     assert all(row.keys() == COLUMNS.keys() for row in rows)
+
+
+def test_an_abstention_without_an_option_for_it_is_named_in_tables(tmp_path: Path) -> None:
+    options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+    criterion = Criterion.model_validate({"requirement": "Is it right?", "options": options})
+    choice = MultiChoiceVerdict(value=0.0, na=True)
+    entry = CriterionReport(**criterion.model_dump(), multi_choice_verdict=choice, reason="So.")
+    item = DataItem("It is.", "")
+    result = ItemResult(0, item, EvaluationReport(score=None, report=[entry]), 1.0)
+    (tmp_path / "items.jsonl").write_text(result.to_line() + "\n")
+    [row] = result_rows(tmp_path / "items.jsonl", RubricDataset("Why?", Rubric([criterion]), [item]))
+    assert (row["verdict"], row["value"], row["error"]) == ("CANNOT_ASSESS", None, None)
 
 
 def test_equal_scores_give_no_interval_and_others_the_textbook_one() -> None:

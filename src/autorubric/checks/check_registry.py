@@ -35,7 +35,7 @@ from autorubric.core.entries import with_integers
 from autorubric.errors import InputError
 from autorubric.extras import require
 from autorubric.files.keys import nearest
-from autorubric.plugins import load_plugin, plugin_names
+from autorubric.plugins import load_plugin, plugins
 
 _RULES = (formats, letters, words)
 _IFBENCH = (ifbench_counts, ifbench_custom, ifbench_formats, ifbench_words)
@@ -84,7 +84,7 @@ def find_check(name: str) -> Check:
         load_plugin("checks", name)
     if isinstance(name, str) and name in CHECKS:
         return CHECKS[name]
-    near = nearest(str(name), [*CHECKS, *plugin_names("checks")])
+    near = nearest(str(name), [*CHECKS, *plugins("checks")])
     raise InputError(f"unknown check {name!r}" + (f"; did you mean {near!r}?" if near else ""))
 
 

@@ -27,7 +27,6 @@ _TRUST = 0.61
 _DISTRUST = 0.41
 _LEAST_SCORES = 30
 """Scores below which Student's interval of the bias covers too little for a conclusion."""
-_WITH_INTERVALS = ("kappa", "accuracy")
 
 
 class Ranged(NamedTuple):
@@ -38,15 +37,13 @@ class Ranged(NamedTuple):
         interval: its interval, if it has one.
 
     Example:
-        >>> str(Ranged(0.5, ConfidenceInterval(lower=0.25, upper=0.75))), str(Ranged(None))
-        ('0.500 [0.250, 0.750]', '–')
+        >>> print(Shown([{"kappa": Ranged(0.5, ConfidenceInterval(lower=0.25, upper=0.75))}], {}).text("text"))
+          kappa
+          0.500 [0.250, 0.750]
     """
 
     value: float | None
     interval: ConfidenceInterval | None = None
-
-    def __str__(self) -> str:
-        return show(*self)
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,8 @@ class Shown:
         cells = [names] if names else []
         for row in self.rows:
             values = (row[name] for name in names)
-            cells.append([show(one) if one is None or isinstance(one, float) else str(one) for one in values])
+            plain = (one if isinstance(one, tuple | str | int) else (one,) for one in values)
+            cells.append([show(*one) if isinstance(one, tuple) else str(one) for one in plain])
         if form == "md":
             table = ["| " + " | ".join(map(markdown_text, row)) + " |" for row in cells]
             table[1:1] = ["| " + " | ".join("---" for _ in names) + " |"] if names else []
@@ -186,10 +184,10 @@ def sentences(found: MetricsResult) -> Iterator[str]:
 
 def _statistics(part: MeasuredModel) -> dict[str, Any]:
     """A cell for each statistic that has a column, those of installed packages included."""
+    kappa_ci = getattr(part, "micro_kappa_ci", getattr(part, "kappa_ci", None))
+    ends = {"kappa": kappa_ci, "accuracy": getattr(part, "accuracy_ci", None)}
     return {
-        one.title: Ranged(part.value(one.name), part.interval(one.name))
-        if one.name in _WITH_INTERVALS
-        else part.value(one.name)
+        one.title: Ranged(part.value(one.name), ends[one.name]) if one.name in ends else part.value(one.name)
         for one in statistics()
         if one.title
     }

@@ -218,18 +218,15 @@ def is_foreign(value: Any) -> bool:
     if isinstance(value, Mapping):
         held = _holder(value)
         return held is not None and is_foreign(value[held])
-    is_listed = isinstance(value, Sequence) and len(value) > 0
-    return isinstance(value, str) or (is_listed and _is_foreign_entry(value[0]))
+    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
+        return isinstance(value, str)
+    # A criterion of this package, or a section of such criteria.
+    is_own = not isinstance(value[0], Mapping) or "requirement" in value[0] or "criteria" in value[0]
+    return not is_own and any(key in value[0] for key in TEXT_KEYS)
 
 
 def _holder(value: Mapping[str, Any]) -> str | None:
     return next((name for name in _HOLDERS if value.get(name)), None)
-
-
-def _is_foreign_entry(entry: Any) -> bool:
-    """Whether an entry is neither a criterion of this package nor a section of such criteria."""
-    is_own = not isinstance(entry, Mapping) or "requirement" in entry or "criteria" in entry
-    return not is_own and any(key in entry for key in TEXT_KEYS)
 
 
 def _rubric(key: str, entries: Any, around: Mapping[str, Any], where: str) -> Rubric:
@@ -238,7 +235,7 @@ def _rubric(key: str, entries: Any, around: Mapping[str, Any], where: str) -> Ru
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise InputError(f"{where}: a rubric is a list of criteria, got {type(entries).__name__}")
     try:
-        if _is_foreign_entry(entries[0]):
+        if is_foreign(entries):
             return Rubric(list(read_entries(entries, key, _USUAL, with_tags)), **around)
         return Rubric.from_dict({**around, "criteria": list(entries)} if around else list(entries))
     except InputError as error:

@@ -33,12 +33,12 @@ class _Judged:
     if TYPE_CHECKING:
         error: str | None
 
-        def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]: ...
+        def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]: ...
 
     @property
     def score_value(self) -> float | None:
         """What is scored, in [0, 1]; None for an abstention or a failure."""
-        verdict, choice = self._said()
+        verdict, choice = self.final()
         if self.error is not None or (choice is not None and choice.na):
             return None
         if choice is not None:
@@ -48,7 +48,7 @@ class _Judged:
     @property
     def is_na(self) -> bool:
         """Whether the verdict is an abstention."""
-        verdict, choice = self._said()
+        verdict, choice = self.final()
         return not self.is_error and (verdict is CriterionVerdict.CANNOT_ASSESS if choice is None else choice.na)
 
     @property
@@ -59,7 +59,7 @@ class _Judged:
     @property
     def word(self) -> str | None:
         """The verdict or the label of the option; None for a failure."""
-        verdict, choice = self._said()
+        verdict, choice = self.final()
         if choice is not None and not self.is_error:
             return choice.selected_label or "CANNOT_ASSESS"
         return None if verdict is None or self.is_error else verdict.value
@@ -102,7 +102,8 @@ class CriterionReport(_Judged, Criterion):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         return brief_args(set_fields(self))
 
-    def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+    def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+        """The verdict and the option that count, of which at most one is set."""
         return self.verdict, self.multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:
@@ -203,20 +204,19 @@ class EnsembleCriterionReport(_Judged, BriefModel):
 
     @model_validator(mode="after")
     def _with_agreement(self) -> Self:
-        if self.agreement == 0.0 and self.error is None:
-            # The model is frozen for others.
-            self.__dict__["agreement"] = self._share_of_votes()
-        return self
-
-    def _share_of_votes(self) -> float:
+        if self.agreement != 0.0 or self.error is not None:
+            return self
         if self.final_multi_choice_verdict is not None:
             chosen = self.final_multi_choice_verdict.selected_index
             same = [v.selected_index == chosen for v in self.multi_choice_votes if not (v.superseded or v.is_error)]
         else:
             same = [v.verdict is self.final_verdict for v in self.votes if not (v.superseded or v.is_error)]
-        return sum(same) / len(same) if same else 0.0
+        # The model is frozen for others.
+        self.__dict__["agreement"] = sum(same) / len(same) if same else 0.0
+        return self
 
-    def _said(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+    def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
+        """The verdict and the option that count, of which at most one is set."""
         return self.final_verdict, self.final_multi_choice_verdict
 
     def as_row(self, number: int) -> dict[str, Any]:

@@ -159,8 +159,9 @@ def _flat(entries: list[Any]) -> list[Any]:
             problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")
         elif "criteria" in entry:
             flat += _section(entry, f"Invalid section at index {index}", problems)
-        elif "requirement" not in entry and any(nearest(str(key), ("criteria",)) for key in entry):
-            problems.append(f"Invalid section at index {index}: {_misspelt(entry)}")
+        elif "requirement" not in entry and (wrong := [key for key in entry if nearest(str(key), ("criteria",))]):
+            told = unknown_key(str(wrong[0]), _SECTION_KEYS, "the section")
+            problems.append(f"Invalid section at index {index}: {told}")
         else:
             flat.append(entry)
     if problems:
@@ -200,11 +201,6 @@ def _in_section(entry: dict[str, Any], name: str | None, strangers: dict[Any, An
     if strangers and isinstance(metadata, dict):
         entry = {**entry, "metadata": {"section": strangers, **metadata}}
     return entry
-
-
-def _misspelt(entry: dict[str, Any]) -> str:
-    wrong = next(key for key in entry if nearest(str(key), ("criteria",)))
-    return unknown_key(str(wrong), _SECTION_KEYS, "the section")
 
 
 def _by_criterion(error: ValidationError) -> list[str]:

@@ -6,16 +6,14 @@ items carry is written once, under `rubrics`, and named by its items: `{"$ref": 
 
 from __future__ import annotations
 
-import gc
 import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.background import is_frozen
+from autorubric.background import no_collections
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF, Parts, read_parts, read_record
 from autorubric.dataset.item import DataItem, item_reader, item_records
@@ -32,28 +30,7 @@ if TYPE_CHECKING:
 _WHAT = "Dataset file"
 
 
-@contextmanager
-def _no_collection(*, keeps: bool = True) -> Iterator[None]:
-    """Disable the garbage collector, which would repeatedly scan millions of new values.
-
-    Args:
-        keeps: whether the new values outlive the block.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            # All new objects are still young: the first collection would scan them all.
-            # Freezing and unfreezing makes it old, unless a caller keeps something frozen.
-            if keeps and not is_frozen():
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-
-
-@_no_collection()
+@no_collections()
 def load(
     path: str | Path,
     columns: Mapping[str, str] | None = None,
@@ -90,7 +67,7 @@ def load(
     return _read_rows(rows, {}, problems, reader, is_document=True)
 
 
-@_no_collection()
+@no_collections()
 def load_stored(path: Path) -> Parts:
     """The parts of the dataset that a run has stored, as JSON.
 
@@ -133,7 +110,7 @@ def _read_document(text: str, kind: str, where: str = "") -> Parts | list[Any]:
         raise InputError(f"{where}{problem}" for problem in error.problems) from None
 
 
-@_no_collection()
+@no_collections()
 def load_text(json_text: str) -> Parts:
     """The parts of the dataset in a JSON text.
 
@@ -148,7 +125,7 @@ def load_text(json_text: str) -> Parts:
     return found if isinstance(found, Parts) else read_record(found)
 
 
-@_no_collection(keeps=False)
+@no_collections()
 def save(dataset: RubricDataset, path: str | Path) -> None:
     """Write a dataset to a file atomically: YAML or JSON Lines by the ending, else JSON.
 

@@ -20,7 +20,7 @@ from autorubric.formats.rar import RAR
 from autorubric.formats.rubrichub import RUBRICHUB, RUFT, RURL
 from autorubric.formats.verifiers import VERIFIERS
 from autorubric.formats.verl import VERL
-from autorubric.plugins import load_plugin, plugin_names
+from autorubric.plugins import load_plugin, plugins
 from autorubric.rows import Record, RowReader, listed
 from autorubric.rows.record import read_question
 
@@ -47,7 +47,7 @@ FORMATS: dict[str, Format] = {
 
 def format_names() -> list[str]:
     """The names of all formats, those of installed packages last."""
-    return list(dict.fromkeys((*FORMATS, *plugin_names(_GROUP))))
+    return list(dict.fromkeys((*FORMATS, *plugins(_GROUP))))
 
 
 def list_formats() -> dict[str, Format]:

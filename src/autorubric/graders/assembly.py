@@ -24,7 +24,7 @@ from autorubric.graders.without_model import ChecksFirst, EmptyFirst
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import without_secrets
 from autorubric.llm.request import Model
-from autorubric.plugins import load_plugin, plugin_names
+from autorubric.plugins import load_plugin, plugins
 
 MOST_REPEATS = 100
 
@@ -112,7 +112,7 @@ def judge_kind(name: str) -> Callable[..., Judge]:
     """The kind of judge that `llm_calls` names: one of this package, or one registered in `autorubric.judges`."""
     kind = _JUDGES.get(name) or load_plugin("judges", name)
     if kind is None:
-        known = (*_JUDGES, *plugin_names("judges"))
+        known = (*_JUDGES, *plugins("judges"))
         right = nearest(name, known)
         advice = f"; did you mean {right!r}?" if right else ""
         raise ConfigError(f"llm_calls={name!r} (--calls) is not one of {', '.join(known)}{advice}")

@@ -11,7 +11,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import LABEL_ROLES, MAJORITY, LabelTable, is_label_table
 from autorubric.errors import InputError
 from autorubric.jobs.job import DatasetSource, RunSource, job
-from autorubric.labels.label_store import History, has_store, read_history, run_of_store, store_path
+from autorubric.labels.label_store import History, read_history, run_of_store, store_path
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
 from autorubric.metrics.jackknife import Draws
@@ -68,11 +68,6 @@ class StatisticSettings(Settings):
     def draws(self) -> Draws:
         """The draws of permutation tests and of posteriors."""
         return Draws(self.replicates, self.confidence, self.seed, named="replicates")
-
-    @property
-    def modes(self) -> Modes:
-        """How abstentions count."""
-        return Modes(self.cannot_assess, self.na)
 
 
 class LabelAgreementSettings(LabelSettings, StatisticSettings):
@@ -135,7 +130,7 @@ def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsRes
             "Give labels (--labels FILE or --dataset FILE; in Python: labels=, dataset=), or compare judges with "
             "each other (--pairwise; in Python: agree_pairwise).",
         )
-    run = read_labelled_run(stored, truth, settings.modes)
+    run = read_labelled_run(stored, truth, Modes(settings.cannot_assess, settings.na))
     found = measure_run(run, settings.confidence, settings.draws, per_judge=settings.per_judge)
     if found.n_items < 2:
         raise InputError(
@@ -167,8 +162,8 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
     if history is not None:
         from autorubric.labels.label_agreement import compare_by_labels
 
-        who = known_annotator(history, settings.annotator)
-        return compare_by_labels((stored, other), stored.dataset, history, settings.modes, settings.draws, who)
+        who, modes = known_annotator(history, settings.annotator), Modes(settings.cannot_assess, settings.na)
+        return compare_by_labels((stored, other), stored.dataset, history, modes, settings.draws, who)
     return compare_judges(
         stored,
         other,
@@ -268,7 +263,7 @@ def stored_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
     """
     source = label_source(settings, run)
     if source is None:
-        if not settings.labels and settings.dataset is None and has_store(run.directory):
+        if not settings.labels and settings.dataset is None and store_path(run.directory).exists():
             _note_other_labels(run)
         return read_labels(run, settings)
     from autorubric.labels.exchange import labelled_dataset
@@ -313,7 +308,7 @@ def _note_other_labels(run: StoredRun) -> None:
         )
 
 
-def label_source(settings: LabelSettings, run: StoredRun | None = None) -> Path | None:
+def label_source(settings: LabelSettings, run: StoredRun) -> Path | None:
     """The run directory whose label store the settings name; None where the labels come from elsewhere.
 
     Without `labels` and `dataset` that is the run itself, if its dataset has no labels and its store has.
@@ -321,17 +316,15 @@ def label_source(settings: LabelSettings, run: StoredRun | None = None) -> Path 
     Raises:
         InputError: `labels` names a label store and other files.
     """
-    paths = [Path(path) for path in cast("list[Path]", settings.labels)]
+    paths = cast("list[Path]", settings.labels)
     stores = [store for path in paths if (store := run_of_store(path)) is not None]
     if stores and len(paths) > 1:
         raise InputError("--labels takes either one label store or files; not both")
     if stores:
         return stores[0]
-    own = Path(settings.run)
-    if paths or settings.dataset is not None or not has_store(own):
+    if paths or settings.dataset is not None or not store_path(run.directory).exists():
         return None
-    dataset = (run or read_run(own)).dataset
-    return own if all(item.ground_truth is None for item in dataset) else None
+    return run.directory if all(item.ground_truth is None for item in run.dataset) else None
 
 
 def has_completed_files(settings: LabelSettings) -> bool:

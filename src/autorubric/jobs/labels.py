@@ -33,6 +33,7 @@ from autorubric.labels.label_store import History, label_store, read_history
 from autorubric.metrics.corrected import CorrectedScores, corrected_scores
 from autorubric.metrics.results import CoverageSimulation
 from autorubric.metrics.simulated_coverage import simulate_corrections
+from autorubric.metrics.table import Modes
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, LocalName, Settings, setting
@@ -126,8 +127,8 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
             "`autorubric labels RUN --import FILE` (Python: autorubric.import_labels)"
         )
     history = read_history(source)
-    who = known_annotator(history, settings.annotator)
-    return measured(stored, stored.dataset, history, settings.modes, settings.draws, who)
+    who, modes = known_annotator(history, settings.annotator), Modes(settings.cannot_assess, settings.na)
+    return measured(stored, stored.dataset, history, modes, settings.draws, who)
 
 
 def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from autorubric.labels.drawing import Ask, Dispute, Policy, Progress, Task
 from autorubric.labels.event import Draw, Event, Items, Pair, PairFinder, PairKey, find_pair
-from autorubric.labels.label_store import History, LabelStore, has_store, label_store, read_history, store_path
+from autorubric.labels.label_store import History, LabelStore, label_store, read_history, store_path
 from autorubric.labels.queue import Queue, label_queue
 
 __all__ = [
@@ -57,7 +57,6 @@ __all__ = [
     "Queue",
     "Task",
     "find_pair",
-    "has_store",
     "label_queue",
     "label_store",
     "read_history",

@@ -21,7 +21,7 @@ from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.compare import JudgeComparison, comparison, differences
 from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
-from autorubric.metrics.intervals import Estimate, Interval, normal_quantile, wilson_interval
+from autorubric.metrics.intervals import Estimate, normal_quantile, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, pairs_in
 from autorubric.metrics.reading_runs import graded_table
@@ -159,7 +159,7 @@ class Measure:
         self._draws = draws
         self.columns = table.columns
         sizes = np.bincount(self._table.points.column, minlength=len(table.columns))
-        self.pooled = dataset.rubric is None and bool((sizes != self._table.rows).any())
+        self.pooled = dataset.rubric is None and bool((sizes != len(self._table.items)).any())
 
     def of(self, name: str, labels: Weighted) -> Agreement:
         """The agreement over all criteria."""
@@ -277,8 +277,10 @@ class Measure:
         figures = layout.summarize(sums.sum(axis=0))[chosen]
         every = layout.intervals(sums, self._draws)
         drawn = [every[at].interval for at in chosen]
-        if drawn[0] is None:
-            drawn[0] = self._wilson(float(figures[0]), sums)
+        if drawn[0] is None:  # Wilson's interval with the items that the weights are worth (Kish 1965) for n
+            weights = sums.sum(axis=1)
+            worth = float(weights.sum() ** 2 / (weights**2).sum())
+            drawn[0] = wilson_interval(float(figures[0]) * worth, worth, self._draws.confidence)
         accuracy, kappa, mean = (
             Estimate(defined(np.asarray(figure)), interval, len(points))
             for figure, interval in zip(figures, drawn, strict=True)
@@ -287,12 +289,6 @@ class Measure:
             mean = Estimate(None)
         baseline = majority_baseline(self.columns, points, pooled=self.pooled)
         return Agreement(name, len(points), len(sums), accuracy, kappa, baseline, mean)
-
-    def _wilson(self, share: float, sums: Floats) -> Interval | None:
-        """Wilson's interval with the items that the weights are worth (Kish 1965) for n."""
-        weights = sums.sum(axis=1)
-        worth = float(weights.sum() ** 2 / (weights**2).sum())
-        return wilson_interval(share * worth, worth, self._draws.confidence)
 
 
 def _code(column: Column, word: str) -> int:

@@ -163,7 +163,7 @@ def _of_label_studio(record: Record) -> Iterator[Given]:
         for result in annotation["result"]:
             name, value = str(result["from_name"]), result["value"]
             if name.lower() in _NOTES:
-                note = _joined(value.get("text") or ())
+                note = value["text"] if isinstance(value.get("text"), str) else " ".join(value.get("text") or ())
             elif name.lower() in _QUOTES:
                 quote = str(value.get("text") or "")
             elif "choices" in value:
@@ -178,10 +178,6 @@ def _only_choice(name: str, words: Sequence[Any]) -> str:
     if len(words) != 1:
         raise ValueError(f"{name}: expected one choice, got {len(words)}")
     return str(words[0])
-
-
-def _joined(text: str | Sequence[str]) -> str:
-    return text if isinstance(text, str) else " ".join(text)
 
 
 def _annotator(who: Any) -> str:

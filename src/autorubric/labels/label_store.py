@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -248,27 +248,17 @@ def label_store(run: Path) -> Iterator[LabelStore]:
         InputError: it cannot be written, or is another program's file.
     """
     folder = run / FOLDER
-    with _locked(folder):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(run_lock(folder))
+        except RunLockedError:
+            holder = lock_holder(folder) or "another process"
+            raise RunLockedError(
+                f"{folder} is open for labelling in {holder}; label there, or close it. Reading needs no lock"
+            ) from None
         path = private_file(folder, FILE)
         size_of_plain(path, what="Label store")
-        with closing(_connected(path)) as connection:
-            yield LabelStore(path, connection)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    holding = run_lock(folder)
-    try:
-        holding.__enter__()
-    except RunLockedError:
-        holder = lock_holder(folder) or "another process"
-        raise RunLockedError(
-            f"{folder} is open for labelling in {holder}; label there, or close it. Reading needs no lock"
-        ) from None
-    try:
-        yield
-    finally:
-        holding.__exit__(None, None, None)
+        yield LabelStore(path, stack.enter_context(closing(_connected(path))))
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -311,11 +301,6 @@ def run_of_store(path: Path) -> Path | None:
     """
     folder = path.parent if path.name == FILE else path
     return folder.parent if folder.name == FOLDER and (folder / FILE).exists() else None
-
-
-def has_store(run: Path) -> bool:
-    """Whether a run has a label store."""
-    return store_path(run).exists()
 
 
 def read_history(run: Path, known: History | None = None) -> History:

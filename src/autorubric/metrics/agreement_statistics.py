@@ -32,9 +32,9 @@ from autorubric.metrics.confusion import (
     rating_counts,
 )
 from autorubric.metrics.correlation import mae, rmse
-from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
+from autorubric.metrics.statistic_results import MetricModel
 from autorubric.metrics.table import CriterionType
-from autorubric.plugins import load_plugin, plugin_names
+from autorubric.plugins import load_plugin, plugins
 
 _GROUP = "statistics"
 _BINARY: tuple[CriterionType, ...] = ("binary",)
@@ -168,7 +168,7 @@ def statistics() -> tuple[Statistic, ...]:
     """All statistics: the package's own, then those of installed packages by name."""
     found = {statistic.name: statistic for statistic in STATISTICS}
     problems = []
-    for name in plugin_names(_GROUP):
+    for name in plugins(_GROUP):
         made = load_plugin(_GROUP, name)
         if not isinstance(made, Statistic):
             problems.append(
@@ -245,9 +245,3 @@ class MeasuredModel(MetricModel):
                 found: float | None = getattr(self, name)
                 return found
         return self.statistics.get(statistic)
-
-    def interval(self, statistic: str) -> ConfidenceInterval | None:
-        """The confidence interval of a statistic, where there is one."""
-        named = "micro_kappa_ci" if statistic == "kappa" and hasattr(self, "micro_kappa_ci") else f"{statistic}_ci"
-        found: ConfidenceInterval | None = getattr(self, named, None)
-        return found

@@ -183,7 +183,7 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
         chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
         points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
     layout = Layout.of(chosen, run.scores.span)
-    sums = layout.sum_items(run.table.rows, points, run.scores)
+    sums = layout.sum_items(len(run.table.items), points, run.scores)
     mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
     # Columns that stand for many criteria at once have no κ of their own.
     values["mean_kappa"] = None if run.pooled else defined(mean)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +20,7 @@ from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, sett
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points, signature
+from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points
 
 _ROUNDING = 1e-12
 
@@ -127,7 +126,12 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         for warning in (*run.warnings, *run.scores.warnings)
     ]
     notes += [note for note in (left_out, two_rules) if note]
-    return comparison(_differences(first, second, draws), first.table.rows, draws, notes)
+    layout, columns, items = Layout.of(first.table.columns), first.table.columns, len(first.table.items)
+    a_sums, b_sums = (layout.sum_items(items, found.points, found.scores) for found in (first, second))
+    criteria = [] if first.pooled else [column.name for column in columns]
+    sizes = np.bincount(first.points.column, minlength=len(columns))
+    made = differences(layout, (a_sums, b_sums), (criteria, sizes, len(first.scores.rows)), draws)
+    return comparison(made, items, draws, notes)
 
 
 def comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence[str]) -> JudgeComparison:
@@ -168,7 +172,7 @@ def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, Labelled
     if (other := _score_by(b, a.scores.rule)) is not None:
         return a, other, None
     why = f"scores are not compared, as they are made by different rules: a by {names[0]}; b by {names[1]}"
-    bare = [replace(run, scores=run.scores.on(np.full(run.table.rows, -1))) for run in (a, b)]
+    bare = [replace(run, scores=run.scores.on(np.full(len(run.table.items), -1))) for run in (a, b)]
     return bare[0], bare[1], why
 
 
@@ -180,15 +184,6 @@ def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
     table = replace(run.table, settings=stated)
     scores = pair_scores(table, table.scores, table.points.judged, table.means)
     return None if scores.warnings else replace(run, scores=scores)
-
-
-def _differences(first: LabelledRun, second: LabelledRun, draws: Draws) -> list[Difference]:
-    """The difference of each of `SUMMED`, then that of each criterion's κ."""
-    layout = Layout.of(first.table.columns)
-    a, b = (layout.sum_items(found.table.rows, found.points, found.scores) for found in (first, second))
-    criteria = [] if first.pooled else [column.name for column in first.table.columns]
-    sizes = np.bincount(first.points.column, minlength=len(first.table.columns))
-    return differences(layout, (a, b), (criteria, sizes, len(first.scores.rows)), draws)
 
 
 def differences(
@@ -264,8 +259,8 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     """The runs on the items and pairs that both have, and a sentence on labelled pairs without a verdict of one."""
     columns: dict[Hashable, Column] = {}
     for run in (a, b):
-        for key, column in zip(_keys(run), run.table.columns, strict=True):
-            columns.setdefault(key, replace(column, index=len(columns)))
+        for column in run.table.columns:
+            columns.setdefault(column.key, replace(column, index=len(columns)))
     items = np.intersect1d(a.table.items, b.table.items)
     first, second = (_renumber(run, columns, items) for run in (a, b))
     labels = replace(first.table.points, judged=np.zeros_like(first.table.points.truth))
@@ -293,20 +288,9 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     return made[0], made[1], left_out
 
 
-def _keys(run: LabelledRun) -> list[Hashable]:
-    """What makes a column the same one in two runs; a criterion that a rubric has twice is two."""
-    seen: Counter[Hashable] = Counter()
-    keys: list[Hashable] = []
-    for column in run.table.columns:
-        same = signature(column.criterion)
-        keys.append((same, seen[same]))
-        seen[same] += 1
-    return keys
-
-
 def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints) -> LabelledRun:
     """The run on some items, whose rows follow the order of `items`, with the columns of both runs."""
-    moved = np.array([columns[key].index for key in _keys(run)], np.int64)
+    moved = np.array([columns[column.key].index for column in run.table.columns], np.int64)
     kept = np.isin(run.table.items, items)
     place = np.where(kept, np.searchsorted(items, run.table.items), -1)
 

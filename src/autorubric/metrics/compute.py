@@ -114,7 +114,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         per_judge=measure_judges(run, confidence, draws) if per_judge else None,
         without_judge=leave_out_judges(run) if per_judge else [],
         per_tag=_measure_tags(run, draws) if any(column.criterion.tags for column in table.columns) else [],
-        n_items=table.rows,
+        n_items=len(table.items),
         n_criteria=len(points) if run.pooled else len(table.columns),
         n_binary_criteria=kinds.count("binary"),
         n_ordinal_criteria=kinds.count("ordinal"),
@@ -138,9 +138,9 @@ def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measur
     failed = int((run.table.points.judged == FAILED).sum())
     if failed:
         sentences.append(f"{failed} of {len(run.table.points)} labelled judgments failed and are left out")
-    without = run.table.rows - len(run.scores.rows)
+    without = len(run.table.items) - len(run.scores.rows)
     if without:
-        sentences.append(f"{without} of {run.table.rows} items have no score or no true score")
+        sentences.append(f"{without} of {len(run.table.items)} items have no score or no true score")
     values = len(np.unique(run.scores.true))
     if 0 < values <= 2:
         plural = "s" if values > 1 else ""

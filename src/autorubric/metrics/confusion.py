@@ -16,14 +16,6 @@ def confusion_counts(truth: ArrayLike, judged: ArrayLike, categories: int) -> In
     return np.bincount(pairs, minlength=categories * categories).reshape(categories, categories).astype(np.int64)
 
 
-def shares(counts: ArrayLike) -> Floats:
-    """Each count of a table (its last two axes) as a share of all; NaN for an empty table."""
-    table = np.asarray(counts, float)
-    total = table.sum(axis=(-2, -1), keepdims=True)
-    found: Floats = np.divide(table, total, out=np.full(table.shape, np.nan), where=total > 0)
-    return found
-
-
 def accuracy(counts: ArrayLike, ranks: ArrayLike | None = None, within: int = 0) -> float | None:
     """The share of pairs on the diagonal of a table of counts; None for an empty one.
 
@@ -136,7 +128,8 @@ def kappas(counts: ArrayLike, weights: Floats | None = None) -> Floats:
 
     κ_w = (p_o − p_e) / (1 − p_e), p_o = Σ w·p, p_e = Σ w·p_row·p_column. Source: Cohen 1968, equation 6.
     """
-    p = shares(counts)
+    table = np.asarray(counts, float)
+    p = ratio(table, table.sum(axis=(-2, -1), keepdims=True))
     w = np.eye(p.shape[-1]) if weights is None else weights
     chance = p.sum(axis=-1)[..., :, None] * p.sum(axis=-2)[..., None, :]
     # Both as disagreement: 1 − p_e is exact where everything is one category.
@@ -175,7 +168,8 @@ def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None
         >>> round(gwet_pairs([[118, 5], [2, 0]]), 4)
         0.9408
     """
-    p = shares(counts)
+    table = np.asarray(counts, float)
+    p = ratio(table, table.sum(axis=(-2, -1), keepdims=True))
     w = np.eye(p.shape[-1]) if weights is None else weights
     mean = (p.sum(axis=-1) + p.sum(axis=-2)) / 2.0
     return _correct_for_chance((p * w).sum(), mean, w)

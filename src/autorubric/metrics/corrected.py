@@ -136,28 +136,18 @@ def bounded_interval(value: float, variance: float, scale: ScoreRange, confidenc
 
 
 def _prediction_powered(truth: Array, seen: Array, rest: Array, scale: ScoreRange, confidence: float) -> Estimate:
-    n, others = len(truth), len(rest)
-    slope, judged = _slope(truth, seen), np.concatenate([seen, rest])
+    n, others, judged = len(truth), len(rest), np.concatenate([seen, rest])
+    apart = seen - seen.mean()
+    total = float(apart @ apart)
+    slope = float(apart @ (truth - truth.mean())) / total if total > 0.0 else 0.0
     value = float(truth.mean() + slope / (1.0 + n / others) * (rest.mean() - seen.mean()))
-    squares = _squared_residuals(truth, seen, slope) + scale.one_error**2
+    residuals = truth - truth.mean() - slope * apart
+    leverage = 1.0 / n + (apart**2 / total if total > 0.0 else 0.0)
+    squares = float((residuals**2 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))).sum()) + scale.one_error**2
     variance = squares / (n + 1) / n + slope**2 * float(judged.var(ddof=1)) / (n + others)
     interval = bounded_interval(value, variance, scale, confidence)
     shown = min(scale.high, max(scale.low, value))
     return Estimate(shown, interval.widened(shown), n + others)
-
-
-def _squared_residuals(truth: Array, seen: Array, slope: float) -> float:
-    apart = seen - seen.mean()
-    residuals = truth - truth.mean() - slope * apart
-    total = float(apart @ apart)
-    leverage = 1.0 / len(truth) + (apart**2 / total if total > 0.0 else 0.0)
-    return float((residuals**2 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))).sum())
-
-
-def _slope(truth: Array, seen: Array) -> float:
-    apart = seen - seen.mean()
-    total = float(apart @ apart)
-    return float(apart @ (truth - truth.mean())) / total if total > 0.0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -279,11 +269,11 @@ def _score(table: Table, rule: ScoreRule) -> Figure:
 
 
 def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
-    if not table.rows:
+    if not len(table.items):
         return ScoreRange(0.0, 1.0 if rule.normalize else 0.0)
     row, weights = table.points.row, table.weights[table.points.column]
-    positive, negative = (np.bincount(row, np.maximum(sign * weights, 0.0), table.rows) for sign in (1.0, -1.0))
-    most = np.zeros(table.rows)
+    positive, negative = (np.bincount(row, np.maximum(sign * weights, 0.0), len(table.items)) for sign in (1.0, -1.0))
+    most = np.zeros(len(table.items))
     np.maximum.at(most, row, np.abs(weights))
     if rule.normalize:
         unit = np.where(positive > 0, positive, np.where(negative > 0, negative, 1.0))

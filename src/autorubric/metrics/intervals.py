@@ -111,9 +111,9 @@ def score_interval(share: float, n: float, quantile: float, confidence: float) -
     z2 = quantile**2
     half = math.sqrt(z2 * (max(share * (1.0 - share), 0.0) / n + z2 / (4.0 * n * n)))
     middle = share + z2 / (2.0 * n)
-    ends = ((middle - half) / (1.0 + z2 / n), (middle + half) / (1.0 + z2 / n))
+    low, high = (middle - half) / (1.0 + z2 / n), (middle + half) / (1.0 + z2 / n)
     # Rounding must not leave the share itself outside.
-    return Interval(*ends, confidence).widened(share).within(0.0, 1.0)
+    return Interval(max(0.0, min(low, share)), min(1.0, max(high, share)), confidence)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -23,17 +23,7 @@ from autorubric.metrics.labelled_run import LabelledRun, settle
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScorePairs, ScoreRule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import (
-    ABSENT,
-    CannotAssessMode,
-    Column,
-    GradedRun,
-    Modes,
-    NAMode,
-    Table,
-    settle_codes,
-    signature,
-)
+from autorubric.metrics.table import ABSENT, CannotAssessMode, Column, GradedRun, Modes, NAMode, Table, settle_codes
 
 _MOST_CRITERIA = 200
 """Criteria that are listed one by one; more come from rubrics of the items' own."""
@@ -232,8 +222,8 @@ def _of_panel(table: Table) -> tuple[Table, set[tuple[int, int]]]:
 
 def _of_two(a: Table, b: Table, names: tuple[str, str]) -> Table:
     """The criteria that two runs have both judged, as a table whose judges are the runs."""
-    places = {signature(column.criterion): column.index for column in a.columns}
-    moved = np.array([places.get(signature(column.criterion), -1) for column in b.columns], np.int64)
+    places = {column.key: column.index for column in a.columns}
+    moved = np.array([places.get(column.key, -1) for column in b.columns], np.int64)
     width = len(a.columns)
     keys = [a.items[a.points.row] * width + a.points.column]
     columns = moved[b.points.column]
@@ -246,7 +236,7 @@ def _of_two(a: Table, b: Table, names: tuple[str, str]) -> Table:
     order = np.argsort(points.row, kind="stable")
     points = points.where(order)
     rows, row = np.unique(points.row, return_inverse=True)
-    kept = np.zeros(a.rows, bool)
+    kept = np.zeros(len(a.items), bool)
     kept[rows] = True
     made = replace(a.only(kept), points=replace(points, row=row.astype(np.int64)))
     return replace(made, judges=names, judge_scores=np.full((2, len(rows)), np.nan), escalated=False)
@@ -327,7 +317,7 @@ class _Votes:
         """The items with the largest shares of pairs that differ."""
         points = self.table.points
         same, count = self._counts(pairs, np.ones(len(points), bool))
-        share = np.divide(count - same, count, out=np.zeros(self.table.rows), where=count > 0)
+        share = np.divide(count - same, count, out=np.zeros(len(self.table.items)), where=count > 0)
         order = [row for row in np.argsort(-share, kind="stable")[:most] if share[row] > 0]
         differing = np.zeros(len(points), bool)
         for pair in pairs:
@@ -345,13 +335,13 @@ class _Votes:
 
     def _counts(self, pairs: Sequence[tuple[int, int]], chosen: Flags) -> tuple[Floats, Floats]:
         """Of each item, how many pairs of verdicts are the same, and how many there are."""
-        same, count = np.zeros(self.table.rows), np.zeros(self.table.rows)
+        same, count = np.zeros(len(self.table.items)), np.zeros(len(self.table.items))
         for pair in pairs:
             both = chosen & self.both(pair)
             rows = self.table.points.row[both]
             hits = self.cast[pair[0]][both] == self.cast[pair[1]][both]
-            count += np.bincount(rows, minlength=self.table.rows)
-            same += np.bincount(rows, hits, minlength=self.table.rows)
+            count += np.bincount(rows, minlength=len(self.table.items))
+            same += np.bincount(rows, hits, minlength=len(self.table.items))
         return same, count
 
     def _interval(self, share: float | None, same: Floats, count: Floats) -> ConfidenceInterval | None:

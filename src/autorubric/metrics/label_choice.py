@@ -143,15 +143,15 @@ def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset 
 def pairs_in(table: Table) -> JudgedPairs:
     """`read_pairs` of a run that has been read."""
     table = table.only(~np.isnan(table.scores))
-    if not table.rows:
+    if not len(table.items):
         raise InputError("no graded item has a score; expected at least one")
     rule = read_rule(table.settings) or ScoreRule()
     rows, column = table.points.row, table.points.column
     places = np.arange(len(rows)) - np.searchsorted(rows, rows)
     values = value_points(table, table.points.judged, rule, table.means)
     weights = np.where(np.isnan(values), 0.0, table.weights[column])
-    marks = np.bincount(rows, np.maximum(weights, 0.0), table.rows)
-    units = np.where(marks > 0, marks, np.bincount(rows, np.abs(weights), table.rows))
+    marks = np.bincount(rows, np.maximum(weights, 0.0), len(table.items))
+    units = np.where(marks > 0, marks, np.bincount(rows, np.abs(weights), len(table.items)))
     return JudgedPairs(
         items=tuple(table.items.tolist()),
         starts=np.where((marks > 0) | (units == 0) | (not rule.normalize), 0.0, 1.0),
@@ -277,7 +277,9 @@ def corrected_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Float
     `errors` is by how much the label of each pair is above its verdict; `weights` how many pairs each label stands
     for, 0 where there is none.
     """
-    groups, labelled = _groups(pairs), weights > 0
+    # Pairs whose errors are alike: of one kind, verdict, and agreement of the votes.
+    groups = 4 * pairs.kinds + 2 * (pairs.values >= 0.5) + (np.nan_to_num(pairs.dissent) > 0)
+    labelled = weights > 0
     of_labels = np.where(labelled, errors * weights, 0.0)
     # One more label without an error keeps groups with few labels near the judge's verdicts.
     one = float(weights[labelled].mean()) if labelled.any() else 1.0
@@ -285,11 +287,6 @@ def corrected_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Float
     total, worth = (np.bincount(groups, amounts)[groups] for amounts in (of_labels, weights))
     mean = (total - of_labels) / (worth - weights + one)
     return pairs.sums + pairs.summed(pairs.shares * (mean + of_labels - mean * weights))
-
-
-def _groups(pairs: JudgedPairs) -> Ints:
-    """Pairs whose errors are alike: of one kind, verdict, and agreement of the votes."""
-    return np.asarray(4 * pairs.kinds + 2 * (pairs.values >= 0.5) + (np.nan_to_num(pairs.dissent) > 0), np.int64)
 
 
 def label_sizes(pairs: JudgedPairs, truth: Floats) -> Floats:

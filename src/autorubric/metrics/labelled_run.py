@@ -114,10 +114,10 @@ def read_labelled_run(
     if per_item_metrics not in get_args(PerItemMetrics):
         raise InputError(f"per_item_metrics={per_item_metrics!r} is not one of {', '.join(get_args(PerItemMetrics))}")
     whole = read_table(run, dataset, modes)
-    labelled = whole.only(whole.labelled).with_used_columns()
-    table = labelled.only(~labelled.failed).with_voters()
+    labelled = whole.only(whole.labelled).trimmed()
+    table = labelled.only(~labelled.failed)
     warnings = tuple(_warnings(whole, int(labelled.failed.sum())))
-    if not table.rows:
+    if not len(table.items):
         raise InputError(["no graded item has both ground truth and a judgment", *warnings])
     if whole.repeated_votes:
         more = len(whole.repeated_votes) - _MOST_NAMED
@@ -128,7 +128,7 @@ def read_labelled_run(
         raise InputError("no label and verdict are left to compare: one of each pair abstains or failed")
     size, penalty = len(table.columns), (table.settings or {}).get("length_penalty")
     penalties = _find_penalties(table, dataset, penalty) if penalty else None
-    differ = bool((np.bincount(table.points.column, minlength=size) != table.rows).any())
+    differ = bool((np.bincount(table.points.column, minlength=size) != len(table.items)).any())
     errored = labelled.points.column[labelled.failed[labelled.points.row]]
     return LabelledRun(
         table,
@@ -147,11 +147,11 @@ def _find_penalties(table: Table, dataset: RubricDataset, stated: object) -> Flo
 
 
 def _warnings(table: Table, errored: int) -> Iterator[str]:
-    graded = table.rows + len(table.extra) + table.repeated
+    graded = len(table.items) + len(table.extra) + table.repeated
     for count, sentence in (
         (len(table.extra), "are not in the dataset and are left out"),
         (table.repeated, "have the text of one before them and are left out"),
-        (table.rows - int(table.labelled.sum()), "have no ground truth and are left out"),
+        (len(table.items) - int(table.labelled.sum()), "have no ground truth and are left out"),
     ):
         if count:
             yield f"{count} of {graded} graded items {sentence}"

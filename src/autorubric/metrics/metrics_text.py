@@ -25,12 +25,8 @@ def worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
     return sorted(found.per_criterion, key=lambda c: (c.kappa is None, c.kappa or 0.0, c.accuracy or 0.0))
 
 
-def summary_text(found: MetricsResult, *, verbose: bool = False) -> str:
+def summary_lines(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
     """The metrics as lines of text; see `MetricsResult.summary`."""
-    return "\n".join(_lines(found, verbose))
-
-
-def _lines(found: MetricsResult, verbose: bool) -> Iterator[str]:
     yield (
         f"{found.n_items} labelled items, {found.n_samples} pairs of label and verdict "
         f"(abstentions: binary {found.cannot_assess_mode}, options {found.na_mode})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -33,7 +32,9 @@ from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, s
 
 def criterion_part(column: Column, points: Points, votes: Ints) -> Part:
     """The pairs of one criterion, abstentions settled, and its votes (judges × labelled points) as they were cast."""
-    truth, judged = _pair_values([column], replace(points, column=np.zeros_like(points.column)))
+    # An abstention that is a category has no value.
+    has_values = max(points.truth.max(initial=0), points.judged.max(initial=0)) < len(column.values)
+    none = np.empty(0)
     return Part(
         column.kind,
         points.truth,
@@ -41,8 +42,8 @@ def criterion_part(column: Column, points: Points, votes: Ints) -> Part:
         column.categories,
         column.agreement,
         np.unique(column.values, return_inverse=True)[1],
-        truth,
-        judged,
+        column.values[points.truth] if has_values else none,
+        column.values[points.judged] if has_values else none,
         np.where(votes == ABSTAINED, column.abstention, votes),
         column.values if column.kind == "ordinal" else None,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import textwrap
 from array import array
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from autorubric.background import no_collections
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.rubric import Rubric
@@ -30,7 +30,6 @@ from autorubric.metrics.table import (
     Report,
     Table,
     list_places,
-    signature,
 )
 
 _IS_IT = "Is this the dataset that was graded?"
@@ -43,9 +42,7 @@ def read_table(
     """The table of a run and the labels of its items; without a dataset, of the items that the run itself has."""
     settings = getattr(run, "grader_config", None)
     builder = _Builder(dataset, settings if isinstance(settings, Mapping) else None, modes)
-    collects = gc.isenabled()
-    gc.disable()  # records hold no cycles, and going through all of them again and again takes a tenth of the time
-    try:
+    with no_collections():
         for result in _results(run, dataset):
             try:
                 builder.add(result)
@@ -55,9 +52,6 @@ def read_table(
                 source = getattr(run, "source", None)
                 where = "the result" if source is None else f"{source}: the line"
                 raise InputError(f"{where} of item {result['item_idx']} is damaged: {error!r}") from None
-    finally:
-        if collects:
-            gc.enable()
     return builder.table()
 
 
@@ -67,7 +61,7 @@ def graded_table(
     """The table of the items that have a report with criteria, labelled or not."""
     table = read_table(run, dataset, modes)
     if table.extra:
-        total = table.rows + len(table.extra) + table.repeated
+        total = len(table.items) + len(table.extra) + table.repeated
         raise InputError(
             f"{len(table.extra)} of the run's {total} items are not in the dataset: {list_places(table.extra)}",
             _IS_IT,
@@ -77,8 +71,8 @@ def graded_table(
 
 def describe_left_out(table: Table, use: str) -> Iterator[str]:
     """Sentences on items without a report with criteria, and without the score that `use` needs."""
-    if table.rows < table.size:
-        yield f"{table.size - table.rows} of {table.size} items have no report with criteria and are left out"
+    if len(table.items) < table.size:
+        yield f"{table.size - len(table.items)} of {table.size} items have no report with criteria and are left out"
     unscored = int(np.isnan(table.scores).sum())
     if unscored:
         yield f"{unscored} of {table.size} items have no score and are left out of {use}"
@@ -203,7 +197,10 @@ class _Builder:
             columns: list[Column] = []
             seen: Counter[Hashable] = Counter()
             for name, criterion in zip(criterion_names(rubric.rubric), rubric.rubric, strict=True):
-                same = signature(criterion)
+                # All that verdicts and scores depend on.
+                options = tuple((option.label, option.value, option.na) for option in criterion.options or ())
+                texts = criterion.name, criterion.section, criterion.requirement
+                same = *texts, criterion.weight, criterion.scale_type, options
                 seen[same] += 1  # one criterion twice in a rubric is two columns
                 key = same, seen[same]
                 if key not in self._columns:
@@ -211,7 +208,7 @@ class _Builder:
                     if not criterion.name and name in self._names:
                         shown = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
                     self._names.add(shown)
-                    self._columns[key] = Column.of(criterion, len(self._columns), shown, self._modes)
+                    self._columns[key] = Column.of(criterion, len(self._columns), shown, self._modes, key)
                 columns.append(self._columns[key])
             self._by_rubric[id(rubric)] = rubric, columns, [criterion.requirement for criterion in rubric.rubric]
         return self._by_rubric[id(rubric)]

@@ -342,9 +342,9 @@ class MetricsResult(Displayed, MeasuredModel):
         Args:
             verbose: also the scores' correlations, the judges and what became of every labelled point.
         """
-        from autorubric.metrics.metrics_text import summary_text
+        from autorubric.metrics.metrics_text import summary_lines
 
-        return summary_text(self, verbose=verbose)
+        return "\n".join(summary_lines(self, verbose=verbose))
 
     def _rows(self) -> list[dict[str, Any]]:
         from autorubric.metrics.metrics_text import table_rows
@@ -356,13 +356,10 @@ class MetricsResult(Displayed, MeasuredModel):
         return [{name: row[name] for name in row if any(each[name] is not None for each in rows)} for row in rows]
 
     def _shown_above(self) -> str:
-        accuracies = [
-            (one, getattr(one, "accuracy", getattr(one, "exact_accuracy", None))) for one in self.per_criterion
-        ]
         rows = [
-            Ranged(one.name, value, *((one.accuracy_ci.lower, one.accuracy_ci.upper) if one.accuracy_ci else ()))
-            for one, value in accuracies
-            if value is not None
+            Ranged(one.name, one.accuracy, *((ends.lower, ends.upper) if (ends := one.accuracy_ci) else ()))
+            for one in self.per_criterion
+            if one.accuracy is not None
         ]
         title = "Agreement with the labels by criterion"
         return html_charts(

@@ -187,7 +187,7 @@ def analyze_rubric(
     """
     check_confidence(confidence)
     table = graded_table(run, dataset)
-    if not table.rows:
+    if not len(table.items):
         raise InputError("the run has no report with criteria; expected at least one graded item")
     whole = _analyze(table)
     found = [_analyze_one(whole, place, thresholds, confidence) for place in range(len(whole.columns))]

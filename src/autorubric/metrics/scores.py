@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.report import worst_value
+from autorubric.core.scoring import abstention_value
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.correlation import correlation, mae, rmse
 from autorubric.metrics.distribution import systematic_bias
@@ -63,14 +64,14 @@ class ScorePairs(NamedTuple):
 
 def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None = None) -> Floats:
     """What each point adds to the score per point of weight; NaN for what the score leaves out."""
-    config = rule.cannot_assess
     abstentions = []
     for column in table.columns:
-        credit = config.partial_credit if column.criterion.weight > 0 else 0.0
-        by_strategy = {"skip": np.nan, "partial": credit, "fail": worst_value(column.criterion), "zero": 0.0}
-        abstentions.append(by_strategy[config.strategy.value])
+        weight = column.criterion.weight
+        worst = float(column.values.max() if weight < 0 else column.values.min())
+        abstentions.append(abstention_value(weight, worst, rule.cannot_assess))
     # The last place of a row is the abstention's, which code −1 finds.
-    values = np.column_stack([value_table(table.columns), abstentions]) if abstentions else np.empty((0, 1))
+    last = np.array(abstentions, float)
+    values = np.column_stack([value_table(table.columns), last]) if abstentions else np.empty((0, 1))
     value = np.where(codes >= ABSTAINED, values[table.points.column, codes], np.nan)
     return value if means is None else np.where((codes >= 0) & ~np.isnan(means), means, value)
 
@@ -80,13 +81,13 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
     value = value_points(table, codes, rule, means)
     scored = ~np.isnan(value)
     row, value, weight = table.points.row[scored], value[scored], table.weights[table.points.column[scored]]
-    points = np.bincount(row, value * weight, table.rows)
-    counted = np.bincount(row, minlength=table.rows)
+    points = np.bincount(row, value * weight, len(table.items))
+    counted = np.bincount(row, minlength=len(table.items))
     if not rule.normalize:
         return np.where(counted > 0, points, np.nan)
-    positive = np.bincount(row, np.maximum(weight, 0.0), table.rows)
-    negative = np.bincount(row, np.maximum(-weight, 0.0), table.rows)
-    score = np.zeros(table.rows)
+    positive = np.bincount(row, np.maximum(weight, 0.0), len(table.items))
+    negative = np.bincount(row, np.maximum(-weight, 0.0), len(table.items))
+    score = np.zeros(len(table.items))
     np.divide(points, positive, out=score, where=positive > 0)
     only_negative = (positive == 0) & (negative > 0)
     score[only_negative] = 1.0 + points[only_negative] / negative[only_negative]
@@ -103,7 +104,8 @@ def pair_scores(
     the score does. Where the grader has a length penalty, the true score of a submission is lowered by it: by what
     its text loses if that explains every score, else (a length of the user's own) by as much as its score was.
     """
-    rule, plain = _find_rule(scores, table.settings, lambda rule: score_rows(table, codes, rule, means))
+    rule = read_rule(table.settings) or _guess_rule(table, scores, codes, means)
+    plain = score_rows(table, codes, rule, means)
     unjudged = codes < ABSTAINED
     true = score_rows(table, np.where(unjudged, FAILED, table.points.truth), rule)
     warnings = []
@@ -134,29 +136,21 @@ def _widest(table: Table) -> float:
     if not len(table.points):
         return 1.0
     sizes = np.abs(table.weights)[table.points.column]
-    return float(np.bincount(table.points.row, sizes, table.rows).max())
+    return float(np.bincount(table.points.row, sizes, len(table.items)).max())
 
 
 def _lowered(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
     return np.maximum(scores - penalties, 0.0) if rule.normalize else scores - penalties
 
 
-def _find_rule(
-    scores: Floats, settings: Mapping[str, Any] | None, scored: Callable[[ScoreRule], Floats]
-) -> tuple[ScoreRule, Floats]:
-    """The run's rule, and the scores that it makes of the run's verdicts."""
-    recorded = read_rule(settings)
-    if recorded is not None:
-        return recorded, scored(recorded)
-    default = ScoreRule()
-    made = scored(default)
-    for normalize in (True, False):
-        for strategy in CannotAssessStrategy:
-            rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
-            by_rule = scored(rule)
-            if np.allclose(by_rule[~np.isnan(scores)], scores[~np.isnan(scores)], rtol=0.0, atol=_CLOSE):
-                return rule, by_rule
-    return default, made
+def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None) -> ScoreRule:
+    """The first rule that makes every score of the verdicts, else the default."""
+    known = ~np.isnan(scores)
+    for normalize, strategy in product((True, False), CannotAssessStrategy):
+        rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
+        if np.allclose(score_rows(table, codes, rule, means)[known], scores[known], rtol=0.0, atol=_CLOSE):
+            return rule
+    return ScoreRule()
 
 
 def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
     if labelled.pooled:
         columns, points = pool(columns, points)
     layout = Layout.of(columns, labelled.scores.span)
-    sums = layout.sum_items(labelled.table.rows, points, labelled.scores)
+    sums = layout.sum_items(len(labelled.table.items), points, labelled.scores)
     sums = sums[sums.any(axis=1)]
     names = [] if labelled.pooled else [column.name for column in columns]
     rng = np.random.default_rng(draws.seed)

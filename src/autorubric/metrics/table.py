@@ -46,12 +46,6 @@ def classify_criteria(criteria: Sequence[Criterion]) -> list[CriterionType]:
     return [classify_criterion(criterion) for criterion in criteria]
 
 
-def signature(criterion: Criterion) -> Hashable:
-    """What makes a criterion the same one in two rubrics: all that verdicts and scores depend on."""
-    options = tuple((option.label, option.value, option.na) for option in criterion.options or ())
-    return criterion.name, criterion.section, criterion.requirement, criterion.weight, criterion.scale_type, options
-
-
 @dataclass(frozen=True, slots=True)
 class Modes:
     """What an abstention counts as, on binary criteria (`cannot_assess`) and on those with options (`na`)."""
@@ -88,17 +82,21 @@ class Column:
     abstention: int  # the code that an abstention counts as; ABSTAINED where it is left out
     option_codes: tuple[int, ...]  # of each option; ABSTAINED for "not applicable"
     codes: Mapping[Any, int] = field(repr=False)  # by label
+    key: Hashable = None  # what makes it the same in two runs; a criterion that a rubric has twice is two
 
     @classmethod
-    def of(cls, criterion: Criterion, index: int, name: str | None = None, modes: Modes = EXCLUDE) -> Column:
+    def of(
+        cls, criterion: Criterion, index: int, name: str | None = None, modes: Modes = EXCLUDE, key: Hashable = None
+    ) -> Column:
         """The column of a criterion."""
-        kind, options = classify_criterion(criterion), criterion.options
+        kind: CriterionType = "binary"
+        options = criterion.options
         if options is None:
             labels: tuple[str, ...] = "MET", "UNMET"
             values, places, codes, worst = np.array([1.0, 0.0]), list[int](), VERDICT_CODES, VERDICT_CODES["UNMET"]
             mode, word = modes.cannot_assess, "CANNOT_ASSESS"
         else:
-            scored = [place for place, option in enumerate(options) if not option.na]
+            kind, scored = criterion.scale_type, [place for place, option in enumerate(options) if not option.na]
             labels, values = tuple(options[n].label for n in scored), np.array([options[n].value for n in scored])
             places = [scored.index(n) if n in scored else ABSTAINED for n in range(len(options))]
             codes = {option.label: code for option, code in zip(options, places, strict=True)}
@@ -116,6 +114,7 @@ class Column:
             worst if mode == "as_unmet" else len(labels) if categories != labels else ABSTAINED,
             tuple(places),
             codes,
+            key,
         )
 
     def find_code(self, label: str) -> int:
@@ -143,16 +142,12 @@ class Column:
             return ABSTAINED
         if self.kind == "binary":
             raise InputError(f"criterion {self.name!r} asks for MET or UNMET, but the run chose {label!r}")
-        if label is None:
-            return self.code_at(index)
+        if label is None:  # one past the end is the "not applicable" that judges add
+            return ABSTAINED if index is None or index >= len(self.option_codes) else self.option_codes[index]
         try:
             return self.find_code(label)
         except ValueError as error:
             raise InputError(f"criterion {self.name!r} has no option {label!r}, which the run chose") from error
-
-    def code_at(self, option: int | None) -> int:
-        """The code of an option's index; one past the end is the "not applicable" that judges add."""
-        return ABSTAINED if option is None or option >= len(self.option_codes) else self.option_codes[option]
 
 
 def value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
@@ -235,11 +230,6 @@ class Table:
     modes: Modes = EXCLUDE  # how abstentions count
 
     @property
-    def rows(self) -> int:
-        """How many items."""
-        return len(self.items)
-
-    @property
     def weights(self) -> Floats:
         """The weight of each column's criterion."""
         return np.array([column.criterion.weight for column in self.columns], float)
@@ -277,29 +267,23 @@ class Table:
         renumbered = replace(points, row=(np.cumsum(rows) - 1)[points.row])
         return replace(self, points=renumbered, judge_scores=self.judge_scores[:, rows], **kept)
 
-    def with_used_columns(self) -> Table:
-        """The table without columns that have no point."""
-        used = np.unique(self.points.column)
+    def trimmed(self) -> Table:
+        """The table without columns that have no point, and without judges that have no vote on a judged item."""
+        points, used = self.points, np.unique(self.points.column)
         columns = tuple(replace(self.columns[place], index=number) for number, place in enumerate(used))
-        return replace(
-            self, columns=columns, points=replace(self.points, column=np.searchsorted(used, self.points.column))
-        )
-
-    def with_voters(self) -> Table:
-        """The table without judges that have no vote."""
-        kept = (self.points.votes != ABSENT).any(axis=1)
+        kept = (points.votes[:, ~self.failed[points.row]] != ABSENT).any(axis=1)
         # The verdict of a single judge is the final one.
-        votes = self.points.votes[kept] if kept.sum() > 1 else np.tile(self.points.judged, (int(kept.sum()), 1))
+        votes = points.votes[kept] if kept.sum() > 1 else np.tile(points.judged, (int(kept.sum()), 1))
         judges = tuple(judge for judge, wanted in zip(self.judges, kept, strict=True) if wanted)
-        points = replace(self.points, votes=votes)
-        return replace(self, points=points, judges=judges, judge_scores=self.judge_scores[kept])
+        points = replace(points, column=np.searchsorted(used, points.column), votes=votes)
+        return replace(self, columns=columns, points=points, judges=judges, judge_scores=self.judge_scores[kept])
 
     def find_other_rubrics(self) -> Ints:
         """The rows with other criteria, or in another order, than the first."""
-        sizes = np.bincount(self.points.row, minlength=self.rows)
+        sizes = np.bincount(self.points.row, minlength=len(self.items))
         if (sizes != sizes[:1]).any():
             return np.flatnonzero(sizes != sizes[0])
-        columns = self.points.column.reshape(self.rows, -1)
+        columns = self.points.column.reshape(len(self.items), -1)
         return np.flatnonzero((columns != columns[:1]).any(axis=1))
 
     def matrix(self, amounts: Floats) -> Floats:
@@ -310,7 +294,7 @@ class Table:
                 f"items {list_places(self.items[others].tolist())} have other criteria than item {self.items[0]}; "
                 "statistics per criterion need one rubric for all items"
             )
-        return amounts.reshape(self.rows, -1)
+        return amounts.reshape(len(self.items), -1)
 
 
 def list_places(places: Sequence[int]) -> str:

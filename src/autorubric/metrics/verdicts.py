@@ -6,22 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 from autorubric.core.criterion import Criterion, CriterionOption
-from autorubric.core.judgment import CriterionVerdict, MultiChoiceVerdict
-from autorubric.core.report import CriterionReport, EnsembleCriterionReport
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.errors import InputError
 from autorubric.metrics.table import CannotAssessMode, Modes, NAMode, Report
 
 Verdict: TypeAlias = CriterionVerdict | str
 T = TypeVar("T")
-
-
-def _final(
-    entry: CriterionReport | EnsembleCriterionReport,
-) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
-    """The verdict or the option that counts."""
-    if isinstance(entry, EnsembleCriterionReport):
-        return entry.final_verdict, entry.final_multi_choice_verdict
-    return entry.verdict, entry.multi_choice_verdict
 
 
 def extract_verdicts_from_report(report: Report, num_criteria: int) -> list[CriterionVerdict]:
@@ -42,7 +32,7 @@ def extract_verdicts_from_report(report: Report, num_criteria: int) -> list[Crit
     if report.report is None:
         return [CriterionVerdict.CANNOT_ASSESS] * num_criteria
     return [
-        CriterionVerdict.CANNOT_ASSESS if entry.is_error else _final(entry)[0] or CriterionVerdict.UNMET
+        CriterionVerdict.CANNOT_ASSESS if entry.is_error else entry.final()[0] or CriterionVerdict.UNMET
         for entry in report.report
     ]
 
@@ -62,7 +52,7 @@ def extract_all_verdicts_from_report(
         return [None] * len(criteria)
     found: list[CriterionVerdict | int | None] = []
     for entry in report.report:
-        verdict, choice = _final(entry)
+        verdict, choice = entry.final()
         index = choice.selected_index if choice is not None else None
         found.append(None if entry.is_error else verdict if choice is None else index)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -78,17 +78,16 @@ def meta_rubric(chosen: Iterable[Principle]) -> Rubric:
 
 def shown_criteria(rubric: Rubric) -> list[dict[str, Any]]:
     """The criteria as reviewers see them, numbered from 1; those that a check decides say so."""
-    return [_shown(number, criterion) for number, criterion in enumerate(rubric, start=1)]
-
-
-def _shown(number: int, criterion: Criterion) -> dict[str, Any]:
-    shown: dict[str, Any] = {"criterion": number, "name": criterion.name or ""}
-    shown |= {"weight": criterion.weight, "requirement": criterion.requirement}
-    if criterion.options:
-        shown["options"] = [{"label": one.label, "value": one.value} for one in criterion.options]
-    if criterion.check:
-        shown["check"] = dict(criterion.check) if isinstance(criterion.check, Mapping) else str(criterion.check)
-    return shown
+    found = []
+    for number, criterion in enumerate(rubric, start=1):
+        shown: dict[str, Any] = {"criterion": number, "name": criterion.name or ""}
+        shown |= {"weight": criterion.weight, "requirement": criterion.requirement}
+        if criterion.options:
+            shown["options"] = [{"label": one.label, "value": one.value} for one in criterion.options]
+        if criterion.check:
+            shown["check"] = dict(criterion.check)
+        found.append(shown)
+    return found
 
 
 def as_submission(rubric: Rubric, task_prompt: str | None = None) -> str:

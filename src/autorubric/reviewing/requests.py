@@ -174,10 +174,11 @@ def _finding(part: Part, entry: Any) -> ReviewFinding | str:
     principle, severity = (str(entry.get(key) or "").strip().lower() for key in ("principle", "severity"))
     reason, quote, proposed = (str(entry.get(key) or "").strip() for key in ("reason", "quote", "requirement"))
     number = _number(part, entry.get("criterion"))
+    expected = part.number or f"a number from 0 to {len(part.rubric)}"
     problems = {
         f"principle {principle!r:.60} is not one of {', '.join(known)}": principle not in known,
         f"severity {severity!r:.60} is not one of {', '.join(SEVERITIES)}": severity not in SEVERITIES,
-        f"criterion {entry.get('criterion')!r:.60} is not {_expected(part)}": number is None,
+        f"criterion {entry.get('criterion')!r:.60} is not {expected}": number is None,
         "it has no reason": not reason,
     }
     if any(problems.values()) or number is None:
@@ -202,10 +203,6 @@ def _number(part: Part, given: Any) -> int | None:
     except (TypeError, ValueError):
         return None
     return number if 0 <= number <= len(part.rubric) else None
-
-
-def _expected(part: Part) -> str:
-    return str(part.number) if part.number else f"a number from 0 to {len(part.rubric)}"
 
 
 def _verbatim(quote: str, criteria: Sequence[Criterion]) -> str | None:

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     import aiohttp
 
 
-_OPTIONAL = {
-    "opentelemetry-api": "spans of model calls",
-}
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
 DISTRIBUTION = "autorubric-hub"
 PACKAGE = "autorubric"
@@ -150,16 +147,14 @@ def _installs_our_package(found: importlib.metadata.Distribution) -> bool:
 
 
 def _packages() -> Iterator[Finding]:
-    for name in ("aiohttp", "pydantic", "pyarrow", "numpy"):
+    for name in ("aiohttp", "pydantic", "pyarrow", "numpy", "opentelemetry-api"):
         try:
             yield Finding(name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, "missing", "problem", "run: pip install autorubric-hub")
-    for name, purpose in _OPTIONAL.items():
-        try:
-            yield Finding(name, importlib.metadata.version(name))
-        except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, f"not installed (optional: {purpose})")
+            if name == "opentelemetry-api":
+                yield Finding(name, "not installed (optional: spans of model calls)")
+            else:
+                yield Finding(name, "missing", "problem", "run: pip install autorubric-hub")
 
 
 def _open_files() -> Finding:

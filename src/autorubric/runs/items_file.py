@@ -95,9 +95,9 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
         InputError: another line is damaged, or it is not a regular file.
     """
     lines = StoredLines(path)
-    for index in sorted(lines):
+    for index, line in lines.in_order():
         try:
-            record = json.loads(lines[index][1])
+            record = json.loads(line)
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict) or not record.keys() >= _KEYS:
@@ -135,9 +135,16 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
             self._places.extend((start, len(line)))
         if whole and self.damaged:
             raise InputError(_damage(path, f"line {self.damaged[0]}"))
-        broken = next((index for index, (_, line) in self.items() if not _is_json(line)), None) if whole else None
+        broken = next((index for index, line in self.in_order() if not _is_json(line)), None) if whole else None
         if broken is not None:
             raise InputError(_damage(path, f"the line of item {broken}"))
+
+    def in_order(self) -> Iterator[tuple[int, bytes]]:
+        """Index and line of each item, by index."""
+        for index, slot in sorted(self._found.items()):
+            assert self._file is not None
+            self._file.seek(self._places[2 * slot])
+            yield index, self._file.read(self._places[2 * slot + 1])
 
     def __getitem__(self, index: int) -> tuple[float, bytes]:
         slot = self._found[index]
@@ -301,7 +308,7 @@ class StoredRun:
         Raises:
             InputError: a line is damaged, or no item has ended.
         """
-        path, items, found = self.source, self.dataset.items, False
+        path, items, found = self.directory / ITEMS_FILE, self.dataset.items, False
         for record in read_items(path):
             index = record["item_idx"]
             if index >= len(items):

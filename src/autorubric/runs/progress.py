@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TextIO, TypeAlias
 
 from autorubric.files.printable import escaped, raw
 from autorubric.llm.billing import Activity
@@ -187,15 +187,6 @@ class ProgressDisplay:
             self._view.close()
 
 
-class _View(Protocol):
-    """Shows a state again and again, at most once in `interval` seconds; a live one replaces what it showed."""
-
-    interval: float
-    is_live: bool
-
-    def show(self, state: RunState, elapsed: float) -> None: ...
-
-
 def _open_view(out: TextIO | None) -> _View:
     if out is None and "IPython" in sys.modules and (display := _notebook_display()) is not None:
         return _NotebookView(display)
@@ -257,6 +248,10 @@ class _TerminalView:
 
     def close(self) -> None:
         self._live.stop()
+
+
+_View: TypeAlias = _LogView | _NotebookView | _TerminalView
+"""Shows a state again and again, at most once in `interval` seconds; a live one replaces what it showed."""
 
 
 def _table(state: RunState, elapsed: float) -> Table:

@@ -246,9 +246,7 @@ class EvalResult(Displayed):
         """
         directory = Path(experiment_path)
         manifest = load_manifest(directory)
-        dataset = stored_dataset(directory, manifest)
-        items = directory / ITEMS_FILE
-        results = [_graded(record, dataset, items) for record in read_items(items)]
+        results = list(StoredItems(directory / ITEMS_FILE, stored_dataset(directory, manifest)))
         usage, cost = paid(_totals(directory), [result.report for result in results])
         seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
         return make_result(results, manifest, directory, usage, cost, seen=seen)
@@ -262,7 +260,17 @@ class StoredItems(Sequence[ItemResult]):
 
     @cached_property
     def _items(self) -> list[ItemResult]:
-        return [_graded(record, self._dataset, self._path) for record in read_items(self._path)]
+        return list(map(self._read, read_items(self._path)))
+
+    def _read(self, record: dict[str, Any]) -> ItemResult:
+        index = record["item_idx"]
+        if index >= len(self._dataset):
+            known = f"{DATASET_FILE}, which has {len(self._dataset)} items"
+            raise InputError(f"{self._path}: item {index} is not in {known}")
+        try:
+            return ItemResult.from_dict(record, self._dataset[index])
+        except (TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"{self._path}: the line of item {index} is damaged: {error}") from None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -273,16 +281,6 @@ class StoredItems(Sequence[ItemResult]):
     def __getitem__(self, index: slice) -> list[ItemResult]: ...
     def __getitem__(self, index: int | slice) -> ItemResult | list[ItemResult]:
         return self._items[index]
-
-
-def _graded(record: dict[str, Any], dataset: RubricDataset, path: Path) -> ItemResult:
-    index = record["item_idx"]
-    if index >= len(dataset):
-        raise InputError(f"{path}: item {index} is not in {DATASET_FILE}, which has {len(dataset)} items")
-    try:
-        return ItemResult.from_dict(record, dataset[index])
-    except (TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"{path}: the line of item {index} is damaged: {error}") from None
 
 
 def make_result(

@@ -181,8 +181,11 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         ledger = _opened_anyhow(folder, linger)
     else:
         had_one = known.calls or (manifest and (manifest.get("completed_indices") or (folder / WRITE_LOCK).exists()))
-        if had_one and _is_gone(folder / FILE_NAME):
-            raise _lost(folder, "empty" if (folder / FILE_NAME).exists() else "missing", known)
+        path = folder / FILE_NAME
+        if had_one and not path.exists():
+            raise _lost(folder, "missing", known)
+        if had_one and path.stat().st_size == 0 and not path.with_name(f"{path.name}-wal").exists():
+            raise _lost(folder, "empty", known)
         ledger = Ledger.open(folder, linger=linger)
         if known.calls and not ledger.count:
             ledger.close()
@@ -256,11 +259,6 @@ def _opened_anyhow(folder: Path, linger: float) -> Ledger:
             raise
     set_aside(folder / FILE_NAME)
     return Ledger.open(folder, linger=linger)
-
-
-def _is_gone(path: Path) -> bool:
-    log = path.with_name(f"{path.name}-wal")
-    return not path.exists() or (path.stat().st_size == 0 and not log.exists())
 
 
 def _sum_calls(usage: list[Any]) -> int:

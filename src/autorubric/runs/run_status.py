@@ -322,8 +322,7 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
     lines = StoredLines(directory / ITEMS_FILE)
     done = not_asked = 0
     groups = FailureGroups()
-    for index in sorted(lines):
-        _, line = lines[index]
+    for index, line in lines.in_order():
         head = line[:_HEAD]
         is_fine = _FINE.search(head) is not None
         done += is_fine

@@ -336,10 +336,7 @@ def _labels(report: EvaluationReport | EnsembleEvaluationReport, rubric: Rubric)
 
 
 def _verdict(report: CriterionReport | EnsembleCriterionReport) -> CriterionVerdict | str:
-    if isinstance(report, CriterionReport):
-        verdict, choice = report.verdict, report.multi_choice_verdict
-    else:
-        verdict, choice = report.final_verdict, report.final_multi_choice_verdict
+    verdict, choice = report.final()
     found = verdict if choice is None else choice.selected_label
     if report.error is not None or found is None:
         raise InputError(report.error or "an abstention has no option for it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +14,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.printable import defused
-from autorubric.runs.cells import list_votes, said
+from autorubric.runs.cells import FAILURE, list_votes, read_cells, said
 from autorubric.runs.items_file import read_items
 
 Row: TypeAlias = dict[str, Any]
@@ -103,16 +103,12 @@ class VoteColumns:
             if judge in self.verdicts:
                 row[self.verdicts[judge]] = said(vote)
             if judge in self.repeats:
-                row[self.repeats[judge]] = _listed(vote.get("repeats") or ())
+                repeats = [said(repeat) or "-" for repeat in vote.get("repeats") or ()]
+                row[self.repeats[judge]] = "; ".join(repeats) or None
         return row
 
 
 NO_VOTES = VoteColumns({}, {})
-
-
-def _listed(repeats: Iterable[Mapping[str, Any]]) -> str | None:
-    found: Sequence[str] = [said(repeat) or "-" for repeat in repeats]
-    return "; ".join(found) or None
 
 
 def columns_with(votes: VoteColumns) -> dict[str, type]:
@@ -160,35 +156,22 @@ def record_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = 
         empty = dict.fromkeys(columns_with(votes))
         yield empty | head | {"error": record["error"], "flags": _flags(suspicious)}
         return
-    for number, found in enumerate(criteria, start=1):
-        flags = _flags([*(found.get("flags") or []), *suspicious])
-        yield head | _criterion_row(found, number) | {"flags": flags} | votes.row(found)
+    for cell, found in zip(read_cells(report), criteria, strict=True):
+        own = {
+            "criterion": cell.name,
+            "weight": cell.weight,
+            "verdict": None if cell.word == FAILURE else cell.word,
+            "value": cell.value,
+            "agreement": found.get("agreement"),
+            "reason": found.get("final_reason", found.get("reason")),
+            "error": found.get("error"),
+            "flags": _flags([*(found.get("flags") or []), *suspicious]),
+        }
+        yield head | own | votes.row(found)
 
 
 def _flags(flags: Sequence[str]) -> str | None:
     return "; ".join(flags) or None
-
-
-def _criterion_row(found: Mapping[str, Any], number: int) -> Row:
-    criterion = found.get("criterion", found)
-    choice = found.get("final_multi_choice_verdict") or found.get("multi_choice_verdict")
-    verdict = found.get("final_verdict", found.get("verdict"))
-    value: float | None = None
-    if choice is not None:
-        verdict = choice.get("selected_label")
-        value = None if choice.get("na") else choice.get("aggregated_value", choice.get("value"))
-    elif verdict in ("MET", "UNMET"):
-        value = 1.0 if verdict == "MET" else 0.0
-    failed = found.get("error") is not None
-    return {
-        "criterion": criterion.get("name") or f"C{number}",
-        "weight": criterion.get("weight", 10.0),
-        "verdict": None if failed else verdict,
-        "value": None if failed else value,
-        "agreement": found.get("agreement"),
-        "reason": found.get("final_reason", found.get("reason")),
-        "error": found.get("error"),
-    }
 
 
 def write_table(path: Path, rows: Iterator[Row], columns: Mapping[str, type] = COLUMNS) -> None:

@@ -17,7 +17,7 @@ from autorubric.errors import InputError
 from autorubric.files import advice, atomic_writer, parquet_writer
 from autorubric.formats.format import Record
 from autorubric.formats.rubrichub import RUFT, details_as_text
-from autorubric.plugins import load_plugin, plugin_names
+from autorubric.plugins import load_plugin, plugins
 from autorubric.training.candidates import ScoredCandidate
 from autorubric.training.queries import RubricQuery
 
@@ -59,7 +59,7 @@ class Adapter:
 
 def trainer_names() -> list[str]:
     """The names of all adapters, those of installed packages last."""
-    return [*_BUILT_IN, *(name for name in plugin_names("adapters") if name not in _BUILT_IN)]
+    return [*_BUILT_IN, *(name for name in plugins("adapters") if name not in _BUILT_IN)]
 
 
 def check_trainers(names: Sequence[str]) -> tuple[str, ...]:

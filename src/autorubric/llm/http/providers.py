@@ -22,7 +22,7 @@ from autorubric.llm.http.secrets import (
     is_secret_header,
     split_address,
 )
-from autorubric.plugins import load_plugin, plugin_names
+from autorubric.plugins import load_plugin, plugins
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def find_provider(name: str | None) -> Provider | None:
 
 def list_providers() -> dict[str, Provider]:
     """Every provider by name, those of installed packages included."""
-    names = dict.fromkeys((*PROVIDERS, *plugin_names("providers")))
+    names = dict.fromkeys((*PROVIDERS, *plugins("providers")))
     return {name: provider for name in names if (provider := find_provider(name))}
 
 
@@ -283,7 +283,7 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
     prefix, *slash = re.split("[/:]", name, maxsplit=1)
     if slash and _is_known(prefix):
         raise ConfigError(f"model {name!r} names a provider and no model; write '{prefix}/<model>'")
-    known = [*PROVIDERS, *plugin_names("providers")]
+    known = [*PROVIDERS, *plugins("providers")]
     near = difflib.get_close_matches(prefix.lower(), [*known, *ALIASES], n=1, cutoff=0.7) if slash else []
     base_url = environ.get("OPENAI_BASE_URL", "").strip()
     if base_url and not near:
