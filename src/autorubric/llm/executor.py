@@ -38,7 +38,6 @@ class Executor:
         ledger: records and finds replies.
         budget: the limit on spending, or None.
         max_reasks: how often `ask_for` re-asks in one session after an unreadable reply.
-        gate: entered around each call to a model, to limit concurrent calls.
         detached: let a call go on when its caller is cancelled. Without it each call runs in the caller's task, which
             costs less: for runs, whose tasks are cancelled only all together.
 
@@ -72,13 +71,11 @@ class Executor:
         budget: Budget | None = None,
         *,
         max_reasks: int = 2,
-        gate: contextlib.AbstractAsyncContextManager[Any] | None = None,
         detached: bool = True,
     ) -> None:
         self.ledger = ledger
         self.budget = budget
         self.max_reasks = max_reasks
-        self._gate = gate
         self._stopped: Failure | None = None
         self._replayed: dict[bytes, Failure] = {}
         self._never_sent: Failure | None = None
@@ -278,21 +275,9 @@ class Executor:
             return await self._call(key, model, request)
 
     async def _call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
-        if self._gate is None:
-            row = await self._paid(key, model, request)
-        else:
-            async with self._gate:
-                row = await self._paid(key, model, request)
-        if not isinstance(row, CallRow):
-            return row
-        await self.ledger.queue(row)
-        self.ledger.in_flight.remove(key)
-        return row.outcome
-
-    async def _paid(self, key: bytes, model: Model, request: Request) -> CallRow | Reply | Failure:
-        """The row of a call that has ended and is settled; a reply that is recorded; or why no call was made."""
-        # The call may have waited at the gate. The budget comes inside it, so that a call with a reservation
-        # is running and never waits for one that waits for the budget.
+        """What came of a call, once it is settled and on the disk; a failure if it is not made."""
+        # The call may have waited for its claim, or for the first turn of its task. The budget comes after that, so
+        # that a call with a reservation is running and never waits for one that waits for the budget.
         reservation = self._refusal(model) or (
             await self.budget.reserve_for(model, request) if self.budget is not None else Reservation()
         )
@@ -320,7 +305,10 @@ class Executor:
             self._withdraw(request, reservation)
             return outcome
         row = self._account(key, model, request, outcome, reservation)
-        return row.outcome if reservation.recorded else row
+        if not reservation.recorded:
+            await self.ledger.queue(row)
+            self.ledger.in_flight.remove(key)
+        return row.outcome
 
     def _note_ended(
         self, key: bytes, model: Model, request: Request, reservation: Reservation, error: BaseException
