@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def asked(**fields: Any) -> Request:
 async def call(endpoint: LoopbackEndpoint, request: Request | None = None, **config: Any) -> None:
     settings = {"api_base": endpoint.base_url, "api_key": KEY, "retry_min_wait": 0.0, "retry_max_wait": 0.0}
     prices = {"input": 1.0, "output": 2.0}
-    async with Endpoints() as endpoints:
+    async with aclosing(Endpoints()) as endpoints:
         model = ChatModel(LLMConfig("served", prices=prices, **{**settings, **config}), endpoints, environ={})
         try:
             await model.complete(request or asked())
