@@ -7,7 +7,6 @@ import logging
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from autorubric.errors import ConfigError
 from autorubric.llm.billing import Amount, Claim, Reservation
@@ -320,7 +319,12 @@ class Budget:
         left = None if self._shared is None else self._shared.left
         room = left or Sum(self.tokens or 0).minus(self._spent)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
-        shown = partial(_shown, in_tokens=in_tokens)
+
+        def shown(amount: Amount) -> str:
+            if in_tokens:
+                return f"{amount.tokens:,}"
+            return f"${amount.cost:.2f}" if amount.cost == round(amount.cost, 2) else f"${amount.cost:.4g}"
+
         limit = shown(Amount(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
         next_call = f"the next call may cost {shown(_amount(need))}; raise the budget to resume"
         if self._shared is not None and left is not None:
@@ -331,10 +335,6 @@ class Budget:
         over = "" if self._spent.within(self._limit) else " (overrun by replies longer than max_tokens)"
         head = f"reached after {self._calls:,} call{'s' * (self._calls != 1)}: {shown(spent)} spent"
         return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
-
-
-def _shown(amount: Amount, *, in_tokens: bool) -> str:
-    return f"{amount.tokens:,}" if in_tokens else _dollars(amount.cost)
 
 
 def united(*notes: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
@@ -374,10 +374,6 @@ def _amount(one: Sum) -> Amount:
 
 def _pico(cost: float) -> int:
     return round(cost * _PICO)
-
-
-def _dollars(cost: float) -> str:
-    return f"${cost:.2f}" if cost == round(cost, 2) else f"${cost:.4g}"
 
 
 def _check_limits(usd: float | None, tokens: int | None, before: Spent) -> None:

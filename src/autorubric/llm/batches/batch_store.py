@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -246,17 +246,3 @@ def check_collectable(records: Iterable[BatchRecord], how: Batching) -> None:
     ]
     if problems:
         raise ConfigError(problems)
-
-
-def summed(records: Iterable[BatchRecord]) -> Mapping[str, int]:
-    """How many requests are in batches, by model.
-
-    Example:
-        >>> one = BatchRecord("a", "r", "openai/gpt-5.1", "gpt-5.1", "https://api.openai.com/v1", count=3)
-        >>> summed([one, one])
-        {'openai/gpt-5.1': 6}
-    """
-    found: dict[str, int] = {}
-    for record in records:
-        found[record.model] = found.get(record.model, 0) + record.count
-    return found

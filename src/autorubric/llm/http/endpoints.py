@@ -10,7 +10,7 @@ from collections import deque
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from autorubric.files.descriptors import connections_left
-from autorubric.llm.http.limiter import Gate, Limiter, Slots
+from autorubric.llm.http.limiter import Limiter, Slots
 from autorubric.llm.http.negotiation import Dialect
 from autorubric.llm.http.prices import price_table
 from autorubric.llm.http.providers import Endpoint
@@ -41,7 +41,6 @@ class Endpoints:
         self.prices = price_table()
         self.transport = new_transport()
         self._limiters: dict[tuple[str, str], Limiter] = {}
-        self._gates: dict[tuple[str, str], Gate] = {}
         self._dialects: dict[tuple[str, str], Dialect] = {}
         self._models = 0
 
@@ -56,10 +55,6 @@ class Endpoints:
         if account not in self._limiters:
             self._limiters[account] = Limiter(slots=self._slots, account=" ".join(account))
         return self._limiters[account]
-
-    def gate(self, endpoint: Endpoint) -> Gate:
-        """Where the first call to this address with this key goes first."""
-        return self._gates.setdefault(_account(endpoint), Gate())
 
     def dialect(self, endpoint: Endpoint) -> Dialect:
         """What this model at this address accepts, whatever the key."""
