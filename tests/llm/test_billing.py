@@ -6,12 +6,13 @@ import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autorubric.llm.billing import Activity, Amount, Bill, Reservation, Tally, bill, current_reservation
+from autorubric.llm.billing import Activity, Bill, Reservation, Tally, bill, current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
+from autorubric.llm.sharing import Sum
 from tests.offenders import each
 
 
@@ -75,19 +76,19 @@ def test_every_attempt_that_may_have_been_billed_without_a_count_is_charged_its_
 
 
 def test_amounts_add_up_in_tokens_and_in_dollars() -> None:
-    assert Amount(3, 0.5).plus(Amount(4, 0.25)) == Amount(7, 0.75)
+    assert Sum.of(3, 0.5).plus(Sum.of(4, 0.25)) == Sum.of(7, 0.75)
 
 
 @each("kind", ["auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"])
 def test_a_refused_request_is_not_billed(kind: FailureKind) -> None:
-    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation()).most == Amount()
-    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation(resends=1)).most == Amount(1000, 1.0)
+    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation()).most == Sum()
+    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation(resends=1)).most == Sum.of(1000, 1.0)
 
 
 def test_a_call_that_was_sent_at_another_price_costs_that_price() -> None:
     moved = Reservation(price=Priced(0.01).cost)
-    assert bill(Priced(), ASKED, READ, moved).most == Amount(100, 1.0)
-    assert bill(Priced(), ASKED, Failure("timeout", ""), moved).most == Amount(1000, 10.0)
+    assert bill(Priced(), ASKED, READ, moved).most == Sum.of(100, 1.0)
+    assert bill(Priced(), ASKED, Failure("timeout", ""), moved).most == Sum.of(1000, 10.0)
 
 
 @each(
@@ -168,8 +169,8 @@ def test_a_call_that_is_sent_at_a_higher_price_is_covered_with_its_earlier_attem
         assert await call.extend() is None  # 1 dollar, twice
         refused = await call.reprice(Priced(0.003).cost)
         assert budget.reserved().cost <= limit
-        assert budget.fits(Amount(0, limit - budget.reserved().cost))
-        assert not budget.fits(Amount(0, limit - budget.reserved().cost + 0.001))
+        assert budget.fits(Sum.of(0, limit - budget.reserved().cost))
+        assert not budget.fits(Sum.of(0, limit - budget.reserved().cost + 0.001))
         return refused
 
     refused = asyncio.run(repriced())

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 _NEVER_BILLED = frozenset({"auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"})
 
 
-class Amount(NamedTuple):
-    """Tokens, and the dollars they cost."""
-
-    tokens: int = 0
-    cost: float = 0.0
-
-    def plus(self, other: Amount) -> Amount:
-        """The sum of both."""
-        return Amount(self.tokens + other.tokens, self.cost + other.cost)
-
-
 class Claim(NamedTuple):
     """The upper bound of the tokens of one attempt, as its model states it, and what tokens cost in dollars."""
 
@@ -171,10 +160,10 @@ class Bill(NamedTuple):
     cost_bound: float | None
 
     @property
-    def most(self) -> Amount:
+    def most(self) -> Sum:
         """The most that the call can have cost."""
         tokens = self.usage.total_tokens + (self.token_bound or 0)
-        return Amount(tokens, (self.cost or 0.0) + (self.cost_bound or 0.0))
+        return Sum.of(tokens, (self.cost or 0.0) + (self.cost_bound or 0.0))
 
 
 def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: Reservation) -> Bill:
@@ -187,10 +176,10 @@ def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: 
         ...     def cost(self, usage):
         ...         return usage.total_tokens / 1000
         >>> ask = Request(messages=(), role="judge")
-        >>> bill(Priced(), ask, Reply("MET", usage=Usage(100, 20), cost=0.12), Reservation()).most
-        Amount(tokens=120, cost=0.12)
-        >>> bill(Priced(), ask, Failure("timeout", "no answer in 60 s"), Reservation()).most
-        Amount(tokens=1000, cost=1.0)
+        >>> bill(Priced(), ask, Reply("MET", usage=Usage(100, 20), cost=0.12), Reservation()).most.cost
+        0.12
+        >>> bill(Priced(), ask, Failure("timeout", "no answer in 60 s"), Reservation()).most.cost
+        1.0
     """
     price = reservation.price or model.cost
     reply = outcome.reply if isinstance(outcome, Failure) else outcome

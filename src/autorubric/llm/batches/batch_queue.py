@@ -15,7 +15,7 @@ from autorubric.llm.batches.carrier import Ahead, Carrier
 from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching
-from autorubric.llm.billing import Amount, Reservation, Tally
+from autorubric.llm.billing import Reservation, Tally
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.records.call_rows import request_key
@@ -86,9 +86,7 @@ class BatchQueue:
         self._carrier = Carrier(BatchStore(folder), ledger, how)
         self._ledger, self._how, self._tally = ledger, how, tally
         self._before = open_batches(folder)
-        self._holds = {
-            record.id: budget.hold(Amount(record.tokens, record.cost)) for record in self._before if budget
-        }
+        self._holds = {record.id: budget.hold(record.most) for record in self._before if budget}
         self._budget = budget
         self._quiet = min(_QUIET_MOST, max(_QUIET_LEAST, how.poll / 10))
         self._waiting: list[_Waiting] = []
@@ -269,8 +267,7 @@ class BatchQueue:
         is_open = record is not None and self._carrier.store.find(record.id).is_open
         if is_open and record is not None and self._budget is not None:
             # The provider may still charge it, so what it may cost is not there for others.
-            worst = Amount(record.tokens, record.cost)
-            self._budget.settle(self._budget.hold(worst), worst)
+            self._budget.settle(self._budget.hold(record.most), record.most)
         again = problem.fault.again and not is_open and bool(self._sent)
         if again and record is not None:  # the provider may take it once it has answered others
             self._most_of[id(held[0].model)] = record.count

@@ -18,8 +18,8 @@ from autorubric.files.atomic import write_atomically
 from autorubric.files.descriptors import opened
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.batches.setting import GONE, UNKNOWN
-from autorubric.llm.billing import Amount
 from autorubric.llm.request import Usage
+from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.setting import Batching
@@ -104,6 +104,11 @@ class BatchRecord:
     replies: int = 0
     strangers: Sequence[str] = ()
     trouble: str = ""
+
+    @property
+    def most(self) -> Sum:
+        """The most that it can cost."""
+        return Sum.of(self.tokens, self.cost)
 
     @property
     def is_open(self) -> bool:
@@ -192,9 +197,9 @@ class PlanWriter:
         self._rows = os.fdopen(opened(rows, flags), "wb", 2**20)
         self._sha = sha256()
         self.count = self.size = 0
-        self.most = Amount()
+        self.most = Sum()
 
-    def add(self, line: bytes, entry: Entry, most: Amount) -> None:
+    def add(self, line: bytes, entry: Entry, most: Sum) -> None:
         """Add a request, its line with its end, and the most that it can cost."""
         self._requests.write(line)
         self._rows.write(json_bytes([entry.key.hex(), *entry[1:]]) + b"\n")
@@ -209,8 +214,8 @@ class PlanWriter:
             with file:
                 file.flush()
                 os.fsync(file.fileno())
-        tokens, cost = self.most
-        return replace(self._record, count=self.count, sha=self._sha.hexdigest(), tokens=tokens, cost=cost)
+        made = replace(self._record, count=self.count, sha=self._sha.hexdigest())
+        return replace(made, tokens=int(self.most.tokens), cost=self.most.cost)
 
 
 def _read(path: Path) -> BatchRecord:

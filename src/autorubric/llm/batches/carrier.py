@@ -15,12 +15,13 @@ from autorubric.llm.batches.dialect import Parcel, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import UNKNOWN, Batching
-from autorubric.llm.billing import Amount, Reservation
+from autorubric.llm.billing import Reservation
 from autorubric.llm.http.negotiation import Terms, sent_limit
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.wire import encode_body
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Reply, Request
+from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
     from autorubric.llm.budget import Budget
@@ -247,7 +248,7 @@ class BatchLine(NamedTuple):
     terms: Terms
     line: bytes
     entry: Entry
-    most: Amount
+    most: Sum
 
 
 def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
@@ -267,7 +268,7 @@ def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
     )
     line = encode_body(model.service.dialect.line(key.hex(), body)) + b"\n"
     return BatchLine(
-        terms, line, entry, Amount() if most is None else Amount(most.total_tokens, model.cost(most) or 0.0)
+        terms, line, entry, Sum() if most is None else Sum.of(most.total_tokens, model.cost(most) or 0.0)
     )
 
 
@@ -375,4 +376,4 @@ class Ahead:
             # What they may have cost is on record already.
             self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in found.faults.items()}
         if hold.budget is not None and not self.carrier.store.find(record.id).is_open:
-            hold.budget.settle(hold, Amount() if found is None else found.spent)
+            hold.budget.settle(hold, Sum() if found is None else found.spent)
