@@ -162,15 +162,6 @@ def parse_json(text: str, where: str = "JSON") -> Any:
     return value
 
 
-def check_value(value: Any, where: str, too_deep: str = _TOO_DEEP) -> None:
-    """Refuse a value of another format that strict JSON cannot hold, with everything that it cannot."""
-    if is_too_deep(value):
-        raise InputError(f"{where}: {too_deep}")
-    problems = [f"{where}: {problem}" for problem in blemishes(value)]
-    if problems:
-        raise InputError(problems)
-
-
 def is_too_deep(value: Any) -> bool:
     """Whether lists and mappings nest deeper than `DEEPEST` levels.
 

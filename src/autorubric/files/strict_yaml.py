@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from autorubric.errors import InputError
-from autorubric.files.strict_json import DEEPEST, blemishes, check_value, in_short
+from autorubric.files.strict_json import DEEPEST, blemishes, in_short, is_too_deep
 
 MOST_NODES = 2_000_000
 
@@ -97,8 +97,11 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from None
-    # Aliases nest where the text does not.
-    check_value(value, where, f"aliases nest too deeply; the most is {DEEPEST} levels")
+    if is_too_deep(value):  # through aliases, which the text does not show
+        raise InputError(f"{where}: aliases nest too deeply; the most is {DEEPEST} levels")
+    found = [f"{where}: {problem}" for problem in blemishes(value)]
+    if found:
+        raise InputError(found)
     return value
 
 

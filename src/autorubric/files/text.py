@@ -14,7 +14,7 @@ from typing import IO, Any, BinaryIO
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files.descriptors import unreadable
 from autorubric.files.remote import find_address, remote_copy
-from autorubric.files.strict_json import check_value, in_short, parse_json
+from autorubric.files.strict_json import DEEPEST, blemishes, in_short, is_too_deep, parse_json
 
 LARGEST_FILE = 512 * 2**20
 """Bytes of the largest file that is read as one document; what is larger goes row by row, as JSON Lines."""
@@ -265,7 +265,11 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         value = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # its own error, and the one about numbers of thousands of digits
         raise InputError(f"{where}: {in_short(error)}") from None
-    check_value(value, where)
+    if is_too_deep(value):
+        raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels")
+    problems = [f"{where}: {problem}" for problem in blemishes(value)]
+    if problems:
+        raise InputError(problems)
     return value
 
 
