@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autorubric.llm.billing import Activity, Bill, Reservation, Tally, bill, current_reservation
+from autorubric.llm.billing import Activity, Bill, Reservation, bill, current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
@@ -105,37 +105,28 @@ def test_a_call_that_was_sent_at_another_price_costs_that_price() -> None:
 def test_a_call_that_ended_counts_once_with_what_it_cost(
     outcome: Reply | Failure, billed: Bill, expected: Activity
 ) -> None:
-    tally = Tally()
-    for _ in range(2):
-        tally.started("judge")
-    tally.ended("judge", outcome, billed)
-    assert tally.snapshot() == {"judge": expected}
+    found = Activity(open=2)
+    found.ended(outcome, billed)
+    assert found == expected
 
 
 def test_calls_that_wait_hit_or_are_refused_are_counted_apart() -> None:
-    tally = Tally()
-    call = Reservation(activity=tally.started("judge"))
-    tally.started("judge")
+    found = Activity(open=2)
+    call = Reservation(activity=found)
     call.count_waiting(1)
-    assert tally.snapshot()["judge"].in_flight == 1
+    assert found.in_flight == 1
     call.count_waiting(-1)
     call.count_retry(rate_limited=True)
     call.count_retry(rate_limited=False)
-    tally.withdrawn("judge")
-    tally.hit("rubric")
-    assert tally.snapshot() == {
-        "judge": Activity(open=1, refused=1, retries=2, rate_limited=1),
-        "rubric": Activity(hits=1),
-    }
+    found.withdrawn()
+    assert found == Activity(open=1, refused=1, retries=2, rate_limited=1)
 
 
 def test_replies_that_a_batch_recorded_count_as_paid_and_not_as_hits_once_they_are_found() -> None:
-    tally = Tally()
-    for _ in range(2):
-        tally.collected([("judge", replace(READ, usage=Usage(15, 2), cost=cost)) for cost in (0.5, None)])
-    for _ in range(5):
-        tally.hit("judge")
-    assert tally.snapshot() == {"judge": Activity(0, 4, 1, 0, 0, 60, 8, 1.0, 2)}
+    found = Activity(hits=5)
+    for cost in (0.5, None, 0.5, None):
+        found.collected(replace(READ, usage=Usage(15, 2), cost=cost))
+    assert found == Activity(0, 4, 1, 0, 0, 60, 8, 1.0, 2)
 
 
 async def test_only_an_attempt_in_flight_may_be_billed_after_its_caller_is_cancelled(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
-from autorubric.llm.billing import Bill, Reservation, Tally, cover_resend, current_reservation
+from autorubric.llm.billing import Activity, Bill, Reservation, cover_resend, current_reservation
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
@@ -334,12 +334,9 @@ def test_the_limit_holds_at_every_moment_whatever_calls_do(limit: int, calls: li
 
 
 def test_a_call_that_is_withdrawn_is_refused_and_one_that_failed_counts_once() -> None:
-    tally = Tally()
-    for _ in range(3):
-        tally.started("judge")
-    tally.withdrawn("judge")
-    tally.ended("judge", Failure("server", "down"), Bill(Usage(), None, None, None))
-    now = tally.snapshot()["judge"]
+    now = Activity(open=3)
+    now.withdrawn()
+    now.ended(Failure("server", "down"), Bill(Usage(), None, None, None))
     assert (now.open, now.refused, now.failures, now.paid) == (1, 1, 1, 0)
 
 

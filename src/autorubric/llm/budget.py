@@ -203,7 +203,7 @@ class Budget:
         while self._queue:
             reservation, place = self._queue[0]
             need = reservation.need
-            fits = self._spent.plus(self._reserved).plus(need).within(self._limit)
+            fits = self.fits(need)
             if not fits and not place.done() and (self._borrows(need) or self._running):
                 return
             self._queue.popleft()

@@ -82,7 +82,7 @@ class Executor:
         self._flights = Flights(lambda: self._stopped, detached=detached)
         # By object, not by identity: two models may differ in nothing but their key, and one key be wrong.
         self._ended: dict[int, tuple[Model, Failure]] = {}
-        self._tally = Tally()
+        self._tally = Tally(Activity)
         self._limits = ReplyLimits(ledger)
         self._batch_queue = open_batch_queue(ledger, budget, self._tally)
         if budget is not None:
@@ -105,16 +105,16 @@ class Executor:
             if recorded is None and left_open is not None:
                 return left_open
         if recorded is not None:
-            self._tally.hit(request.role)
+            self._tally[request.role].hits += 1
             return recorded
         shared = await self._flights.join(key) if key in self._flights.open else None
         if shared is not None:
             if isinstance(shared, Reply):
-                self._tally.hit(request.role)
+                self._tally[request.role].hits += 1
             return shared
         refusal = self._refusal(model)
         if refusal is not None:
-            self._tally.refused(request.role)
+            self._tally[request.role].refused += 1
             return self._replayed.get(key, refusal)
         if request.max_tokens is not None:
             self._limits.note_sent(model, request)
@@ -258,7 +258,7 @@ class Executor:
 
     def snapshot(self) -> dict[str, Activity]:
         """What this session has done so far, by role."""
-        return self._tally.snapshot()
+        return {role: replace(activity) for role, activity in self._tally.items()}
 
     def _refusal(self, model: Model) -> Failure | None:
         left = self._stopped or (None if self._batch_queue is None else self._batch_queue.left)
@@ -270,7 +270,7 @@ class Executor:
         async with self.ledger.claims.held(key, lambda: self._refusal(model) is not None):
             recorded = self.ledger.find(key)
             if recorded is not None:
-                self._tally.hit(request.role)
+                self._tally[request.role].hits += 1
                 return recorded
             return await self._call(key, model, request)
 
@@ -282,11 +282,12 @@ class Executor:
             await self.budget.reserve_for(model, request) if self.budget is not None else Reservation()
         )
         if isinstance(reservation, Failure):
-            self._tally.refused(request.role)
+            self._tally[request.role].refused += 1
             return reservation
         if self.ledger.in_flight.is_open:
             reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
-        reservation.activity, reservation.batch_queue = self._tally.started(request.role), self._batch_queue
+        reservation.activity, reservation.batch_queue = self._tally[request.role], self._batch_queue
+        reservation.activity.open += 1
         before = current_reservation.set(reservation)
         outcome: Reply | Failure
         try:
@@ -326,7 +327,7 @@ class Executor:
 
     def _withdraw(self, request: Request, reservation: Reservation) -> None:
         """Undo a call that the budget refused before anything was sent."""
-        self._tally.withdrawn(request.role)
+        self._tally[request.role].withdrawn()
         if self.budget is not None:
             self.budget.give_back(reservation)
 
@@ -342,7 +343,7 @@ class Executor:
         if reply is not None and reply.cost != charged.cost:
             reply = replace(reply, cost=charged.cost)
             outcome = replace(outcome, reply=reply) if isinstance(outcome, Failure) else reply
-        self._tally.ended(request.role, outcome, charged)
+        self._tally[request.role].ended(outcome, charged)
         if self.budget is not None:
             self.budget.settle(reservation, charged.most, charged.usage)
         return CallRow.build(key, model, request, outcome, charged)

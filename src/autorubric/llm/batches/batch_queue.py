@@ -124,7 +124,7 @@ class BatchQueue:
 
     def ahead(self) -> Ahead:
         """Takes requests whose replies will be looked up in the ledger."""
-        self._ahead = Ahead(self._carrier, self._budget, self._most, self._tell, self._tally.collected, self._met)
+        self._ahead = Ahead(self._carrier, self._budget, self._most, self._tell, self._tally, self._met)
         return self._ahead
 
     async def send_ahead(self, ahead: Ahead) -> None:
@@ -357,7 +357,8 @@ class BatchQueue:
         if found is None and self._carrier.store.find(record.id).is_open:
             return
         if found is not None:
-            self._tally.collected(found.paid)
+            for role, reply in found.paid:
+                self._tally[role].collected(reply)
             self._keep_faults(model, record, found)
             if found.gone:
                 lost = f"its {counted(len(found.faults), 'request')} without a saved reply"
