@@ -22,7 +22,7 @@ from benchmarks.record import Record
 
 ITEMS, CRITERIA, IN_FLIGHT = 2000, 10, 256
 PAIRS = 5
-ROUNDS = 3
+ROUNDS = 5
 CALLS = ITEMS * CRITERIA
 MOST_CPU, MOST_WALL, MOST_OF_COMMAND = 2.0, 1.11, 1.1
 """Of the CPU and the wall of the floor, and of the CPU of the command."""
@@ -61,13 +61,12 @@ how, source, out, base_url = sys.argv[1:]
 out = Path(out)
 grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=base_url))
 settings = {"experiments_dir": out.parent, "experiment_name": out.name}
-dataset = RubricDataset.from_file(source)
 if how == "grade":
     result = grade(source, judge=f"judge@{base_url}", out=out)
 elif how == "evaluate":
-    result = asyncio.run(evaluate(dataset, grader, **settings))
+    result = asyncio.run(evaluate(RubricDataset.from_file(source), grader, **settings))
 else:
-    result = EvalRunner(dataset, grader, EvalConfig(**settings)).run_sync()
+    result = EvalRunner(RubricDataset.from_file(source), grader, EvalConfig(**settings)).run_sync()
 status = 1 if result.errors else 0
 """
 

@@ -38,12 +38,13 @@ class Measured:
 
 
 class PlainModel:
-    """Answers after about `latency` seconds (lognormal), at once for 0."""
+    """Answers after about `latency` seconds (lognormal), at once for 0; `IN_FLIGHT` calls at a time."""
 
     name = "bench/plain"
 
     def __init__(self, latency: float = 0.0) -> None:
         self.latency = latency
+        self.places = asyncio.Semaphore()
         chance = random.Random(7)
         words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(2_000)]
         self._texts = [" ".join(chance.choices(words, k=330))[:REPLY_BYTES] for _ in range(500)]
@@ -61,7 +62,8 @@ class PlainModel:
     async def complete(self, request: Request) -> Reply:
         number = int(request.item[1:])
         latency = self._latencies[number % len(self._latencies)]
-        await asyncio.sleep(latency)
+        async with self.places:
+            await asyncio.sleep(latency)
         text = self._texts[number % len(self._texts)]
         return Reply(text, model="plain", usage=Usage(500, 500), cost=0.001, latency=latency)
 
@@ -84,7 +86,7 @@ def run() -> Record:
 
 
 def _compare(title: str, model: PlainModel, calls: int, directory: Path, record: Record) -> list[list[str]]:
-    floor = _measure(lambda gate: _gated(model, gate), calls)
+    floor = _measure(model, model.complete, calls)
     paid, hits = (_measure_executor(model, calls, directory) for _ in range(2))
     if model.latency:
         record.limit(f"{title}: wall, times the floor", paid.wall / floor.wall, most=MOST_WALL)
@@ -93,36 +95,22 @@ def _compare(title: str, model: PlainModel, calls: int, directory: Path, record:
     return [[title, f"{calls:,}", name, *one.cells(calls)] for name, one in named.items()]
 
 
-def _gated(model: PlainModel, gate: asyncio.Semaphore) -> Ask:
-    async def ask(request: Request) -> Reply:
-        async with gate:
-            return await model.complete(request)
-
-    return ask
-
-
 def _measure_executor(model: PlainModel, calls: int, directory: Path) -> Measured:
     with Ledger.open(directory) as ledger:
-
-        def start(gate: asyncio.Semaphore) -> Ask:
-            executor = Executor(ledger, gate=gate)
-            return lambda request: executor.ask(model, request)
-
-        return _measure(start, calls, ledger.close)
+        executor = Executor(ledger)
+        return _measure(model, lambda request: executor.ask(model, request), calls, ledger.close)
 
 
-def _measure(
-    start: Callable[[asyncio.Semaphore], Ask], calls: int, finish: Callable[[], None] = lambda: None
-) -> Measured:
+def _measure(model: PlainModel, ask: Ask, calls: int, finish: Callable[[], None] = lambda: None) -> Measured:
     requests = _requests(calls)
     wall, cpu, written = time.perf_counter(), time.process_time(), _written()
-    asyncio.run(_drive(start, requests))
+    asyncio.run(_drive(model, ask, requests))
     finish()
     return Measured(time.perf_counter() - wall, time.process_time() - cpu, _written() - written)
 
 
-async def _drive(start: Callable[[asyncio.Semaphore], Ask], requests: list[Request]) -> None:
-    ask, waiting = start(asyncio.Semaphore(IN_FLIGHT)), iter(requests)
+async def _drive(model: PlainModel, ask: Ask, requests: list[Request]) -> None:
+    model.places, waiting = asyncio.Semaphore(IN_FLIGHT), iter(requests)
 
     async def work() -> None:
         for request in waiting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ async def test_the_key_does_not_follow_a_redirect(monkeypatch: pytest.MonkeyPatc
         for library in LIBRARIES:
             with case(library):
                 monkeypatch.setenv("AUTORUBRIC_TRANSPORT", library)
-                async with LoopbackEndpoint(faults={"redirect": 1.0}) as endpoint, Endpoints() as endpoints:
+                async with LoopbackEndpoint(faults={"redirect": 1.0}) as endpoint, aclosing(Endpoints()) as endpoints:
                     config = LLMConfig(
                         "m", api_base=endpoint.base_url, api_key="sk-planted-0123456789", max_retries=0
                     )
@@ -139,7 +140,7 @@ async def test_a_key_is_sent_in_the_clear_where_the_user_says_so(monkeypatch: py
         url = endpoint.base_url.replace("127.0.0.1", "gpu.example.com")
         for library in LIBRARIES:
             monkeypatch.setenv("AUTORUBRIC_TRANSPORT", library)
-            async with Endpoints() as endpoints:
+            async with aclosing(Endpoints()) as endpoints:
                 config = LLMConfig("m", api_base=url, api_key="planted-key", allow_plain_http=True)
                 await ChatModel(config, endpoints).complete(Request((Message("user", "Hi"),), "judge"))
         assert endpoint.counts.requests == 2

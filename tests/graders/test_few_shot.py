@@ -115,6 +115,10 @@ def test_items_without_labels_are_passed_over_and_data_without_any_is_refused() 
         FewShotConfig(n_examples=-1)
 
 
+def said(index: int, label: str) -> str:
+    return label
+
+
 def test_whole_examples_cover_the_verdicts_of_all_criteria() -> None:
     data = RubricDataset("Say hello", Rubric([TONE, DATES]))
     for number in range(8):
@@ -122,12 +126,13 @@ def test_whole_examples_cover_the_verdicts_of_all_criteria() -> None:
     data.add_item("rude", "", [UNMET, MET])
     data.add_item("dateless", "", [MET, UNMET])
     case = JudgeInput("graded", (DATES, TONE), query="Say hello")
-    found = FewShot(data, FewShotConfig(n_examples=3)).whole_examples_for(case, (0, 1), "default")
+    found = FewShot(data, FewShotConfig(n_examples=3)).whole_examples_for(case, (0, 1), "default", said)
     # Two verdicts on each of two criteria: whichever comes first, three submissions show all four.
-    pairs = {pair for example in found for pair in example.verdicts.items()}
-    assert pairs == {(0, "MET"), (0, "UNMET"), (1, "MET"), (1, "UNMET")}
+    pairs = {pair for example in found for pair in str(example.verdict).split(", ")}
+    assert pairs == {"c0 MET", "c0 UNMET", "c1 MET", "c1 UNMET"}
     assert found[0].query is None
-    assert FewShot(data).whole_examples_for(JudgeInput("rude", (TONE,)), (0,), "default")[0].submission != "rude"
+    others = FewShot(data).whole_examples_for(JudgeInput("rude", (TONE,)), (0,), "default", said)
+    assert others[0].submission != "rude"
 
 
 @given(st.lists(st.sampled_from([MET, UNMET, CANNOT]), min_size=1, max_size=30), st.integers(0, 12))

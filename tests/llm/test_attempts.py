@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def asked(**fields: Any) -> Request:
 async def call(endpoint: LoopbackEndpoint, request: Request | None = None, **config: Any) -> None:
     settings = {"api_base": endpoint.base_url, "api_key": KEY, "retry_min_wait": 0.0, "retry_max_wait": 0.0}
     prices = {"input": 1.0, "output": 2.0}
-    async with Endpoints() as endpoints:
+    async with aclosing(Endpoints()) as endpoints:
         model = ChatModel(LLMConfig("served", prices=prices, **{**settings, **config}), endpoints, environ={})
         try:
             await model.complete(request or asked())
@@ -139,9 +140,9 @@ def exported() -> Iterator[Any]:
         provider = sdk.TracerProvider()
         trace.set_tracer_provider(provider)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    attempts.stop_tracing()  # of models that earlier tests have opened
+    attempts.watchers.clear()  # of models that earlier tests have opened
     yield exporter
-    attempts.stop_tracing()
+    attempts.watchers.clear()
 
 
 def test_every_attempt_is_a_client_span_inside_the_span_of_the_caller(exported: Any) -> None:
@@ -163,16 +164,11 @@ def test_every_attempt_is_a_client_span_inside_the_span_of_the_caller(exported: 
     assert SECRET not in str([dict(span.attributes) for span in (first, second)])
 
 
-def test_tracing_needs_the_api_and_a_provider_and_can_be_stopped(
-    exported: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tracing_needs_the_api_and_a_provider(exported: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from opentelemetry import trace
 
-    before = list(attempts.watchers)
-    attempts.stop_tracing()
-    assert attempts.watchers == before
     assert attempts.trace_calls() and attempts.trace_calls()
-    [record] = attempts.watchers[len(before) :]
+    [record] = attempts.watchers
     made = Attempt(asked(), "openai/m", "m", "http://localhost:80/v1", 1, 102.5, 2.5, Reply("MET"))
     record(made)
     [span] = exported.get_finished_spans()
@@ -181,8 +177,7 @@ def test_tracing_needs_the_api_and_a_provider_and_can_be_stopped(
         patch.setattr(trace, "get_tracer_provider", trace.ProxyTracerProvider)
         record(made)
     assert len(exported.get_finished_spans()) == 1
-    attempts.stop_tracing()
-    assert attempts.watchers == before
+    attempts.watchers.clear()
     monkeypatch.delitem(sys.modules, "opentelemetry.trace")
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     assert not attempts.trace_calls()

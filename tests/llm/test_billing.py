@@ -6,12 +6,13 @@ import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autorubric.llm.billing import Activity, Amount, Bill, Reservation, Tally, bill, current_reservation
+from autorubric.llm.billing import Activity, Bill, Reservation, bill, current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
+from autorubric.llm.sharing import Sum
 from tests.offenders import each
 
 
@@ -75,19 +76,19 @@ def test_every_attempt_that_may_have_been_billed_without_a_count_is_charged_its_
 
 
 def test_amounts_add_up_in_tokens_and_in_dollars() -> None:
-    assert Amount(3, 0.5).plus(Amount(4, 0.25)) == Amount(7, 0.75)
+    assert Sum.of(3, 0.5).plus(Sum.of(4, 0.25)) == Sum.of(7, 0.75)
 
 
 @each("kind", ["auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"])
 def test_a_refused_request_is_not_billed(kind: FailureKind) -> None:
-    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation()).most == Amount()
-    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation(resends=1)).most == Amount(1000, 1.0)
+    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation()).most == Sum()
+    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation(resends=1)).most == Sum.of(1000, 1.0)
 
 
 def test_a_call_that_was_sent_at_another_price_costs_that_price() -> None:
     moved = Reservation(price=Priced(0.01).cost)
-    assert bill(Priced(), ASKED, READ, moved).most == Amount(100, 1.0)
-    assert bill(Priced(), ASKED, Failure("timeout", ""), moved).most == Amount(1000, 10.0)
+    assert bill(Priced(), ASKED, READ, moved).most == Sum.of(100, 1.0)
+    assert bill(Priced(), ASKED, Failure("timeout", ""), moved).most == Sum.of(1000, 10.0)
 
 
 @each(
@@ -104,37 +105,28 @@ def test_a_call_that_was_sent_at_another_price_costs_that_price() -> None:
 def test_a_call_that_ended_counts_once_with_what_it_cost(
     outcome: Reply | Failure, billed: Bill, expected: Activity
 ) -> None:
-    tally = Tally()
-    for _ in range(2):
-        tally.started("judge")
-    tally.ended("judge", outcome, billed)
-    assert tally.snapshot() == {"judge": expected}
+    found = Activity(open=2)
+    found.ended(outcome, billed)
+    assert found == expected
 
 
 def test_calls_that_wait_hit_or_are_refused_are_counted_apart() -> None:
-    tally = Tally()
-    call = Reservation(activity=tally.started("judge"))
-    tally.started("judge")
+    found = Activity(open=2)
+    call = Reservation(activity=found)
     call.count_waiting(1)
-    assert tally.snapshot()["judge"].in_flight == 1
+    assert found.in_flight == 1
     call.count_waiting(-1)
     call.count_retry(rate_limited=True)
     call.count_retry(rate_limited=False)
-    tally.withdrawn("judge")
-    tally.hit("rubric")
-    assert tally.snapshot() == {
-        "judge": Activity(open=1, refused=1, retries=2, rate_limited=1),
-        "rubric": Activity(hits=1),
-    }
+    found.withdrawn()
+    assert found == Activity(open=1, refused=1, retries=2, rate_limited=1)
 
 
 def test_replies_that_a_batch_recorded_count_as_paid_and_not_as_hits_once_they_are_found() -> None:
-    tally = Tally()
-    for _ in range(2):
-        tally.collected([("judge", replace(READ, usage=Usage(15, 2), cost=cost)) for cost in (0.5, None)])
-    for _ in range(5):
-        tally.hit("judge")
-    assert tally.snapshot() == {"judge": Activity(0, 4, 1, 0, 0, 60, 8, 1.0, 2)}
+    found = Activity(hits=5)
+    for cost in (0.5, None, 0.5, None):
+        found.collected(replace(READ, usage=Usage(15, 2), cost=cost))
+    assert found == Activity(0, 4, 1, 0, 0, 60, 8, 1.0, 2)
 
 
 async def test_only_an_attempt_in_flight_may_be_billed_after_its_caller_is_cancelled(tmp_path: Path) -> None:
@@ -168,8 +160,8 @@ def test_a_call_that_is_sent_at_a_higher_price_is_covered_with_its_earlier_attem
         assert await call.extend() is None  # 1 dollar, twice
         refused = await call.reprice(Priced(0.003).cost)
         assert budget.reserved().cost <= limit
-        assert budget.fits(Amount(0, limit - budget.reserved().cost))
-        assert not budget.fits(Amount(0, limit - budget.reserved().cost + 0.001))
+        assert budget.fits(Sum.of(0, limit - budget.reserved().cost))
+        assert not budget.fits(Sum.of(0, limit - budget.reserved().cost + 0.001))
         return refused
 
     refused = asyncio.run(repriced())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
-from autorubric.llm.billing import Amount, Bill, Reservation, Tally, cover_resend, current_reservation
+from autorubric.llm.billing import Activity, Bill, Reservation, cover_resend, current_reservation
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
@@ -46,13 +46,13 @@ class Priced:
 
 
 async def reserved(budget: Budget, tokens: int, cost: float = 0.0) -> Reservation:
-    held = await budget.reserve(Amount(tokens, cost))
+    held = await budget.reserve(Sum.of(tokens, cost))
     assert isinstance(held, Reservation)
     return held
 
 
 async def refused(budget: Budget, tokens: int, cost: float = 0.0) -> str:
-    failure = await budget.reserve(Amount(tokens, cost))
+    failure = await budget.reserve(Sum.of(tokens, cost))
     assert isinstance(failure, Failure)
     assert failure.kind == "budget"
     return failure.message
@@ -60,8 +60,8 @@ async def refused(budget: Budget, tokens: int, cost: float = 0.0) -> str:
 
 async def test_a_call_that_fits_to_the_last_token_is_admitted_and_the_next_is_not() -> None:
     budget = Budget(tokens=100)
-    budget.settle(await reserved(budget, 60), Amount(60))
-    budget.settle(await reserved(budget, 40), Amount(40))
+    budget.settle(await reserved(budget, 60), Sum.of(60))
+    budget.settle(await reserved(budget, 40), Sum.of(40))
     assert await refused(budget, 1) == (
         "budget of 100 tokens reached after 2 calls: 100 spent, and the next call may cost 1; "
         "raise the budget to resume"
@@ -72,7 +72,7 @@ async def test_prices_that_binary_fractions_cannot_hold_add_up_exactly() -> None
     # 10 x $0.10 is $1.00, though ten times 0.1 is less than 1 in floating point, and 3 x 0.1 more than 0.3.
     budget = Budget(usd=1.0)
     for _ in range(10):
-        budget.settle(await reserved(budget, 5, 0.1), Amount(5, 0.1))
+        budget.settle(await reserved(budget, 5, 0.1), Sum.of(5, 0.1))
     assert await refused(budget, 5, 0.0001) == (
         "budget of $1.00 reached after 10 calls: $1.00 spent, and the next call may cost $0.0001; "
         "raise the budget to resume"
@@ -86,32 +86,32 @@ async def test_prices_that_binary_fractions_cannot_hold_add_up_exactly() -> None
 async def test_a_call_that_does_not_fit_waits_for_calls_in_flight_that_turn_out_cheaper() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 80)
-    second = asyncio.create_task(budget.reserve(Amount(80)))
+    second = asyncio.create_task(budget.reserve(Sum.of(80)))
     await asyncio.sleep(0)
     assert not second.done()
-    budget.settle(first, Amount(20))
+    budget.settle(first, Sum.of(20))
     assert isinstance(await second, Reservation)
-    assert (budget.spent(), budget.reserved()) == (Amount(20), Amount(80))
+    assert (budget.spent(), budget.reserved()) == (Sum.of(20), Sum.of(80))
 
 
 async def test_a_call_that_waited_is_refused_when_the_calls_in_flight_leave_no_room() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 80)
-    second = asyncio.create_task(budget.reserve(Amount(80)))
+    second = asyncio.create_task(budget.reserve(Sum.of(80)))
     await asyncio.sleep(0)
-    budget.settle(first, Amount(21))
+    budget.settle(first, Sum.of(21))
     assert isinstance(await second, Failure)
-    assert (budget.spent(), budget.reserved()) == (Amount(21), Amount(0))
+    assert (budget.spent(), budget.reserved()) == (Sum.of(21), Sum.of(0))
 
 
 async def test_a_smaller_call_does_not_overtake_one_that_waits() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 60)
-    big = asyncio.create_task(budget.reserve(Amount(90)))
-    small = asyncio.create_task(budget.reserve(Amount(10)))
+    big = asyncio.create_task(budget.reserve(Sum.of(90)))
+    small = asyncio.create_task(budget.reserve(Sum.of(10)))
     await asyncio.sleep(0)
     assert not small.done()
-    budget.settle(first, Amount(0))
+    budget.settle(first, Sum.of(0))
     assert isinstance(await big, Reservation)
     assert isinstance(await small, Reservation)
 
@@ -119,33 +119,33 @@ async def test_a_smaller_call_does_not_overtake_one_that_waits() -> None:
 async def test_a_cancelled_wait_leaves_the_queue_and_holds_nothing() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 60)
-    big = asyncio.create_task(budget.reserve(Amount(90)))
-    small = asyncio.create_task(budget.reserve(Amount(10)))
+    big = asyncio.create_task(budget.reserve(Sum.of(90)))
+    small = asyncio.create_task(budget.reserve(Sum.of(10)))
     await asyncio.sleep(0)
     big.cancel()
     assert isinstance(await small, Reservation)
-    budget.settle(first, Amount(60))
-    assert (budget.spent(), budget.reserved()) == (Amount(60), Amount(10))
+    budget.settle(first, Sum.of(60))
+    assert (budget.spent(), budget.reserved()) == (Sum.of(60), Sum.of(10))
 
 
 async def test_a_call_cancelled_in_the_moment_of_its_admission_holds_nothing() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 60)
-    second = asyncio.create_task(budget.reserve(Amount(90)))
+    second = asyncio.create_task(budget.reserve(Sum.of(90)))
     await asyncio.sleep(0)
-    budget.settle(first, Amount(0))
+    budget.settle(first, Sum.of(0))
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
-    assert (second.cancelled(), budget.reserved()) == (True, Amount(0))
+    assert (second.cancelled(), budget.reserved()) == (True, Sum.of(0))
     await reserved(budget, 100)
 
 
 async def test_settling_twice_counts_once() -> None:
     budget = Budget(tokens=100)
     held = await reserved(budget, 60)
-    budget.settle(held, Amount(50))
-    budget.settle(held, Amount(50))
-    assert (budget.spent(), budget.reserved()) == (Amount(50), Amount(0))
+    budget.settle(held, Sum.of(50))
+    budget.settle(held, Sum.of(50))
+    assert (budget.spent(), budget.reserved()) == (Sum.of(50), Sum.of(0))
 
 
 async def test_a_new_session_starts_from_what_the_earlier_ones_spent() -> None:
@@ -184,12 +184,12 @@ async def test_another_attempt_is_covered_like_a_call_of_its_own() -> None:
     held = await reserved(budget, 40)
     current_reservation.set(held)
     await cover_resend()
-    assert (held.resends, budget.reserved()) == (1, Amount(80))
+    assert (held.resends, budget.reserved()) == (1, Sum.of(80))
     with pytest.raises(CallError, match="budget of 100 tokens reached"):
         await cover_resend()
-    assert (held.resends, budget.reserved()) == (1, Amount(80))
-    budget.settle(held, Amount(90))
-    assert (budget.spent(), budget.reserved()) == (Amount(90), Amount(0))
+    assert (held.resends, budget.reserved()) == (1, Sum.of(80))
+    budget.settle(held, Sum.of(90))
+    assert (budget.spent(), budget.reserved()) == (Sum.of(90), Sum.of(0))
 
 
 async def test_calls_that_all_wait_for_another_attempt_do_not_wait_for_each_other_for_ever() -> None:
@@ -198,15 +198,15 @@ async def test_calls_that_all_wait_for_another_attempt_do_not_wait_for_each_othe
     outcomes = await asyncio.wait_for(asyncio.gather(*(one.extend() for one in held)), LONG)
     assert all(isinstance(outcome, Failure) for outcome in outcomes)
     for one in held:
-        budget.settle(one, Amount(40))
-    assert (budget.spent(), budget.reserved()) == (Amount(80), Amount(0))
+        budget.settle(one, Sum.of(40))
+    assert (budget.spent(), budget.reserved()) == (Sum.of(80), Sum.of(0))
     await reserved(budget, 20)
 
 
 def test_a_price_that_nobody_knows_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(ConfigError, match="model 'test/priced' has no known price; a budget in dollars"):
         Budget(usd=1.0).worst_case(Priced(Usage(10, 90), None), REQUEST)
-    assert Budget(tokens=100).worst_case(Priced(Usage(10, 90), None), REQUEST) == Amount(100, 0.0)
+    assert Budget(tokens=100).worst_case(Priced(Usage(10, 90), None), REQUEST) == Sum.of(100, 0.0)
 
 
 @each("budget", [Budget(usd=1.0), Budget(tokens=100)])
@@ -287,7 +287,7 @@ class Life:
 
     async def call(self, plan: Plan) -> None:
         await self.ticks(plan.before)
-        held = await self.budget.reserve(Amount(plan.need, plan.need * 0.1))
+        held = await self.budget.reserve(Sum.of(plan.need, plan.need * 0.1))
         if isinstance(held, Failure):
             return
         # Each attempt that was sent again, and a last one that ended without a word, counts in full.
@@ -297,7 +297,7 @@ class Life:
                 last = int(plan.need * plan.share)
         finally:
             self.paid.append(held.resends * plan.need + last)
-            self.budget.settle(held, Amount(self.paid[-1], self.paid[-1] * 0.1))
+            self.budget.settle(held, Sum.of(self.paid[-1], self.paid[-1] * 0.1))
             self.assert_within()
 
     async def attempts(self, plan: Plan, held: Reservation) -> bool:
@@ -329,17 +329,14 @@ def test_the_limit_holds_at_every_moment_whatever_calls_do(limit: int, calls: li
     life = Life(limit)
     asyncio.run(life.live(calls))
     life.assert_within()
-    assert life.budget.reserved() == Amount(0, 0.0)
+    assert life.budget.reserved() == Sum.of(0, 0.0)
     assert life.budget.spent().tokens == sum(life.paid)
 
 
 def test_a_call_that_is_withdrawn_is_refused_and_one_that_failed_counts_once() -> None:
-    tally = Tally()
-    for _ in range(3):
-        tally.started("judge")
-    tally.withdrawn("judge")
-    tally.ended("judge", Failure("server", "down"), Bill(Usage(), None, None, None))
-    now = tally.snapshot()["judge"]
+    now = Activity(open=3)
+    now.withdrawn()
+    now.ended(Failure("server", "down"), Bill(Usage(), None, None, None))
     assert (now.open, now.refused, now.failures, now.paid) == (1, 1, 1, 0)
 
 
@@ -349,7 +346,7 @@ async def test_a_reply_raises_the_part_of_the_ceiling_that_it_exceeds_by_twice_t
     for usage, most in ((Usage(30, 25), 140), (Usage(5, 500), 140 + 2 * 410)):
         held = await budget.reserve_for(model, REQUEST)
         assert isinstance(held, Reservation)
-        budget.settle(held, Amount(usage.total_tokens), usage)
+        budget.settle(held, Sum.of(usage.total_tokens), usage)
         assert budget.worst_case(model, REQUEST).tokens == most
 
 
@@ -359,9 +356,9 @@ async def test_a_raised_ceiling_counts_at_once_for_calls_of_the_model_in_flight_
         await budget.reserve_for(one, REQUEST) for one in (model, model, Priced(Usage(10, 90), 0.01))
     ]
     assert isinstance(first, Reservation) and isinstance(second, Reservation) and isinstance(other, Reservation)
-    budget.hold(Amount(50))
+    budget.hold(Sum.of(50))
     # The prompt exceeds 10 by 20: the second call may take 100 + 2 x 20; the other model's and what is held stay.
-    budget.settle(first, Amount(120), Usage(30, 90))
+    budget.settle(first, Sum.of(120), Usage(30, 90))
     assert budget.reserved().tokens == 140 + 100 + 50
     assert (second.need.tokens, other.need.tokens) == (140, 100)
     assert not (second.must_be_covered or other.must_be_covered)
@@ -410,8 +407,8 @@ async def test_one_of_several_processes_may_overrun_what_it_has_borrowed(caplog:
         budget = Budget(tokens=1000)
     finally:
         sharing.reset(token)
-    budget.settle(await reserved(budget, 100), Amount(510))
-    assert budget.spent() == Amount(510)
+    budget.settle(await reserved(budget, 100), Sum.of(510))
+    assert budget.spent() == Sum.of(510)
     assert "the budget is overrun: budget of 1,000 tokens reached after 1 call: 510 spent" in caplog.text
 
 

@@ -26,8 +26,6 @@ class RuleModel:
 
     def __init__(self, rule: Rule | None = None) -> None:
         self.asked: list[Request] = []
-        self.in_flight = 0
-        self.most_in_flight = 0
         self._rule = rule or (lambda request: Reply(request.messages[-1].content, usage=Usage(10, 20)))
 
     def identity(self) -> tuple[Any, ...]:
@@ -41,15 +39,10 @@ class RuleModel:
 
     async def complete(self, request: Request) -> Reply:
         self.asked.append(request)
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        try:
-            await asyncio.sleep(0)
-            outcome = self._rule(request)
-            if not isinstance(outcome, Reply | Failure):
-                outcome = await outcome
-        finally:
-            self.in_flight -= 1
+        await asyncio.sleep(0)
+        outcome = self._rule(request)
+        if not isinstance(outcome, Reply | Failure):
+            outcome = await outcome
         if isinstance(outcome, Failure):
             raise CallError(outcome)
         return outcome
@@ -189,16 +182,6 @@ async def test_a_failure_that_no_later_call_can_avoid_is_met_once(kind: FailureK
     assert (len(broken.asked), len(sound.asked)) == (1, 1)
 
 
-async def test_calls_that_wait_at_the_gate_are_not_sent_to_a_model_that_turned_out_unusable() -> None:
-    model = RuleModel(lambda request: Failure("auth", "HTTP 401", status=401))
-    with Ledger.in_memory() as ledger:
-        executor = Executor(ledger, gate=asyncio.Semaphore(2))
-        asks = (executor.ask(model, question(str(number))) for number in range(20))
-        outcomes = await asyncio.gather(*asks)
-    assert {failed(outcome).kind for outcome in outcomes} == {"auth"}
-    assert len(model.asked) == 2
-
-
 async def test_after_a_stop_only_hits_are_answered_and_calls_in_flight_finish() -> None:
     answer_now = asyncio.Event()
 
@@ -208,10 +191,12 @@ async def test_after_a_stop_only_hits_are_answered_and_calls_in_flight_finish() 
 
     model = RuleModel(rule)
     with Ledger.in_memory() as ledger:
-        executor = Executor(ledger, gate=asyncio.Semaphore(1))
-        sent, queued = (asyncio.create_task(executor.ask(model, question(text))) for text in "ab")
+        executor = Executor(ledger)
+        sent = asyncio.create_task(executor.ask(model, question("a")))
         while not model.asked:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
+        queued = asyncio.create_task(executor.ask(model, question("b")))
+        await asyncio.sleep(0)  # its call has a task, which has not begun
         executor.stop("interrupted")
         answer_now.set()
         assert text_of(await sent) == "a"
@@ -250,14 +235,6 @@ async def test_a_replay_ends_each_request_as_it_ended_when_it_was_sent(tmp_path:
     assert [str(found) for found in first[1:3]] == [str(found) for found in again[1:3]]
     assert isinstance(again[0], Answer)
     assert again[0].value == "fine"
-
-
-async def test_the_gate_bounds_calls_in_flight() -> None:
-    model = RuleModel()
-    with Ledger.in_memory() as ledger:
-        executor = Executor(ledger, gate=asyncio.Semaphore(3))
-        await asyncio.gather(*(executor.ask(model, question(str(number))) for number in range(20)))
-    assert (len(model.asked), model.most_in_flight) == (20, 3)
 
 
 async def test_a_fault_in_the_models_code_is_no_failure_of_the_call() -> None:

@@ -72,8 +72,14 @@ def paid_30(request: Request) -> Outcome:
     return Reply("MET", usage=Usage(10, 20))
 
 
-async def ask_all(executor: Executor, model: MeteredModel, count: int) -> list[str]:
-    outcomes = await asyncio.gather(*(executor.ask(model, question(number)) for number in range(count)))
+async def ask_all(executor: Executor, model: MeteredModel, count: int, slots: int | None = None) -> list[str]:
+    places = asyncio.Semaphore(slots or count)
+
+    async def ask(number: int) -> Outcome:
+        async with places:
+            return await executor.ask(model, question(number))
+
+    outcomes = await asyncio.gather(*map(ask, range(count)))
     return ["ok" if isinstance(outcome, Reply) else outcome.kind for outcome in outcomes]
 
 
@@ -199,8 +205,8 @@ def test_no_mix_of_outcomes_and_resends_overruns_the_budget(
     async def main() -> None:
         with Ledger.in_memory() as ledger:
             budget = Budget(tokens=limit)
-            executor = Executor(ledger, budget, gate=asyncio.Semaphore(slots))
-            await asyncio.wait_for(ask_all(executor, model, len(calls)), 10)
+            executor = Executor(ledger, budget)
+            await asyncio.wait_for(ask_all(executor, model, len(calls), slots), 10)
             assert ledger.spent().tokens == budget.spent().tokens <= limit
             assert budget.reserved().tokens == 0
 
@@ -230,8 +236,9 @@ def test_replies_beyond_their_ceiling_overrun_the_budget_by_what_is_in_flight_at
     async def main() -> None:
         with Ledger.in_memory() as ledger:
             budget = Budget(tokens=limit)
-            executor = Executor(ledger, budget, gate=asyncio.Semaphore(slots))
-            await asyncio.wait_for(ask_all(executor, MeteredModel(outcome, resends=resends), len(long)), 10)
+            executor = Executor(ledger, budget)
+            model = MeteredModel(outcome, resends=resends)
+            await asyncio.wait_for(ask_all(executor, model, len(long), slots), 10)
             in_flight = slots * (510 + resends * 920)
             assert ledger.spent().tokens == budget.spent().tokens <= limit + in_flight
             assert budget.reserved().tokens == 0

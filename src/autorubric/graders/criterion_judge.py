@@ -168,15 +168,9 @@ class _Dialogue:
         judge, shown = self._judge, self.show(index) if criterion.options is not None else None
         assert judge.options.few_shot is not None
         found = judge.options.few_shot.examples_for(self._inputs, index, judge.judge_id)
-        return [
-            {
-                "query": example.query,
-                "submission": example.submission,
-                "reason": example.reason,
-                "verdict": str(shown.find_number(example.verdict)) if shown else example.verdict,
-            }
-            for example in found
-        ]
+        if shown is not None:
+            found = [replace(one, verdict=str(shown.find_number(one.verdict))) for one in found]
+        return [one.values() for one in found]
 
 
 class PrefixFirst:

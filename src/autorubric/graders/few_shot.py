@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
@@ -59,22 +59,9 @@ class FewShotExample:
     reason: str | None = None
     query: str | None = None
 
-
-@dataclass(slots=True)
-class WholeExample:
-    """A submission that a person has judged on several criteria.
-
-    Attributes:
-        submission: the text.
-        verdicts: the verdict or option label for the place of each criterion in the graded submission's rubric.
-        reasons: why, likewise, where the person said and it is to be shown.
-        query: what the submission answers, where that is not what the graded one answers.
-    """
-
-    submission: str
-    verdicts: dict[int, str]
-    reasons: dict[int, str] = field(default_factory=dict)
-    query: str | None = None
+    def values(self) -> dict[str, Any]:
+        """What a prompt is given of it; the order is part of the keys of requests."""
+        return {"query": self.query, "submission": self.submission, "reason": self.reason, "verdict": self.verdict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,34 +147,39 @@ class FewShot:
             for labelled in chosen
         ]
 
-    def whole_examples_for(self, inputs: JudgeInput, wanted: Sequence[int], judge_id: str) -> list[WholeExample]:
+    def whole_examples_for(
+        self, inputs: JudgeInput, wanted: Sequence[int], judge_id: str, shown: Callable[[int, str], str]
+    ) -> list[FewShotExample]:
         """The examples for several criteria at once, the same ones each time.
 
-        Balanced, each next one is the submission that shows most verdicts on criteria that were not shown yet.
+        With balanced verdicts, each adds the most verdicts that the earlier ones do not show. Criteria for which a
+        submission was not labelled are not in its example. `shown` spells the label of a criterion.
 
         Example:
             >>> from autorubric.core.rubric import Rubric
             >>> polite = Criterion(name="Tone", requirement="Is polite")
             >>> data = RubricDataset("Say hello", Rubric([polite]))
             >>> data.add_item("What?", "b", [CriterionVerdict.UNMET])
-            >>> FewShot(data).whole_examples_for(JudgeInput("Hi.", (polite,), query="Say hello"), [0], "default")
-            [WholeExample(submission='What?', verdicts={0: 'UNMET'}, reasons={}, query=None)]
+            >>> case = JudgeInput("Hi.", (polite,), query="Say hello")
+            >>> FewShot(data).whole_examples_for(case, [0], "default", lambda index, label: label)
+            [FewShotExample(submission='What?', verdict='c0 UNMET', reason=None, query=None)]
         """
+        config = self.config
         kinds = {index: _kind(inputs.criteria[index]) for index in wanted}
         own = _flat(inputs.submission)
         rows = [{index: row[kind] for index, kind in kinds.items() if kind in row} for row in self._rows]
         rows = [row for row in rows if row and not _is_same(next(iter(row.values())), inputs, own)]
         Random(f"{self._seed}:few_shot:item:{judge_id}").shuffle(rows)
-        chosen = _covering(rows, self.config.n_examples) if self.config.balance_verdicts else rows
-        return [self._whole(row, inputs) for row in chosen[: self.config.n_examples]]
-
-    def _whole(self, row: dict[int, _Labelled], inputs: JudgeInput) -> WholeExample:
-        reasons = (
-            {index: one.reason for index, one in row.items() if one.reason} if self.config.include_reason else {}
-        )
-        first = next(iter(row.values()))
-        query = None if first.query == inputs.query else first.query
-        return WholeExample(first.submission, {index: one.label for index, one in row.items()}, reasons, query)
+        chosen = _covering(rows, config.n_examples) if config.balance_verdicts else rows
+        examples = []
+        for row in chosen[: config.n_examples]:
+            first = next(iter(row.values()))
+            verdicts = ", ".join(f"c{index} {shown(index, one.label)}" for index, one in row.items())
+            told = row.items() if config.include_reason else ()
+            reasons = [f"c{index}: {one.reason}" for index, one in told if one.reason]
+            query = None if first.query == inputs.query else first.query
+            examples.append(FewShotExample(first.submission, verdicts, "\n".join(reasons) or None, query))
+        return examples
 
     @property
     def _seed(self) -> int:

@@ -146,24 +146,14 @@ class RubricJudge:
     def _examples(self, inputs: JudgeInput, wanted: Sequence[int]) -> list[dict[str, Any]]:
         if self.options.few_shot is None:
             return []
-        examples = self.options.few_shot.whole_examples_for(inputs, wanted, self.judge_id)
-        return [
-            {
-                "query": example.query,
-                "submission": example.submission,
-                "reason": "\n".join(f"c{index}: {reason}" for index, reason in example.reasons.items()) or None,
-                "verdict": ", ".join(
-                    f"c{index} {self._shown_verdict(inputs, index, verdict)}"
-                    for index, verdict in example.verdicts.items()
-                ),
-            }
-            for example in examples
-        ]
 
-    def _shown_verdict(self, inputs: JudgeInput, index: int, verdict: str) -> str:
-        """A label stays out of the open text: the number in front of it stands there."""
-        shown = self._shown(inputs, index)
-        return f"option {shown.find_number(verdict)}" if shown else verdict
+        def spelt(index: int, verdict: str) -> str:
+            """A label stays out of the open text: the number in front of it stands there."""
+            shown = self._shown(inputs, index)
+            return f"option {shown.find_number(verdict)}" if shown else verdict
+
+        found = self.options.few_shot.whole_examples_for(inputs, wanted, self.judge_id, spelt)
+        return [one.values() for one in found]
 
     def _said(self, inputs: JudgeInput, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
         if not entries:

@@ -244,12 +244,6 @@ def _goes_somewhere() -> bool:
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
-def stop_tracing() -> None:
-    """Create no more spans."""
-    if _record_span in watchers:
-        watchers.remove(_record_span)
-
-
 def find_span_attributes(attempt: Attempt) -> dict[str, Any]:
     """The attributes of an attempt's span that have a value; those not in the conventions start with `autorubric.`.
 

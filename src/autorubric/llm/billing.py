@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from autorubric.llm.request import CallError, Failure, Model, Reply, Request, Usage
 from autorubric.llm.sharing import Sum
@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
 # An endpoint that refuses a request like this has not run the model; one that answers 200 may have run it.
 _NEVER_BILLED = frozenset({"auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"})
-
-
-class Amount(NamedTuple):
-    """Tokens, and the dollars they cost."""
-
-    tokens: int = 0
-    cost: float = 0.0
-
-    def plus(self, other: Amount) -> Amount:
-        """The sum of both."""
-        return Amount(self.tokens + other.tokens, self.cost + other.cost)
 
 
 class Claim(NamedTuple):
@@ -171,10 +160,10 @@ class Bill(NamedTuple):
     cost_bound: float | None
 
     @property
-    def most(self) -> Amount:
+    def most(self) -> Sum:
         """The most that the call can have cost."""
         tokens = self.usage.total_tokens + (self.token_bound or 0)
-        return Amount(tokens, (self.cost or 0.0) + (self.cost_bound or 0.0))
+        return Sum.of(tokens, (self.cost or 0.0) + (self.cost_bound or 0.0))
 
 
 def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: Reservation) -> Bill:
@@ -187,10 +176,10 @@ def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: 
         ...     def cost(self, usage):
         ...         return usage.total_tokens / 1000
         >>> ask = Request(messages=(), role="judge")
-        >>> bill(Priced(), ask, Reply("MET", usage=Usage(100, 20), cost=0.12), Reservation()).most
-        Amount(tokens=120, cost=0.12)
-        >>> bill(Priced(), ask, Failure("timeout", "no answer in 60 s"), Reservation()).most
-        Amount(tokens=1000, cost=1.0)
+        >>> bill(Priced(), ask, Reply("MET", usage=Usage(100, 20), cost=0.12), Reservation()).most.cost
+        0.12
+        >>> bill(Priced(), ask, Failure("timeout", "no answer in 60 s"), Reservation()).most.cost
+        1.0
     """
     price = reservation.price or model.cost
     reply = outcome.reply if isinstance(outcome, Failure) else outcome
@@ -248,53 +237,30 @@ class Activity:
         """Calls that models are working on."""
         return self.open - self.waiting
 
-
-class Tally:
-    """Running counts by role."""
-
-    def __init__(self) -> None:
-        self._roles: defaultdict[str, Activity] = defaultdict(Activity)
-
-    def hit(self, role: str) -> None:
-        """Count a request answered without a call of its own."""
-        self._roles[role].hits += 1
-
-    def refused(self, role: str) -> None:
-        """Count a request refused before a call."""
-        self._roles[role].refused += 1
-
-    def started(self, role: str) -> Activity:
-        """Count a call as started; returns the counts of its role."""
-        activity = self._roles[role]
-        activity.open += 1
-        return activity
-
-    def ended(self, role: str, outcome: Reply | Failure, bill: Bill) -> None:
+    def ended(self, outcome: Reply | Failure, bill: Bill) -> None:
         """Count a call as ended, with its outcome."""
-        now = self._roles[role]
-        now.open -= 1
-        now.prompt_tokens += bill.usage.prompt_tokens
-        now.completion_tokens += bill.usage.completion_tokens
-        now.cost += bill.cost or 0.0
+        self.open -= 1
+        self.prompt_tokens += bill.usage.prompt_tokens
+        self.completion_tokens += bill.usage.completion_tokens
+        self.cost += bill.cost or 0.0
         if isinstance(outcome, Reply):
-            now.paid += 1
-            now.unpriced += bill.cost is None
+            self.paid += 1
+            self.unpriced += bill.cost is None
         else:
-            now.failures += 1
-            now.unpriced += bool(bill.token_bound) and bill.cost is None and bill.cost_bound is None
+            self.failures += 1
+            self.unpriced += bool(bill.token_bound) and bill.cost is None and bill.cost_bound is None
 
-    def collected(self, replies: Iterable[tuple[str, Reply]]) -> None:
-        """Count replies that a batch recorded, with their roles; found there later, they do not count as saved."""
-        for role, reply in replies:
-            self.started(role)
-            self.ended(role, reply, Bill(reply.usage or Usage(), reply.cost, None, None))
-            self._roles[role].hits -= 1
+    def collected(self, reply: Reply) -> None:
+        """Count a reply that a batch recorded; found there later, it does not count as saved."""
+        self.open += 1
+        self.ended(reply, Bill(reply.usage or Usage(), reply.cost, None, None))
+        self.hits -= 1
 
-    def withdrawn(self, role: str) -> None:
+    def withdrawn(self) -> None:
         """Count a started call as refused before anything was sent."""
-        self._roles[role].open -= 1
-        self.refused(role)
+        self.open -= 1
+        self.refused += 1
 
-    def snapshot(self) -> dict[str, Activity]:
-        """The current counts of every role."""
-        return {role: replace(activity) for role, activity in self._roles.items()}
+
+Tally: TypeAlias = defaultdict[str, Activity]
+"""Running counts by role."""

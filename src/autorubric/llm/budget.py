@@ -7,10 +7,9 @@ import logging
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from autorubric.errors import ConfigError
-from autorubric.llm.billing import Amount, Claim, Reservation
+from autorubric.llm.billing import Claim, Reservation
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Model, Request, Usage
@@ -18,8 +17,6 @@ from autorubric.llm.sharing import Sharing, Sum, sharing
 
 _log = logging.getLogger("autorubric.llm")
 
-# Sums of many small prices must not drift, so money is counted in whole picodollars.
-_PICO = 10**12
 NOTE = "reply excess"
 
 
@@ -55,10 +52,11 @@ class Budget:
 
     Example:
         >>> import asyncio
+        >>> from autorubric.llm.sharing import Sum
         >>> budget = Budget(usd=0.05)
-        >>> held = asyncio.run(budget.reserve(Amount(1000, 0.04)))
-        >>> budget.settle(held, Amount(400, 0.016))
-        >>> print(asyncio.run(budget.reserve(Amount(1000, 0.04))))
+        >>> held = asyncio.run(budget.reserve(Sum.of(1000, 0.04)))
+        >>> budget.settle(held, Sum.of(400, 0.016))
+        >>> print(asyncio.run(budget.reserve(Sum.of(1000, 0.04))))
         budget: budget of $0.05 reached after 1 call: $0.016 spent, and the next call may cost $0.04; ...
     """
 
@@ -68,9 +66,9 @@ class Budget:
         self.usd = usd
         self.tokens = tokens
         self._calls = before.calls
-        self._spent = Sum(before.tokens, _pico(before.cost))
+        self._spent = Sum.of(before.tokens, before.cost)
         self._reserved = Sum()
-        whole = Sum(tokens if tokens is not None else math.inf, _pico(usd) if usd is not None else math.inf)
+        whole = Sum.of(math.inf if tokens is None else tokens, math.inf if usd is None else usd)
         self._shared = sharing.get()
         # Of several processes, each may spend what it has borrowed.
         own = zip(whole, self._spent, strict=True)
@@ -90,9 +88,9 @@ class Budget:
         self._records = records
         self._known_excess = dict(records.find_note(NOTE) or {})
 
-    def worst_case(self, model: Model, request: Request) -> Amount:
+    def worst_case(self, model: Model, request: Request) -> Sum:
         """The most that one attempt at `request` can cost; a `ConfigError` if that is unbounded."""
-        return _amount(self._need(_claim(model, request)))
+        return self._need(_claim(model, request))
 
     async def reserve_for(self, model: Model, request: Request) -> Reservation | Failure:
         """A reservation for one attempt at `request` once it fits, or a failure if it never will.
@@ -103,9 +101,9 @@ class Budget:
         claim = _claim(model, request)
         return await self._reserve(Reservation(self, self._need(claim), claim))
 
-    async def reserve(self, need: Amount) -> Reservation | Failure:
+    async def reserve(self, need: Sum) -> Reservation | Failure:
         """A reservation of `need` once it fits, or a failure if it never will."""
-        return await self._reserve(Reservation(self, _sum(need)))
+        return await self._reserve(Reservation(self, need))
 
     async def _reserve(self, reservation: Reservation) -> Reservation | Failure:
         reservation.waits_to_be_sent = reservation.must_be_covered = True
@@ -121,13 +119,13 @@ class Budget:
         reservation.waits_to_be_sent = False
         return reservation
 
-    def fits(self, need: Amount) -> bool:
+    def fits(self, need: Sum) -> bool:
         """Whether something more can be spent next to what is spent and reserved."""
-        return self._spent.plus(self._reserved).plus(_sum(need)).within(self._limit)
+        return self._spent.plus(self._reserved).plus(need).within(self._limit)
 
-    def hold(self, need: Amount) -> Reservation:
+    def hold(self, need: Sum) -> Reservation:
         """A reservation of what is spent already in the worst case, whether it fits or not."""
-        reservation = Reservation(self, _sum(need), held=1)
+        reservation = Reservation(self, need, held=1)
         self._live.add(reservation)
         self._reserved = self._reserved.plus(reservation.need)
         self._run(reservation, True)
@@ -150,7 +148,7 @@ class Budget:
             self._run(reservation, True)
         return None if admitted else self._refusal(reservation.need)
 
-    def settle(self, reservation: Reservation, actual: Amount, usage: Usage | None = None) -> None:
+    def settle(self, reservation: Reservation, actual: Sum, usage: Usage | None = None) -> None:
         """Replace the reservation of a call by the most it can have cost, `actual`; only once.
 
         `usage`, the tokens of its reply, may show that the model's ceiling is wrong.
@@ -160,7 +158,7 @@ class Budget:
         if usage is not None and reservation.claim is not None:
             self._learn(reservation.claim, usage)
         self._drop(reservation)
-        self._spent = self._spent.plus(_sum(actual))
+        self._spent = self._spent.plus(actual)
         self._tell_used()
         self._calls += 1
         self._may_borrow = self._shared is not None  # what this call did not take may be enough
@@ -179,13 +177,13 @@ class Budget:
         """The upper bound of the tokens of one attempt: the stated one, raised by what replies have shown."""
         return claim.stated + self._find_excess(claim.model)
 
-    def spent(self) -> Amount:
+    def spent(self) -> Sum:
         """Spending of all sessions so far, worst cases included."""
-        return _amount(self._spent)
+        return self._spent
 
-    def reserved(self) -> Amount:
+    def reserved(self) -> Sum:
         """What calls in flight may still cost."""
-        return _amount(self._reserved)
+        return self._reserved
 
     async def _admitted(self, reservation: Reservation) -> bool:
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -205,7 +203,7 @@ class Budget:
         while self._queue:
             reservation, place = self._queue[0]
             need = reservation.need
-            fits = self._spent.plus(self._reserved).plus(need).within(self._limit)
+            fits = self.fits(need)
             if not fits and not place.done() and (self._borrows(need) or self._running):
                 return
             self._queue.popleft()
@@ -274,7 +272,7 @@ class Budget:
                 "a budget in dollars needs one: give it (--prices FILE, LLMConfig.prices), or give the budget in "
                 "tokens (--budget-tokens)"
             )
-        return Sum(ceiling.total_tokens, _pico(cost or 0.0))
+        return Sum.of(ceiling.total_tokens, cost or 0.0)
 
     def _find_excess(self, model: Model) -> Usage:
         return self._excess.get(id(model)) or Usage(*self._known_excess.get(_address(model), ()))
@@ -320,21 +318,22 @@ class Budget:
         left = None if self._shared is None else self._shared.left
         room = left or Sum(self.tokens or 0).minus(self._spent)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
-        shown = partial(_shown, in_tokens=in_tokens)
-        limit = shown(Amount(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
-        next_call = f"the next call may cost {shown(_amount(need))}; raise the budget to resume"
+
+        def shown(amount: Sum) -> str:
+            if in_tokens:
+                return f"{int(amount.tokens):,}"
+            return f"${amount.cost:.2f}" if amount.cost == round(amount.cost, 2) else f"${amount.cost:.4g}"
+
+        limit = shown(Sum.of(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
+        next_call = f"the next call may cost {shown(need)}; raise the budget to resume"
         if self._shared is not None and left is not None:
-            free = shown(_amount(left.bounded()))
+            free = shown(left.bounded())
             head = f"reached by {self._shared.processes} processes: {free} is neither spent nor reserved"
             return Failure("budget", f"budget of {limit} {head}, and {next_call}")
-        waiting = f", {shown(reserved)} reserved for calls that have begun" if reserved != Amount() else ""
+        waiting = f", {shown(reserved)} reserved for calls that have begun" if reserved != Sum() else ""
         over = "" if self._spent.within(self._limit) else " (overrun by replies longer than max_tokens)"
         head = f"reached after {self._calls:,} call{'s' * (self._calls != 1)}: {shown(spent)} spent"
         return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
-
-
-def _shown(amount: Amount, *, in_tokens: bool) -> str:
-    return f"{amount.tokens:,}" if in_tokens else _dollars(amount.cost)
 
 
 def united(*notes: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
@@ -362,22 +361,6 @@ def _claim(model: Model, request: Request) -> Claim:
             "a budget needs one, so set its max_tokens: LLMConfig(max_tokens=2048)"
         )
     return Claim(model, stated, model.cost)
-
-
-def _sum(amount: Amount) -> Sum:
-    return Sum(amount.tokens, _pico(amount.cost))
-
-
-def _amount(one: Sum) -> Amount:
-    return Amount(int(one.tokens), one.pico / _PICO)
-
-
-def _pico(cost: float) -> int:
-    return round(cost * _PICO)
-
-
-def _dollars(cost: float) -> str:
-    return f"${cost:.2f}" if cost == round(cost, 2) else f"${cost:.4g}"
 
 
 def _check_limits(usd: float | None, tokens: int | None, before: Spent) -> None:

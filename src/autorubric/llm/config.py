@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -194,7 +193,12 @@ class LLMConfig:
             raise ConfigError(f"{path}: LLM config YAML must specify 'model' field")
         known = {f.name for f in dataclasses.fields(cls)}
         extra = {key: found.pop(key) for key in list(found) if key not in known}
-        if problems := [f"{path}: {p}" for p in _near_misses(extra, sorted(known))]:
+        problems = [
+            f"{path}: unknown key {key!r}; did you mean {near!r}?"
+            for key in extra
+            for near in difflib.get_close_matches(str(key), sorted(known), n=1, cutoff=_NEAR)
+        ]
+        if problems:
             raise ConfigError(problems)
         if extra:
             found["extra_params"] = {**(found.get("extra_params") or {}), **extra}
@@ -275,53 +279,42 @@ def _problems(config: LLMConfig) -> Iterator[str]:
     yield from _mapping_problems(config)
 
 
-_RANGES: tuple[tuple[str, float, float], ...] = (
-    ("temperature", 0, 2),
-    ("top_p", 0, 1),
-    ("timeout", 0.001, math.inf),
-    ("retry_min_wait", 0, math.inf),
-    ("retry_max_wait", 0, math.inf),
-    ("requests_per_minute", 1, math.inf),
-    ("tokens_per_minute", 1, math.inf),
-)
 _HIGHEST = 1e12
-_OPTIONAL = frozenset({"temperature", "top_p", "requests_per_minute", "tokens_per_minute"})
+_NUMBERS = {
+    "temperature": (0, 2, "number from 0 to 2"),
+    "top_p": (0, 1, "number from 0 to 1"),
+    "timeout": (0.001, _HIGHEST, "finite number above 0"),
+    "retry_min_wait": (0, _HIGHEST, "finite number of at least 0"),
+    "retry_max_wait": (0, _HIGHEST, "finite number of at least 0"),
+    "requests_per_minute": (1, _HIGHEST, "finite number of at least 1"),
+    "tokens_per_minute": (1, _HIGHEST, "finite number of at least 1"),
+}
+_COUNTS = {"max_tokens": 0, "max_tokens_ceiling": 1, "max_retries": 0, "max_parallel_requests": 1, "cache_ttl": 0}
+"""The least of each whole number."""
 
 
 def _number_problems(config: LLMConfig) -> Iterator[str]:
-    for name, low, high in _RANGES:
-        value = getattr(config, name)
-        if not (value is None and name in _OPTIONAL) and not _is_number(value, low, high):
-            yield f"has {name}={value!r}; expected a {_range_in_words(low, high)}"
-    for name, least in (
-        ("max_tokens", 0),
-        ("max_tokens_ceiling", 1),
-        ("max_retries", 0),
-        ("max_parallel_requests", 1),
-        ("cache_ttl", 0),
-    ):
-        value = getattr(config, name)
-        if value is None and name not in {"max_retries", "max_tokens_ceiling"}:
-            continue
-        if problem := _count_problem(name, value, least):
+    given = {
+        spec.name: getattr(config, spec.name)
+        for spec in dataclasses.fields(config)
+        if spec.default is not None or getattr(config, spec.name) is not None
+    }
+    for name in filter(given.__contains__, _NUMBERS):
+        low, high, words = _NUMBERS[name]
+        if not _is_number(given[name], low, high):
+            yield f"has {name}={given[name]!r}; expected a {words}"
+    for name in filter(given.__contains__, _COUNTS):
+        if problem := _count_problem(name, given[name], _COUNTS[name]):
             yield f"has {problem}"
     if config.seed is not None and (isinstance(config.seed, bool) or not isinstance(config.seed, int)):
         yield f"has seed={config.seed!r}; expected a whole number"
     waits = (config.retry_min_wait, config.retry_max_wait)
-    if all(_is_number(wait, 0, math.inf) for wait in waits) and waits[0] > waits[1]:
+    if all(_is_number(wait, 0) for wait in waits) and waits[0] > waits[1]:
         yield f"has retry_min_wait={waits[0]!r} above retry_max_wait={waits[1]!r}"
 
 
-def _is_number(value: object, low: float, high: float) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return low <= value <= min(high, _HIGHEST)
-
-
-def _range_in_words(low: float, high: float) -> str:
-    if math.isfinite(high):
-        return f"number from {low:g} to {high:g}"
-    return "finite number above 0" if 0 < low < 1 else f"finite number of at least {low:g}"
+def _is_number(value: object, low: float, high: float = _HIGHEST) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
 
 def _count_problem(name: str, value: object, least: int = 0) -> str | None:
@@ -366,17 +359,11 @@ def _price_problems(prices: object) -> Iterator[str]:
         yield f"has prices={prices!r}; expected 'input', 'output' and optionally 'cached'"
         return
     for name, value in prices.items():
-        if not _is_number(value, 0, math.inf):
+        if not _is_number(value, 0):
             yield f"has prices.{name}={value!r}; expected finite dollars per million tokens"
 
 
 _NEAR = 0.85  # 'temprature' is near 'temperature' (0.95); 'top_k' is not near 'top_p' (0.8)
-
-
-def _near_misses(extra: Mapping[str, Any], known: list[str]) -> Iterator[str]:
-    for key in extra:
-        if near := difflib.get_close_matches(str(key), known, n=1, cutoff=_NEAR):
-            yield f"unknown key {key!r}; did you mean {near[0]!r}?"
 
 
 def _read_mapping(path: Path) -> dict[str, Any]:

@@ -38,7 +38,6 @@ class Executor:
         ledger: records and finds replies.
         budget: the limit on spending, or None.
         max_reasks: how often `ask_for` re-asks in one session after an unreadable reply.
-        gate: entered around each call to a model, to limit concurrent calls.
         detached: let a call go on when its caller is cancelled. Without it each call runs in the caller's task, which
             costs less: for runs, whose tasks are cancelled only all together.
 
@@ -72,20 +71,18 @@ class Executor:
         budget: Budget | None = None,
         *,
         max_reasks: int = 2,
-        gate: contextlib.AbstractAsyncContextManager[Any] | None = None,
         detached: bool = True,
     ) -> None:
         self.ledger = ledger
         self.budget = budget
         self.max_reasks = max_reasks
-        self._gate = gate
         self._stopped: Failure | None = None
         self._replayed: dict[bytes, Failure] = {}
         self._never_sent: Failure | None = None
         self._flights = Flights(lambda: self._stopped, detached=detached)
         # By object, not by identity: two models may differ in nothing but their key, and one key be wrong.
         self._ended: dict[int, tuple[Model, Failure]] = {}
-        self._tally = Tally()
+        self._tally = Tally(Activity)
         self._limits = ReplyLimits(ledger)
         self._batch_queue = open_batch_queue(ledger, budget, self._tally)
         if budget is not None:
@@ -108,16 +105,16 @@ class Executor:
             if recorded is None and left_open is not None:
                 return left_open
         if recorded is not None:
-            self._tally.hit(request.role)
+            self._tally[request.role].hits += 1
             return recorded
         shared = await self._flights.join(key) if key in self._flights.open else None
         if shared is not None:
             if isinstance(shared, Reply):
-                self._tally.hit(request.role)
+                self._tally[request.role].hits += 1
             return shared
         refusal = self._refusal(model)
         if refusal is not None:
-            self._tally.refused(request.role)
+            self._tally[request.role].refused += 1
             return self._replayed.get(key, refusal)
         if request.max_tokens is not None:
             self._limits.note_sent(model, request)
@@ -261,7 +258,7 @@ class Executor:
 
     def snapshot(self) -> dict[str, Activity]:
         """What this session has done so far, by role."""
-        return self._tally.snapshot()
+        return {role: replace(activity) for role, activity in self._tally.items()}
 
     def _refusal(self, model: Model) -> Failure | None:
         left = self._stopped or (None if self._batch_queue is None else self._batch_queue.left)
@@ -273,35 +270,24 @@ class Executor:
         async with self.ledger.claims.held(key, lambda: self._refusal(model) is not None):
             recorded = self.ledger.find(key)
             if recorded is not None:
-                self._tally.hit(request.role)
+                self._tally[request.role].hits += 1
                 return recorded
             return await self._call(key, model, request)
 
     async def _call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
-        if self._gate is None:
-            row = await self._paid(key, model, request)
-        else:
-            async with self._gate:
-                row = await self._paid(key, model, request)
-        if not isinstance(row, CallRow):
-            return row
-        await self.ledger.queue(row)
-        self.ledger.in_flight.remove(key)
-        return row.outcome
-
-    async def _paid(self, key: bytes, model: Model, request: Request) -> CallRow | Reply | Failure:
-        """The row of a call that has ended and is settled; a reply that is recorded; or why no call was made."""
-        # The call may have waited at the gate. The budget comes inside it, so that a call with a reservation
-        # is running and never waits for one that waits for the budget.
+        """What came of a call, once it is settled and on the disk; a failure if it is not made."""
+        # The call may have waited for its claim, or for the first turn of its task. The budget comes after that, so
+        # that a call with a reservation is running and never waits for one that waits for the budget.
         reservation = self._refusal(model) or (
             await self.budget.reserve_for(model, request) if self.budget is not None else Reservation()
         )
         if isinstance(reservation, Failure):
-            self._tally.refused(request.role)
+            self._tally[request.role].refused += 1
             return reservation
         if self.ledger.in_flight.is_open:
             reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
-        reservation.activity, reservation.batch_queue = self._tally.started(request.role), self._batch_queue
+        reservation.activity, reservation.batch_queue = self._tally[request.role], self._batch_queue
+        reservation.activity.open += 1
         before = current_reservation.set(reservation)
         outcome: Reply | Failure
         try:
@@ -320,7 +306,10 @@ class Executor:
             self._withdraw(request, reservation)
             return outcome
         row = self._account(key, model, request, outcome, reservation)
-        return row.outcome if reservation.recorded else row
+        if not reservation.recorded:
+            await self.ledger.queue(row)
+            self.ledger.in_flight.remove(key)
+        return row.outcome
 
     def _note_ended(
         self, key: bytes, model: Model, request: Request, reservation: Reservation, error: BaseException
@@ -338,7 +327,7 @@ class Executor:
 
     def _withdraw(self, request: Request, reservation: Reservation) -> None:
         """Undo a call that the budget refused before anything was sent."""
-        self._tally.withdrawn(request.role)
+        self._tally[request.role].withdrawn()
         if self.budget is not None:
             self.budget.give_back(reservation)
 
@@ -354,7 +343,7 @@ class Executor:
         if reply is not None and reply.cost != charged.cost:
             reply = replace(reply, cost=charged.cost)
             outcome = replace(outcome, reply=reply) if isinstance(outcome, Failure) else reply
-        self._tally.ended(request.role, outcome, charged)
+        self._tally[request.role].ended(outcome, charged)
         if self.budget is not None:
             self.budget.settle(reservation, charged.most, charged.usage)
         return CallRow.build(key, model, request, outcome, charged)

@@ -40,20 +40,20 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
     """
     models: dict[str, Model] = {}
     problems: dict[str, list[str]] = {}
-    async with Endpoints(max_in_flight=max_in_flight, total=max_in_flight) as endpoints:
-        for slot, config in configs.items():
-            try:
-                models[slot] = _model(config, endpoints)
-            except ConfigError as error:
-                for problem in error.problems:
-                    problems.setdefault(problem, []).append(slot)
+    endpoints = Endpoints(max_in_flight=max_in_flight, total=max_in_flight)
+    for slot, config in configs.items():
         try:
-            if problems:
-                raise ConfigError(_placed(", ".join(slots), problem) for problem, slots in problems.items())
-            yield models
-        finally:
-            for model in models.values():
-                await model.close()
+            models[slot] = _model(config, endpoints)
+        except ConfigError as error:
+            for problem in error.problems:
+                problems.setdefault(problem, []).append(slot)
+    try:
+        if problems:
+            raise ConfigError(_placed(", ".join(slots), problem) for problem, slots in problems.items())
+        yield models
+    finally:
+        for model in models.values():
+            await model.close()
 
 
 def load_ahead(models: Iterable[Model]) -> None:

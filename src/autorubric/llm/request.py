@@ -37,14 +37,15 @@ class ReplySchema:
     encoded: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        encoded = json.dumps((self.name, self.body), separators=(",", ":"), allow_nan=False, default=_plain).encode()
+        encoded = json.dumps((self.name, self.body), separators=(",", ":"), allow_nan=False, default=as_dict).encode()
         object.__setattr__(self, "encoded", encoded)
 
 
-def _plain(value: object) -> dict[str, Any]:
+def as_dict(value: object) -> dict[str, Any]:
+    """A mapping as the dict that JSON needs; a `TypeError` for anything else."""
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is not a JSON value and cannot be part of a schema")
+    raise TypeError(f"{type(value).__name__} is not a JSON value and cannot be part of a request")
 
 
 @value_class(frozen=True, slots=True)

@@ -16,11 +16,29 @@ if TYPE_CHECKING:
     from autorubric.llm.budget import Budget
 
 
+_PICO = 10**12
+
+
 class Sum(NamedTuple):
-    """Tokens and picodollars, which add up exactly; a limit may be infinite."""
+    """Tokens and picodollars, which add up exactly, since many small prices must not drift; a limit may be infinite.
+
+    Example:
+        >>> Sum.of(1000, 0.04).plus(Sum.of(20, 0.001)), Sum.of(0, 0.3).cost
+        (Sum(tokens=1020, pico=41000000000), 0.3)
+    """
 
     tokens: float = 0
     pico: float = 0
+
+    @classmethod
+    def of(cls, tokens: float, cost: float = 0.0) -> Sum:
+        """Tokens and dollars; a limit in dollars may be infinite."""
+        return cls(tokens, cost if cost == math.inf else round(cost * _PICO))
+
+    @property
+    def cost(self) -> float:
+        """The picodollars as dollars."""
+        return self.pico / _PICO
 
     def plus(self, other: Sum) -> Sum:
         """The sum of both."""

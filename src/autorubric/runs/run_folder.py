@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from autorubric.errors import InputError, LedgerError
 from autorubric.files.atomic import remove_drafts
 from autorubric.files.text import size_of_plain
 from autorubric.llm.batches.batch_store import FOLDER as BATCHES
-from autorubric.llm.batches.batch_store import check_collectable, open_batches, summed
+from autorubric.llm.batches.batch_store import check_collectable, open_batches
 from autorubric.llm.batches.setting import batching
 from autorubric.llm.records.accounts import LOST, Spent, SpentFile
 from autorubric.llm.records.database import MARK, START_OVER, UnreadableLedgerError, has_tables, set_aside
@@ -205,8 +206,10 @@ def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
         if how is not None and how.models:
             check_collectable(opened, how)
         elif how is None and opened:
-            noun = "batch" if len(opened) == 1 else "batches"
-            counts = ", ".join(f"{counted(count, 'request')} to {model}" for model, count in summed(opened).items())
+            noun, asked = "batch" if len(opened) == 1 else "batches", Counter[str]()
+            for record in opened:
+                asked[record.model] += record.count
+            counts = ", ".join(f"{counted(count, 'request')} to {model}" for model, count in asked.items())
             raise InputError(
                 f"{folder.parent} has {len(opened)} open {noun} that will be charged: {counts}; collect them by the "
                 "same command with --batch (in Python: batch=True)"

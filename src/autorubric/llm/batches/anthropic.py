@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autorubric.llm.batches.dialect import Limits, Line, Parcel, RemoteBatch, as_dict, as_seconds, as_text, error_line
-from autorubric.llm.batches.link import Link, Upload, read_object
+from autorubric.llm.batches.link import Link, Upload, last_id, read_object
 
 _PATH = "/messages/batches"
 _VERSION = "2023-06-01"
@@ -81,15 +81,8 @@ class AnthropicDialect:
 
     async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The batches of the workspace, newest first."""
-        after = ""
-        while True:
-            page = await link.find(f"{_PATH}?limit={_PAGE}{after}")
-            found = [_read(entry) for entry in page.get("data") or [] if isinstance(entry, dict)]
-            for batch in found:
-                yield batch
-            if not found or not page.get("has_more"):
-                return
-            after = f"&after_id={found[-1].id}"
+        async for entry in link.listed(f"{_PATH}?limit={_PAGE}", "data", "after_id", last_id):
+            yield _read(entry)
 
     async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
         """The lines of the results."""

@@ -15,7 +15,7 @@ from autorubric.llm.batches.carrier import Ahead, Carrier
 from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching
-from autorubric.llm.billing import Amount, Reservation, Tally
+from autorubric.llm.billing import Reservation, Tally
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.records.call_rows import request_key
@@ -86,9 +86,7 @@ class BatchQueue:
         self._carrier = Carrier(BatchStore(folder), ledger, how)
         self._ledger, self._how, self._tally = ledger, how, tally
         self._before = open_batches(folder)
-        self._holds = {
-            record.id: budget.hold(Amount(record.tokens, record.cost)) for record in self._before if budget
-        }
+        self._holds = {record.id: budget.hold(record.most) for record in self._before if budget}
         self._budget = budget
         self._quiet = min(_QUIET_MOST, max(_QUIET_LEAST, how.poll / 10))
         self._waiting: list[_Waiting] = []
@@ -126,7 +124,7 @@ class BatchQueue:
 
     def ahead(self) -> Ahead:
         """Takes requests whose replies will be looked up in the ledger."""
-        self._ahead = Ahead(self._carrier, self._budget, self._most, self._tell, self._tally.collected, self._met)
+        self._ahead = Ahead(self._carrier, self._budget, self._most, self._tell, self._tally, self._met)
         return self._ahead
 
     async def send_ahead(self, ahead: Ahead) -> None:
@@ -269,8 +267,7 @@ class BatchQueue:
         is_open = record is not None and self._carrier.store.find(record.id).is_open
         if is_open and record is not None and self._budget is not None:
             # The provider may still charge it, so what it may cost is not there for others.
-            worst = Amount(record.tokens, record.cost)
-            self._budget.settle(self._budget.hold(worst), worst)
+            self._budget.settle(self._budget.hold(record.most), record.most)
         again = problem.fault.again and not is_open and bool(self._sent)
         if again and record is not None:  # the provider may take it once it has answered others
             self._most_of[id(held[0].model)] = record.count
@@ -360,7 +357,8 @@ class BatchQueue:
         if found is None and self._carrier.store.find(record.id).is_open:
             return
         if found is not None:
-            self._tally.collected(found.paid)
+            for role, reply in found.paid:
+                self._tally[role].collected(reply)
             self._keep_faults(model, record, found)
             if found.gone:
                 lost = f"its {counted(len(found.faults), 'request')} without a saved reply"

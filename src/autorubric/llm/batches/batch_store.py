@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,8 +18,8 @@ from autorubric.files.atomic import write_atomically
 from autorubric.files.descriptors import opened
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.batches.setting import GONE, UNKNOWN
-from autorubric.llm.billing import Amount
 from autorubric.llm.request import Usage
+from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.setting import Batching
@@ -104,6 +104,11 @@ class BatchRecord:
     replies: int = 0
     strangers: Sequence[str] = ()
     trouble: str = ""
+
+    @property
+    def most(self) -> Sum:
+        """The most that it can cost."""
+        return Sum.of(self.tokens, self.cost)
 
     @property
     def is_open(self) -> bool:
@@ -192,9 +197,9 @@ class PlanWriter:
         self._rows = os.fdopen(opened(rows, flags), "wb", 2**20)
         self._sha = sha256()
         self.count = self.size = 0
-        self.most = Amount()
+        self.most = Sum()
 
-    def add(self, line: bytes, entry: Entry, most: Amount) -> None:
+    def add(self, line: bytes, entry: Entry, most: Sum) -> None:
         """Add a request, its line with its end, and the most that it can cost."""
         self._requests.write(line)
         self._rows.write(json_bytes([entry.key.hex(), *entry[1:]]) + b"\n")
@@ -209,8 +214,8 @@ class PlanWriter:
             with file:
                 file.flush()
                 os.fsync(file.fileno())
-        tokens, cost = self.most
-        return replace(self._record, count=self.count, sha=self._sha.hexdigest(), tokens=tokens, cost=cost)
+        made = replace(self._record, count=self.count, sha=self._sha.hexdigest())
+        return replace(made, tokens=int(self.most.tokens), cost=self.most.cost)
 
 
 def _read(path: Path) -> BatchRecord:
@@ -246,17 +251,3 @@ def check_collectable(records: Iterable[BatchRecord], how: Batching) -> None:
     ]
     if problems:
         raise ConfigError(problems)
-
-
-def summed(records: Iterable[BatchRecord]) -> Mapping[str, int]:
-    """How many requests are in batches, by model.
-
-    Example:
-        >>> one = BatchRecord("a", "r", "openai/gpt-5.1", "gpt-5.1", "https://api.openai.com/v1", count=3)
-        >>> summed([one, one])
-        {'openai/gpt-5.1': 6}
-    """
-    found: dict[str, int] = {}
-    for record in records:
-        found[record.model] = found.get(record.model, 0) + record.count
-    return found

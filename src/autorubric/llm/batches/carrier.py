@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -15,12 +15,13 @@ from autorubric.llm.batches.dialect import Parcel, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import UNKNOWN, Batching
-from autorubric.llm.billing import Amount, Reservation
+from autorubric.llm.billing import Reservation, Tally
 from autorubric.llm.http.negotiation import Terms, sent_limit
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.wire import encode_body
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Reply, Request
+from autorubric.llm.request import Request
+from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
     from autorubric.llm.budget import Budget
@@ -247,7 +248,7 @@ class BatchLine(NamedTuple):
     terms: Terms
     line: bytes
     entry: Entry
-    most: Amount
+    most: Sum
 
 
 def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
@@ -267,7 +268,7 @@ def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
     )
     line = encode_body(model.service.dialect.line(key.hex(), body)) + b"\n"
     return BatchLine(
-        terms, line, entry, Amount() if most is None else Amount(most.total_tokens, model.cost(most) or 0.0)
+        terms, line, entry, Sum() if most is None else Sum.of(most.total_tokens, model.cost(most) or 0.0)
     )
 
 
@@ -287,7 +288,7 @@ class Ahead:
         budget: covers each batch in full before it is sent; what it does not cover is left to the run itself.
         most: the most requests in a batch of a model.
         tell: called with each batch that is about to be sent.
-        count: called with the replies that a batch brought, and their roles.
+        tally: counts the replies that batches bring.
         faults: by key, what requests without a reply met, and the form that they were sent in.
         is_full: whether the budget covers no more.
         sent: requests in batches.
@@ -298,7 +299,7 @@ class Ahead:
     budget: Budget | None
     most: Callable[[BatchModel], int]
     tell: Callable[[BatchModel, BatchRecord], None]
-    count: Callable[[Iterable[tuple[str, Reply]]], None]
+    tally: Tally
     faults: dict[bytes, tuple[Terms, Fault]]
     is_full: bool = False
     sent: int = 0
@@ -370,9 +371,10 @@ class Ahead:
                 raise
             # It was refused: the run meets the refusal again, with somebody to tell.
         if found is not None:
-            self.count(found.paid)
+            for role, reply in found.paid:
+                self.tally[role].collected(reply)
             terms = self._terms[id(model)]
             # What they may have cost is on record already.
             self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in found.faults.items()}
         if hold.budget is not None and not self.carrier.store.find(record.id).is_open:
-            hold.budget.settle(hold, Amount() if found is None else found.spent)
+            hold.budget.settle(hold, Sum() if found is None else found.spent)

@@ -14,7 +14,7 @@ from autorubric.llm.batches.batch_store import BatchRecord, Entry
 from autorubric.llm.batches.dialect import Line, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import BROKEN_OFF, GONE, UNKNOWN
-from autorubric.llm.billing import Amount, Claim, Reservation, bill
+from autorubric.llm.billing import Claim, Reservation, bill
 from autorubric.llm.http.negotiation import with_limit
 from autorubric.llm.http.prices import is_plausible
 from autorubric.llm.http.retry import Fault, http_fault
@@ -23,6 +23,7 @@ from autorubric.llm.http.wire import read_reply
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Message, Reply, Request
+from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.model import BatchModel
@@ -92,7 +93,7 @@ class Collection:
     entries: Mapping[str, Entry]
     replies: dict[bytes, Reply] = field(default_factory=dict)
     faults: dict[bytes, Fault] = field(default_factory=dict)
-    spent: Amount = Amount()  # noqa: RUF009 - immutable
+    spent: Sum = Sum()  # noqa: RUF009 - immutable
     paid: list[tuple[str, Reply]] = field(default_factory=list)
     strange: int = 0
     damage: str = ""

@@ -104,15 +104,9 @@ class GeminiDialect:
 
     async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The batches of the project, newest first."""
-        token = ""
-        while True:
-            page = await link.find(f"{_VERSION}/batches?pageSize={_PAGE}{token}")
-            for entry in page.get("operations") or []:
-                if isinstance(entry, dict):
-                    yield _read(entry)
-            if not page.get("nextPageToken"):
-                return
-            token = f"&pageToken={page['nextPageToken']}"
+        path = f"{_VERSION}/batches?pageSize={_PAGE}"
+        async for entry in link.listed(path, "operations", "pageToken", lambda page, _: page.get("nextPageToken")):
+            yield _read(entry)
 
     async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
         """The lines of the file of responses."""

@@ -62,6 +62,12 @@ class Upload:
 
 
 Body: TypeAlias = Mapping[str, Any] | Upload | None
+After: TypeAlias = Callable[[dict[str, Any], list[dict[str, Any]]], Any]
+
+
+def last_id(page: dict[str, Any], found: list[dict[str, Any]]) -> Any:
+    """The id of the last object of a page, if the page says that there are more."""
+    return found and page.get("has_more") and found[-1].get("id")
 
 
 class Link:
@@ -105,6 +111,26 @@ class Link:
     async def find(self, path: str, most: int = LARGEST_BODY) -> dict[str, Any]:
         """The JSON object at a path, of at most that many bytes."""
         return read_object((await self._repeated(lambda: self._send("GET", path, most=most))).body)
+
+    async def listed(self, path: str, field: str, mark: str, after: After) -> AsyncIterator[dict[str, Any]]:
+        """The objects of a list that comes in pages.
+
+        Args:
+            path: the first page, with a query.
+            field: holds the objects of a page.
+            mark: the parameter of the query that names the next page.
+            after: the value of that parameter, given a page and its objects; nothing after the last page.
+        """
+        page_path = path
+        while True:
+            page = await self.find(page_path)
+            found = [entry for entry in page.get(field) or [] if isinstance(entry, dict)]
+            for entry in found:
+                yield entry
+            value = after(page, found)
+            if not value:
+                return
+            page_path = f"{path}&{mark}={value}"
 
     async def post(self, path: str, body: Body, headers: Mapping[str, str] | None = None) -> HttpReply:
         """The response to one POST, which is never repeated; a `LinkFault` for any status but 2xx."""

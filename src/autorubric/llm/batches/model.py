@@ -1,15 +1,18 @@
-"""`BatchModel`: a model at an HTTP endpoint whose requests travel in batches."""
+"""`BatchModel`: a model at an HTTP endpoint whose requests travel in batches, and which providers offer them."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.errors import ConfigError
-from autorubric.llm.batches.batch_providers import Service, find_service
+from autorubric.llm.batches.anthropic import AnthropicDialect
+from autorubric.llm.batches.dialect import BatchDialect, Limits
+from autorubric.llm.batches.gemini import GeminiDialect
 from autorubric.llm.batches.link import Link
+from autorubric.llm.batches.openai import MistralDialect, OpenAIDialect, OpenRouterDialect
 from autorubric.llm.batches.setting import batching
 from autorubric.llm.billing import Reservation, cover_resend, current_reservation
 from autorubric.llm.config import LLMConfig
@@ -17,12 +20,59 @@ from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.endpoints import Endpoints
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import Price
+from autorubric.llm.http.providers import Endpoint
 from autorubric.llm.http.retry import Backoff, Fault, Retries, final_if_same
 from autorubric.llm.http.wire import request_body
 from autorubric.llm.request import CallError, Reply, Request, Usage
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.batch_queue import BatchQueue
+
+
+class Service(NamedTuple):
+    """A provider's batch service: its dialect, and what it charges as a part of the list price."""
+
+    dialect: BatchDialect
+    price: float = 1.0
+
+
+SERVICES: dict[str, Service] = {
+    "openai": Service(OpenAIDialect(), 0.5),
+    "anthropic": Service(AnthropicDialect(), 0.5),
+    "gemini": Service(GeminiDialect(), 0.5),
+    "mistral": Service(MistralDialect(), 0.5),
+    "openrouter": Service(OpenRouterDialect(), 0.5),
+    "together": Service(OpenAIDialect(Limits(bytes=100_000_000), False, "/files/upload", "batch-api"), 0.5),
+    "groq": Service(OpenAIDialect(), 0.5),
+    "dashscope": Service(OpenAIDialect(), 0.5),
+}
+
+_ELSEWHERE = Service(OpenAIDialect())
+"""Any other address may offer batches in OpenAI's form, at a price that is not known to be lower."""
+
+
+def find_service(endpoint: Endpoint) -> Service:
+    """The batch service of an endpoint.
+
+    Raises:
+        ConfigError: its provider offers none that is known.
+
+    Example:
+        >>> from autorubric.llm.config import LLMConfig
+        >>> from autorubric.llm.http.providers import resolve
+        >>> find_service(resolve(LLMConfig("deepseek/deepseek-chat"), {"DEEPSEEK_API_KEY": "k"}))
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: deepseek/deepseek-chat: deepseek offers no batches; ...
+    """
+    if endpoint.provider is None:
+        return _ELSEWHERE
+    service = SERVICES.get(endpoint.provider)
+    if service is None:
+        raise ConfigError(
+            f"{endpoint.name}: {endpoint.provider} offers no batches; leave out --batch (in Python: batch), or use a "
+            f"model of {', '.join(SERVICES)}, or an address of your own that takes OpenAI's batches"
+        )
+    return service
 
 
 class BatchModel(ChatModel):

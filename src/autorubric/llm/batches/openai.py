@@ -9,12 +9,13 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from autorubric.core.display import counted
 from autorubric.errors import ConfigError
 from autorubric.llm.batches.dialect import Limits, Line, Parcel, RemoteBatch, as_dict, as_seconds, as_text, error_line
-from autorubric.llm.batches.link import Link, Upload, read_object
+from autorubric.llm.batches.link import Link, Upload, last_id, read_object
 
 CHAT = "/v1/chat/completions"
 """The path that requests in batches name."""
@@ -75,15 +76,8 @@ class OpenAIDialect:
 
     async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The batches of the account, newest first."""
-        after = ""
-        while True:
-            page = await link.find(f"/batches?limit={_PAGE}{after}")
-            found = [self._read(entry) for entry in page.get("data") or [] if isinstance(entry, dict)]
-            for batch in found:
-                yield batch
-            if not found or not page.get("has_more"):
-                return
-            after = f"&after={found[-1].id}"
+        async for entry in link.listed(f"/batches?limit={_PAGE}", "data", "after", last_id):
+            yield self._read(entry)
 
     async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
         """The lines of the files of results and of errors."""
@@ -194,15 +188,10 @@ class MistralDialect(OpenAIDialect):
 
     async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The jobs of the account, newest first."""
-        number = 0
-        while True:
-            page = await link.find(f"{_JOBS}?page={number}&page_size={_PAGE}&order_by=-created")
-            found = [_read_job(entry) for entry in page.get("data") or [] if isinstance(entry, dict)]
-            for job in found:
-                yield job
-            if len(found) < _PAGE:
-                return
-            number += 1
+        numbers = count(1)  # the first page has number 0
+        path = f"{_JOBS}?page_size={_PAGE}&order_by=-created"
+        async for entry in link.listed(path, "data", "page", lambda _, found: len(found) == _PAGE and next(numbers)):
+            yield _read_job(entry)
 
 
 def _read_job(found: Mapping[str, Any]) -> RemoteBatch:

@@ -96,7 +96,6 @@ class ChatModel:
         self._identity = self._checked_identity()
         self._endpoints = shared_endpoints() if endpoints is None else endpoints
         self._limiter = self._endpoints.limiter(self.endpoint)
-        self._gate = self._endpoints.gate(self.endpoint)
         self._dialect = self._endpoints.dialect(self.endpoint)
         self._key = self.endpoint.key.reveal() if self.endpoint.key else None
         self._url = self.endpoint.url("/chat/completions")
@@ -146,7 +145,7 @@ class ChatModel:
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, retries and waits included; a `CallError` says why there is no reply."""
-        gates = (self._dialect.gates[request.schema is not None], self._gate)
+        gates = (self._dialect.gates[request.schema is not None], self._limiter.gate)
         ahead: list[Gate] = []
         reservation = current_reservation.get() or Reservation()
         reservation.note_waiting()

@@ -7,14 +7,12 @@ import contextlib
 import math
 import threading
 from collections import deque
-from collections.abc import Mapping
-from types import TracebackType
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from autorubric.files.descriptors import connections_left
-from autorubric.llm.http.limiter import Gate, Limiter, Slots
+from autorubric.llm.http.limiter import Limiter, Slots
 from autorubric.llm.http.negotiation import Dialect
-from autorubric.llm.http.prices import Price, price_table
+from autorubric.llm.http.prices import price_table
 from autorubric.llm.http.providers import Endpoint
 from autorubric.llm.http.transport import new_transport
 
@@ -25,7 +23,7 @@ class Endpoints:
     """One set of connections, and one limiter for each address and key; can be created outside an event loop.
 
     `max_in_flight` bounds the concurrent requests to an endpoint whose model sets no limit, `total` those to all
-    endpoints (fewer if the process may not open as many files), within one event loop. `close`, and closing the
+    endpoints (fewer if the process may not open as many files), within one event loop. `aclose`, and closing the
     last model that uses the connections, closes them; what was learned about endpoints stays.
     """
 
@@ -34,17 +32,15 @@ class Endpoints:
         *,
         max_in_flight: int = MAX_IN_FLIGHT,
         total: int | None = None,
-        prices: Mapping[str, Price] | None = None,
     ) -> None:
         self.max_in_flight = max_in_flight
         most = connections_left()
         if total is not None and most is not None:
             total = min(total, most)
         self._slots = Slots(total)
-        self.prices = price_table() if prices is None else prices
+        self.prices = price_table()
         self.transport = new_transport()
         self._limiters: dict[tuple[str, str], Limiter] = {}
-        self._gates: dict[tuple[str, str], Gate] = {}
         self._dialects: dict[tuple[str, str], Dialect] = {}
         self._models = 0
 
@@ -60,10 +56,6 @@ class Endpoints:
             self._limiters[account] = Limiter(slots=self._slots, account=" ".join(account))
         return self._limiters[account]
 
-    def gate(self, endpoint: Endpoint) -> Gate:
-        """Where the first call to this address with this key goes first."""
-        return self._gates.setdefault(_account(endpoint), Gate())
-
     def dialect(self, endpoint: Endpoint) -> Dialect:
         """What this model at this address accepts, whatever the key."""
         where = (endpoint.base_url, endpoint.model)
@@ -77,19 +69,11 @@ class Endpoints:
         """Count one model less; the last one closes the connections."""
         self._models -= 1
         if self._models <= 0:
-            await self.close()
+            await self.aclose()
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
         await self.transport.close()
-
-    async def __aenter__(self) -> Endpoints:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _account(endpoint: Endpoint) -> tuple[str, str]:

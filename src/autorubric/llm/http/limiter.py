@@ -82,8 +82,7 @@ class Gate:
         """Wait until the gate is open; True for the call that goes first, which must `open` or `leave`."""
         if self.is_open:
             return False
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
+        if (loop := asyncio.get_running_loop()) is not self._loop:
             self._loop, self._scouting, self._timer = loop, False, None
             self._waiting.clear()
         while not self.is_open:
@@ -184,7 +183,7 @@ class Limiter:
     """The one queue in front of an endpoint, shared by all models that use it: first come, first served.
 
     May be used by one event loop after another, not by two at once. `limit` is the maximum of concurrent requests;
-    `answered` says whether anything has ever answered there.
+    `answered` says whether anything has ever answered there; the first call passes `gate` first.
     """
 
     def __init__(
@@ -196,6 +195,7 @@ class Limiter:
         self.pace = Pace(self._processes)
         self.in_flight = 0
         self.answered = False
+        self.gate = Gate()
         self._clock = clock
         self._slots = slots or Slots()
         self.limit = 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -11,6 +10,7 @@ from functools import cache
 from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError
+from autorubric.files.keys import nearest
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import (
     HiddenHeaders,
@@ -284,7 +284,7 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
     if slash and _is_known(prefix):
         raise ConfigError(f"model {name!r} names a provider and no model; write '{prefix}/<model>'")
     known = [*PROVIDERS, *plugins("providers")]
-    near = difflib.get_close_matches(prefix.lower(), [*known, *ALIASES], n=1, cutoff=0.7) if slash else []
+    near = nearest(prefix, [*known, *ALIASES]) if slash else None
     base_url = environ.get("OPENAI_BASE_URL", "").strip()
     if base_url and not near:
         address = checked_base_url(base_url, "OPENAI_BASE_URL")
@@ -296,7 +296,7 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
             f"model {name!r} names no provider; write 'openai/{name}' (or another provider), "
             "or pass the base URL of the endpoint that serves it"
         )
-    hint = f"did you mean {near[0]!r}? " if near else "pass a base URL, or use a known one. "
+    hint = f"did you mean {near!r}? " if near else "pass a base URL, or use a known one. "
     raise ConfigError(f"unknown provider {prefix!r} in model {name!r}; {hint}Known: {', '.join(known)}")
 
 

@@ -195,7 +195,8 @@ def _find_part_problem(parts: SplitResult, host: str) -> str | None:
         return (
             f"has {hidden[0]!r} in its query, which looks like a key; pass the key in the environment or as api_key"
         )
-    if _is_link_local(host):
+    name = _plain_name(host)
+    if name in _METADATA_NAMES or is_forbidden_address(name):
         return "is a link-local address, where keys are never sent"
     return None
 
@@ -253,11 +254,6 @@ _METADATA_ADDRESSES = frozenset(
 def _plain_name(host: str) -> str:
     # Resolvers read full-width digits as digits, other scripts' dots as dots, and ignore a dot at the end.
     return unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
-
-
-def _is_link_local(host: str) -> bool:
-    name = _plain_name(host)
-    return name in _METADATA_NAMES or is_forbidden_address(name)
 
 
 def is_forbidden_address(host: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import LedgerError
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.billing import Bill
-from autorubric.llm.request import Failure, FailureKind, Message, Model, Reply, Request, Usage
+from autorubric.llm.request import Failure, FailureKind, Message, Model, Reply, Request, Usage, as_dict
 
 KEY_BYTES = 16
 
@@ -91,13 +90,7 @@ _encoded: dict[int, tuple[tuple[Any, ...], bytes]] = {}
 _MOST_ENCODED = 64
 
 
-def _as_dict(value: object) -> dict[str, Any]:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} is not a JSON value and cannot be part of a request's key")
-
-
-_any_order = JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, default=_as_dict).encode
+_any_order = JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, default=as_dict).encode
 
 
 _INT64_MAX = 2**63 - 1

@@ -157,7 +157,8 @@ class Ledger(LedgerView):
             raise LedgerError(self._commits.unusable)
         try:
             found = self._keys.find(self._connection, key)
-            if found is None and self._shared and self._caught_up():
+            shared = found is None and self._shared  # other processes may have recorded replies since
+            if shared and self.changes.has_new_rows() and self._keys.catch_up(self._connection):
                 found = self._keys.find(self._connection, key)
         except sqlite3.Error as error:
             self._reads.refuse(error)
@@ -173,10 +174,6 @@ class Ledger(LedgerView):
     def begin_session(self) -> None:
         """Count all replies as those of an earlier session, so that unreadable ones are requested again."""
         self._keys.forget_fresh()
-
-    def _caught_up(self) -> bool:
-        """Whether other processes have recorded replies since the last call."""
-        return self.changes.has_new_rows() and self._keys.catch_up(self._connection)
 
     async def record(self, row: CallRow) -> None:
         """Return when `row` is on the disk; a `LedgerError` if it cannot be written, and for all later rows."""

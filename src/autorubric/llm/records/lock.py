@@ -264,8 +264,11 @@ class Claims:
         with self._lock:
             if place in self._places:
                 return False
-            if self._path is not None and not self._locked(self._path, place):
-                return False
+            if self._path is not None:
+                if self._file is None:
+                    self._file = opened(self._path, os.O_RDWR | os.O_CREAT)
+                if not lock_byte(self._file, place):
+                    return False
             self._places.add(place)
             return True
 
@@ -274,11 +277,6 @@ class Claims:
             self._places.discard(place)
             if self._file is not None:
                 unlock_byte(self._file, place)
-
-    def _locked(self, path: Path, place: int) -> bool:
-        if self._file is None:
-            self._file = opened(path, os.O_RDWR | os.O_CREAT)
-        return lock_byte(self._file, place)
 
 
 _CHANGES_FILE = "changes"

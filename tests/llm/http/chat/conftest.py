@@ -85,5 +85,5 @@ async def endpoint() -> AsyncIterator[Loopback]:
     yield loopback
     for model in loopback.models:
         await model.close()
-    await loopback.endpoints.close()
+    await loopback.endpoints.aclose()
     await runner.cleanup()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ async def ask_all(executor: Executor, model: ChatModel, count: int) -> list[str]
 
 
 async def test_an_attempt_that_may_have_been_billed_is_paid_for_twice_in_the_budget_when_it_is_sent_again() -> None:
-    async with LoopbackEndpoint(faults={"truncated-body": 1.0}) as endpoint, Endpoints() as endpoints:
+    async with LoopbackEndpoint(faults={"truncated-body": 1.0}) as endpoint, aclosing(Endpoints()) as endpoints:
         model = model_at(endpoint, endpoints)
         ceiling = model.ceiling(ASK)
         assert ceiling is not None
@@ -66,7 +67,7 @@ async def test_an_attempt_that_may_have_been_billed_is_paid_for_twice_in_the_bud
 
 
 async def test_an_attempt_that_was_turned_away_costs_nothing_in_the_budget() -> None:
-    async with LoopbackEndpoint(faults=["503", "503", None]) as endpoint, Endpoints() as endpoints:
+    async with LoopbackEndpoint(faults=["503", "503", None]) as endpoint, aclosing(Endpoints()) as endpoints:
         model = model_at(endpoint, endpoints)
         ceiling = model.ceiling(ASK)
         assert ceiling is not None
@@ -83,7 +84,7 @@ async def test_a_call_that_is_given_up_is_charged_for_what_may_be_on_its_way_or_
     found = {}
     for fault in charged:
         told: list[Attempt] = []
-        async with LoopbackEndpoint(faults=[fault]) as endpoint, Endpoints() as endpoints:
+        async with LoopbackEndpoint(faults=[fault]) as endpoint, aclosing(Endpoints()) as endpoints:
             model = model_at(endpoint, endpoints, retry_min_wait=60.0, retry_max_wait=60.0)
             with Ledger.open(tmp_path / fault) as ledger, watched_by(told.append):
                 executor = Executor(ledger, Budget(tokens=100 * CEILING))
@@ -102,7 +103,7 @@ async def test_a_call_that_is_given_up_is_charged_for_what_may_be_on_its_way_or_
 
 
 async def test_a_call_that_was_never_sent_is_not_counted_when_it_is_given_up() -> None:
-    async with LoopbackEndpoint() as endpoint, Endpoints() as endpoints:
+    async with LoopbackEndpoint() as endpoint, aclosing(Endpoints()) as endpoints:
         model = model_at(endpoint, endpoints, requests_per_minute=1)
         with Ledger.in_memory() as ledger:
             executor = Executor(ledger, Budget(tokens=100 * CEILING))
@@ -121,7 +122,7 @@ async def test_one_limit_holds_over_all_endpoints() -> None:
     async with (
         LoopbackEndpoint(latency="fixed:0.1") as one,
         LoopbackEndpoint(latency="fixed:0.1") as other,
-        Endpoints(max_in_flight=10, total=3) as endpoints,
+        aclosing(Endpoints(max_in_flight=10, total=3)) as endpoints,
     ):
         models = [model_at(one, endpoints), model_at(other, endpoints)]
         asks = [Request((Message("user", f"Why {i}?"),), "response") for i in range(20)]
@@ -144,7 +145,7 @@ async def test_one_limit_holds_over_all_endpoints() -> None:
 @pytest.mark.parametrize("fault", ["error-in-200", "no-choices", "reset", "truncated-body", "hang", "endless-body"])
 @pytest.mark.parametrize("retries", [0, 1])
 async def test_every_attempt_that_may_have_been_billed_is_charged_the_last_one_too(fault: str, retries: int) -> None:
-    async with LoopbackEndpoint(faults={fault: 1.0}) as endpoint, Endpoints() as endpoints:
+    async with LoopbackEndpoint(faults={fault: 1.0}) as endpoint, aclosing(Endpoints()) as endpoints:
         model = model_at(endpoint, endpoints, max_retries=retries, timeout=0.2)
         with Ledger.in_memory() as ledger:
             budget = Budget(tokens=10 * CEILING)
@@ -155,7 +156,7 @@ async def test_every_attempt_that_may_have_been_billed_is_charged_the_last_one_t
 
 
 async def test_a_web_page_at_a_wrong_address_costs_nothing() -> None:
-    async with LoopbackEndpoint(faults={"html": 1.0}) as endpoint, Endpoints() as endpoints:
+    async with LoopbackEndpoint(faults={"html": 1.0}) as endpoint, aclosing(Endpoints()) as endpoints:
         model = model_at(endpoint, endpoints)
         with Ledger.in_memory() as ledger:
             await Executor(ledger, Budget(tokens=10 * CEILING)).ask(model, ASK)
@@ -195,7 +196,10 @@ def test_each_attempt_is_charged_by_its_answer_and_no_mix_of_answers_overruns_th
     limit: int, answers: list[Fault], retries: int, slots: int
 ) -> None:
     async def main() -> None:
-        async with LoopbackEndpoint(faults=answers) as endpoint, Endpoints(max_in_flight=slots) as endpoints:
+        async with (
+            LoopbackEndpoint(faults=answers) as endpoint,
+            aclosing(Endpoints(max_in_flight=slots)) as endpoints,
+        ):
             model = model_at(endpoint, endpoints, max_retries=retries)
             with Ledger.in_memory() as ledger:
                 budget = Budget(tokens=limit)
@@ -245,7 +249,7 @@ def test_no_usage_object_whatsoever_makes_a_budget_overrun(limit: int, stated: l
     answers = [replying(str(number), usage) for number, usage in enumerate(stated)]
 
     async def main() -> None:
-        async with LoopbackEndpoint(faults=answers) as endpoint, Endpoints() as endpoints:
+        async with LoopbackEndpoint(faults=answers) as endpoint, aclosing(Endpoints()) as endpoints:
             model = model_at(endpoint, endpoints)
             with Ledger.in_memory() as ledger:
                 budget = Budget(tokens=limit)
@@ -268,7 +272,7 @@ async def test_an_endpoint_that_ignores_max_tokens_is_found_out_by_its_first_rep
 ) -> None:
     # Room for 20 worst cases. The first call of an endpoint goes ahead alone; it takes 5,030 of 12,640, and
     # another one could then take 632 + 2 x (5,000 - 100) = 10,432, which does not fit any more.
-    async with LoopbackEndpoint(faults=[LONG] * 40) as endpoint, Endpoints() as endpoints:
+    async with LoopbackEndpoint(faults=[LONG] * 40) as endpoint, aclosing(Endpoints()) as endpoints:
         model = model_at(endpoint, endpoints)
         with Ledger.in_memory() as ledger, caplog.at_level(logging.WARNING, "autorubric.llm"):
             budget = Budget(tokens=20 * CEILING)
@@ -288,7 +292,7 @@ async def test_an_overrun_is_at_most_what_was_in_flight_and_is_reported(
     # The first reply is short, so that others follow at once, as many as the endpoint takes. All of those that
     # are in flight when the first long one arrives may be long, and none is sent after it.
     answers = [SHORT] + [LONG] * 40
-    async with LoopbackEndpoint(faults=answers, latency="fixed:0.05") as endpoint, Endpoints() as endpoints:
+    async with LoopbackEndpoint(faults=answers, latency="fixed:0.05") as endpoint, aclosing(Endpoints()) as endpoints:
         model = model_at(endpoint, endpoints, max_parallel_requests=in_flight)
         with Ledger.in_memory() as ledger, caplog.at_level(logging.WARNING, "autorubric.llm"):
             budget = Budget(tokens=8 * CEILING)  # 5,056

@@ -122,9 +122,15 @@ class Job:
     is_cancelled: bool = False
 
     @property
-    def has_expired(self) -> bool:
-        """Whether some requests did not run in time."""
-        return any(ran.status == -1 for ran in self.results or ())
+    def state(self) -> Literal["running", "failed", "expired", "cancelled", "done"]:
+        """How far it is, or how it ended."""
+        if self.results is None:
+            return "running"
+        if self.is_cancelled:
+            return "cancelled"
+        if self.problem:
+            return "failed"
+        return "expired" if any(ran.status == -1 for ran in self.results) else "done"
 
 
 class BatchBooks:

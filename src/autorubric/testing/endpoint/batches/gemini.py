@@ -62,10 +62,8 @@ def _create(books: BatchBooks, asked: Asked, model: str) -> Said | None:
 
 def _shown_by(books: BatchBooks) -> Any:
     def shown(job: Job) -> dict[str, Any]:
-        word, more = "RUNNING", dict[str, Any]()
+        word, more = "SUCCEEDED" if job.state == "done" else job.state.upper(), dict[str, Any]()
         if job.results is not None:
-            word = "FAILED" if job.problem else "EXPIRED" if job.has_expired else "SUCCEEDED"
-            word = "CANCELLED" if job.is_cancelled else word
             failed = {"error": {"code": 3, "message": job.problem}}
             more = failed if job.problem else {"response": {"responsesFile": _written(books, job)}}
         about = {

@@ -92,10 +92,7 @@ def _result_files(books: BatchBooks, job: Job) -> tuple[str | None, str | None]:
 def _openai(books: BatchBooks) -> Callable[[Job], dict[str, Any]]:
     def shown(job: Job) -> dict[str, Any]:
         output, errors = _result_files(books, job)
-        word = "in_progress"
-        if job.results is not None:
-            word = "failed" if job.problem else "expired" if job.has_expired else "completed"
-            word = "cancelled" if job.is_cancelled else word
+        word = {"running": "in_progress", "done": "completed"}.get(job.state, job.state)
         failed = {"object": "list", "data": [{"code": "invalid", "message": job.problem, "line": None}]}
         return {
             "id": job.id,
@@ -131,10 +128,7 @@ def _openai_list(books: BatchBooks, asked: Asked, _: str) -> Said:
 def _mistral(books: BatchBooks) -> Callable[[Job], dict[str, Any]]:
     def shown(job: Job) -> dict[str, Any]:
         output, errors = _result_files(books, job)
-        word = "RUNNING"
-        if job.results is not None:
-            word = "FAILED" if job.problem else "TIMEOUT_EXCEEDED" if job.has_expired else "SUCCESS"
-            word = "CANCELLED" if job.is_cancelled else word
+        word = {"expired": "timeout_exceeded", "done": "success"}.get(job.state, job.state).upper()
         return {
             "id": job.id,
             "object": "batch",
@@ -181,10 +175,8 @@ def _openrouter_create(books: BatchBooks, asked: Asked, _: str) -> Said:
 
 def _openrouter(books: BatchBooks, *, results: bool) -> Callable[[Job], dict[str, Any]]:
     def shown(job: Job) -> dict[str, Any]:
-        word, total = "validating", 0
-        if job.results is not None:
-            word = "failed" if job.problem else "expired" if job.has_expired else "completed"
-            total = len(job.lines)
+        word = {"running": "validating", "done": "completed"}.get(job.state, job.state)
+        total = 0 if job.results is None else len(job.lines)
         return {
             "id": job.id,
             "object": "batch",

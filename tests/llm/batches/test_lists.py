@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+from autorubric.llm.batches.anthropic import AnthropicDialect
+from autorubric.llm.batches.dialect import BatchDialect
+from autorubric.llm.batches.gemini import GeminiDialect
+from autorubric.llm.batches.link import Link
+from autorubric.llm.batches.openai import MistralDialect, OpenAIDialect
+from autorubric.llm.http.retry import Backoff
+
+
+class Pages(Link):
+    """A provider whose list has these pages."""
+
+    def __init__(self, *pages: dict[str, Any]) -> None:
+        super().__init__("http://localhost/v1", {}, 1.0, 0, Backoff(0.0, 0.0), ())
+        self.asked: list[str] = []
+        self._pages = iter(pages)
+
+    async def find(self, path: str, most: int = 0) -> dict[str, Any]:
+        self.asked.append(path)
+        return next(self._pages)
+
+
+def batches(*ids: str, more: bool) -> dict[str, Any]:
+    return {"data": [*({"id": one} for one in ids), None], "has_more": more}
+
+
+OPENAI = [batches("a", "b", more=True), batches("c", more=False)]
+FULL = [{"id": f"job-{number}"} for number in range(100)]
+LISTS: list[tuple[BatchDialect, list[dict[str, Any]], list[str], list[str]]] = [
+    (OpenAIDialect(), OPENAI, ["/batches?limit=100", "/batches?limit=100&after=b"], ["a", "b", "c"]),
+    (
+        AnthropicDialect(),
+        OPENAI,
+        ["/messages/batches?limit=100", "/messages/batches?limit=100&after_id=b"],
+        ["a", "b", "c"],
+    ),
+    (
+        GeminiDialect(),
+        [{"operations": [{"name": "batches/1"}], "nextPageToken": "t1"}, {"operations": [{"name": "batches/2"}]}],
+        ["/v1beta/batches?pageSize=100", "/v1beta/batches?pageSize=100&pageToken=t1"],
+        ["batches/1", "batches/2"],
+    ),
+    (
+        MistralDialect(),
+        [{"data": FULL}, {"data": FULL}, {"data": [{"id": "last"}]}],
+        [
+            "/batch/jobs?page_size=100&order_by=-created",
+            "/batch/jobs?page_size=100&order_by=-created&page=1",
+            "/batch/jobs?page_size=100&order_by=-created&page=2",
+        ],
+        [*(one["id"] for one in FULL + FULL), "last"],
+    ),
+    # A page that says there are more but holds none ends the list.
+    (OpenAIDialect(), [{"data": [], "has_more": True}], ["/batches?limit=100"], []),
+]
+
+
+async def test_every_page_of_a_list_is_read_once() -> None:
+    for dialect, pages, asked, ids in LISTS:
+        link = Pages(*pages)
+        assert [batch.id async for batch in dialect.list(link)] == ids
+        assert link.asked == asked
