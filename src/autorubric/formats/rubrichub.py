@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autorubric.checks import RUBRICHUB as RULES
 from autorubric.checks import validate_check
@@ -13,11 +13,8 @@ from autorubric.core.entries import POINTS, from_json_text, number, other_fields
 from autorubric.errors import InputError, MissingPackageError
 from autorubric.files.parquet import final_schema
 from autorubric.files.strict_json import dump_json, is_finite
-from autorubric.formats.format import Format, Record, Row, data_source, read_text, whole
+from autorubric.formats.format import Format, Record, Row, data_source, read_text, table_schema, whole
 from autorubric.rows.record import as_text, as_turns, question_text, read_prompt, read_question
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def _is_final(row: Row) -> bool:
@@ -129,35 +126,6 @@ def _whole_release(row: Row) -> Row:
     }
 
 
-def release_schema() -> pa.Schema:
-    """The Arrow schema of every file of the release, whatever the domain.
-
-    Example:
-        >>> release_schema().names
-        ['prompt', 'data_source', 'ability', 'reward_model', 'extra_info', 'Rubrics']
-    """
-    import pyarrow as pa
-
-    text = pa.string()
-    prompt = pa.list_(pa.struct([("content", text), ("role", text)]))
-    kinds = {**dict.fromkeys(_NUMBERS, pa.float64()), **dict.fromkeys(_LISTS, pa.list_(text))}
-    parameters = pa.struct([(name, kinds.get(name, text)) for name in PARAMETERS])
-    tags = pa.struct([("function", text), ("parameters", parameters), ("verifier", text)])
-    rubrics = pa.list_(pa.struct([("criterion", text), ("points", pa.int64()), ("tags", tags)]))
-    model = pa.struct([("ground_truth", text), ("rubrics", rubrics), ("style", text)])
-    mirror = pa.list_(pa.struct([("criterion", text), ("points", pa.int64())]))
-    return pa.schema(
-        [
-            ("prompt", prompt),
-            ("data_source", text),
-            ("ability", text),
-            ("reward_model", model),
-            ("extra_info", pa.struct([("prompt", prompt), ("reward_model", model)])),
-            ("Rubrics", mirror),
-        ]
-    )
-
-
 def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = row.get(key)
     if not isinstance(value, Mapping):
@@ -204,6 +172,19 @@ def _rule_parameters(check: Mapping[str, Any]) -> dict[str, Any] | None:
     return {name: float(value) if name in _NUMBERS else value for name, value in values.items()}
 
 
+_ENTRY = {"criterion": str, "points": int}
+_KINDS = {name: float if name in _NUMBERS else [str] if name in _LISTS else str for name in PARAMETERS}
+_OF_TAGS = {"function": str, "parameters": _KINDS, "verifier": str}
+_PROMPT = [{"content": str, "role": str}]
+_MODEL = {"ground_truth": str, "rubrics": [{**_ENTRY, "tags": _OF_TAGS}], "style": str}
+_RELEASE = {
+    "prompt": _PROMPT,
+    "data_source": str,
+    "ability": str,
+    "reward_model": _MODEL,
+    "extra_info": {"prompt": _PROMPT, "reward_model": _MODEL},
+    "Rubrics": [_ENTRY],
+}
 RURL = Format(
     "rurl",
     "RubricHub release, RuRL",
@@ -211,7 +192,7 @@ RURL = Format(
     _is_release,
     _read_release,
     _write_release,
-    release_schema,
+    table_schema(_RELEASE),
     carrier=None,
     columns=_whole_release,
 )
@@ -267,27 +248,6 @@ def details_as_text(row: Row) -> Row:
     return {**row, _DETAILS: dump_json(details, None)}
 
 
-def ruft_schema() -> pa.Schema:
-    """The Arrow schema of the RuFT files.
-
-    Example:
-        >>> ruft_schema().names[:4]
-        ['source', 'query', 'answer', 'sample_id']
-    """
-    import pyarrow as pa
-
-    text = pa.string()
-    entry = pa.struct([("criterion", text), ("points", pa.float64())])
-    return pa.schema(
-        [
-            *((name, text) for name in ("source", "query", "answer", "sample_id")),
-            ("rubrics", pa.list_(entry)),
-            ("rubric_score", pa.float64()),
-            (_DETAILS, text),
-        ]
-    )
-
-
 def _unfolded(details: Any) -> Any:
     """Details parsed where they are JSON text; any other text unchanged."""
     if not isinstance(details, str) or not details.startswith(("[", "{")):
@@ -302,6 +262,12 @@ def _score(value: Any) -> float | None:
     return float(value) if is_finite(value) else None
 
 
+_RUFT = {
+    **dict.fromkeys(("source", "query", "answer", "sample_id"), str),
+    "rubrics": [{"criterion": str, "points": float}],
+    "rubric_score": float,
+    _DETAILS: str,
+}
 RUFT = Format(
     "ruft",
     "RubricHub release, RuFT",
@@ -309,7 +275,7 @@ RUFT = Format(
     _is_ruft,
     _read_ruft,
     _write_ruft,
-    ruft_schema,
+    table_schema(_RUFT),
     carrier=None,
     columns=details_as_text,
 )
