@@ -17,11 +17,6 @@ _LEVELS = ("Not met.", "Hardly met.", "Partly met.", "Mostly met.", "Fully met."
 _PART = "part_of_rubric"
 
 
-def _matches(row: Row) -> bool:
-    """Whether a row has Prometheus' keys, with or without Feedback-Collection's prefix."""
-    return f"{_prefix(row)}criteria" in row and f"{_prefix(row)}score1_description" in row
-
-
 def _read(row: Row) -> Record:
     """The record of a row: its criterion has five options, the descriptions, worth 0 to 1."""
     prefix = _prefix(row)
@@ -115,7 +110,7 @@ PROMETHEUS = Format(
     "prometheus",
     "Prometheus and Feedback-Collection",
     (".jsonl", ".parquet", ".json"),
-    _matches,
+    lambda row: {f"{_prefix(row)}criteria", f"{_prefix(row)}score1_description"} <= row.keys(),
     _read,
     _write,
     table_schema(dict.fromkeys(_COLUMNS, str)),

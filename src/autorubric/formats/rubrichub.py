@@ -17,11 +17,6 @@ from autorubric.formats.format import Format, Record, Row, data_source, read_tex
 from autorubric.rows.record import as_text, as_turns, question_text, read_prompt, read_question
 
 
-def _is_final(row: Row) -> bool:
-    """Whether a row is one of a pipeline's final rows."""
-    return "question" in row and "rubrics" in row
-
-
 def _read_final(row: Row) -> Record:
     """The record of a row."""
     return Record(
@@ -33,9 +28,7 @@ def _read_final(row: Row) -> Record:
 
 
 def _write_final(record: Record) -> Row:
-    """The row of a record; a conversation is written as JSON."""
-    rubrics = [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria]
-    return {"question": question_text(record.prompt), "id": record.id, "rubrics": rubrics}
+    return {"question": question_text(record.prompt), "id": record.id, "rubrics": _entries(record)}
 
 
 def _whole_final(row: Row) -> Row:
@@ -47,7 +40,7 @@ RUBRICHUB = Format(
     "rubrichub",
     "RubricHub pipeline output",
     (".jsonl", ".parquet"),
-    _is_final,
+    lambda row: {"question", "rubrics"} <= row.keys(),
     _read_final,
     _write_final,
     final_schema,
@@ -74,11 +67,6 @@ PARAMETERS = (
 _OF_RELEASE = frozenset({"prompt", "data_source", "ability", "reward_model", "extra_info", "Rubrics"})
 
 
-def _is_release(row: Row) -> bool:
-    """Whether a row is in the release's layout: verl's, with the mirror `Rubrics`."""
-    return "reward_model" in row and "Rubrics" in row
-
-
 def _read_release(row: Row) -> Record:
     """The record of a row; a rule criterion keeps its instruction id as text and its rule as check."""
     model = _mapping(row, "reward_model")
@@ -101,7 +89,8 @@ def _write_release(record: Record) -> Row:
     A criterion with a check that is one of RubricHub's 53 rules is a `rule`; any other is left to the judge.
     """
     prompt = [{"content": turn["content"], "role": turn["role"]} for turn in as_turns(record.prompt)]
-    rubrics = [{**_entry(criterion), "tags": _tags(criterion)} for criterion in record.criteria]
+    criteria = zip(_entries(record), record.criteria, strict=True)
+    rubrics = [{**entry, "tags": _tags(criterion)} for entry, criterion in criteria]
     model = {"ground_truth": "", "rubrics": rubrics, "style": "rubric"}
     return {
         "prompt": prompt,
@@ -109,7 +98,7 @@ def _write_release(record: Record) -> Row:
         "ability": record.domain,
         "reward_model": model,
         "extra_info": {"prompt": prompt, "reward_model": model},
-        "Rubrics": [_entry(criterion) for criterion in record.criteria],
+        "Rubrics": _entries(record),
     }
 
 
@@ -144,8 +133,8 @@ def _mirrors(row: Row, rubrics: list[Mapping[str, Any]]) -> list[tuple[str, bool
     ]
 
 
-def _entry(criterion: Criterion) -> dict[str, Any]:
-    return {"criterion": criterion.requirement, "points": number(criterion.weight)}
+def _entries(record: Record) -> list[dict[str, Any]]:
+    return [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria]
 
 
 def _tags(criterion: Criterion) -> dict[str, Any]:
@@ -189,7 +178,7 @@ RURL = Format(
     "rurl",
     "RubricHub release, RuRL",
     (".parquet", ".jsonl"),
-    _is_release,
+    lambda row: {"reward_model", "Rubrics"} <= row.keys(),
     _read_release,
     _write_release,
     table_schema(_RELEASE),
@@ -200,11 +189,6 @@ RURL = Format(
 
 _DETAILS = "rubric_judge_details"
 _OF_RUFT = frozenset({"source", "query", "answer", "sample_id", "rubrics"})
-
-
-def _is_ruft(row: Row) -> bool:
-    """Whether a row has the columns of RuFT."""
-    return {"query", "answer", "rubrics"} <= row.keys()
 
 
 def _read_ruft(row: Row) -> Record:
@@ -229,7 +213,7 @@ def _write_ruft(record: Record) -> Row:
         "query": as_text(record.prompt),
         "answer": record.answer,
         "sample_id": record.id,
-        "rubrics": [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria],
+        "rubrics": _entries(record),
         "rubric_score": _score(record.metadata.get("rubric_score")),
         _DETAILS: record.metadata.get(_DETAILS),
     }
@@ -272,7 +256,7 @@ RUFT = Format(
     "ruft",
     "RubricHub release, RuFT",
     (".parquet", ".jsonl"),
-    _is_ruft,
+    lambda row: {"query", "answer", "rubrics"} <= row.keys(),
     _read_ruft,
     _write_ruft,
     table_schema(_RUFT),

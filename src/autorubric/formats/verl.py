@@ -13,11 +13,6 @@ from autorubric.rows.record import as_turns, read_prompt
 _KNOWN = frozenset({"data_source", "prompt", "ability", "reward_model", "extra_info", "Rubric", "id"})
 
 
-def _matches(row: Row) -> bool:
-    """Whether a row is verl's, and not the release's, which mirrors its rubric at the top too."""
-    return "reward_model" in row and "Rubrics" not in row and ("prompt" in row or "extra_info" in row)
-
-
 def _read(row: Row) -> Record:
     """The record of a row; the rubric may be in `reward_model`, in its mirror, or under `Rubric`."""
     model, info = _inner(row, "reward_model"), _inner(row, "extra_info")
@@ -88,7 +83,7 @@ VERL = Format(
     "verl",
     "rows of verl, RuscaRL and verl-rubric",
     (".parquet", ".jsonl"),
-    _matches,
+    lambda row: "reward_model" in row and "Rubrics" not in row and bool({"prompt", "extra_info"} & row.keys()),
     _read,
     _write,
     table_schema(_COLUMNS),
