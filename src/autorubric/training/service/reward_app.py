@@ -270,6 +270,9 @@ class RewardService:
         return web.Response(body=json_bytes(value), status=status, headers=headers, content_type="application/json")
 
 
+_TOLD = ("criteria", "coverage", "failure", "closed", "penalty", "dropped", "compound", "status", "stop")
+
+
 def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
     """The body that answers a call."""
     if shape == "single":
@@ -280,16 +283,5 @@ def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
 
 
 def _one(reward: Reward) -> dict[str, Any]:
-    return {
-        "reward": reward.value,
-        "criteria": dict(reward.criteria),
-        "coverage": reward.coverage,
-        "failure": reward.failure,
-        "closed": list(reward.closed),
-        "penalty": reward.penalty,
-        "dropped": list(reward.dropped),
-        "compound": reward.compound,
-        "status": reward.status,
-        "stop": reward.stop,
-        **({} if reward.version is None else {"version": reward.version}),
-    }
+    told = {"reward": reward.value, **{name: getattr(reward, name) for name in _TOLD}}
+    return told if reward.version is None else {**told, "version": reward.version}
