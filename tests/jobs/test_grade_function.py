@@ -40,6 +40,7 @@ def test_every_kind_of_data_is_graded_alike(tmp_path: Path) -> None:
         {"data": rows, "rubric": RUBRIC},
         {"submissions": rows, "rubric": RUBRIC},
         {"submissions": pandas.DataFrame(rows), "rubric": RUBRIC},
+        {"data": RUBRIC, "submissions": rows},
         {
             "data": [{"answer": text, "other": "-"} for text in TEXTS],
             "rubric": RUBRIC,
@@ -185,6 +186,8 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
         ({"data": [{"submission": "So."}, DataItem("So.", "")], "rubric": RUBRIC}, "item 1: expected a mapping with"),
         ({"data": TEXTS, "submissions": TEXTS, "rubric": RUBRIC}, "leave --rubric and --submissions out"),
+        ({"data": RUBRIC}, "nothing to grade"),
+        ({"data": RUBRIC, "rubric": RUBRIC, "submissions": TEXTS}, "the rubric is given twice"),
         ({"data": None, "submissions": RubricDataset("Why?", RUBRIC, [])}, "a RubricDataset is passed as data"),
         (
             {"data": TEXTS, "rubric": [{"requirement": "Is brief."}]},

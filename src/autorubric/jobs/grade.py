@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
+from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import LABEL_ROLES, LabelTable
@@ -55,6 +56,10 @@ def check_data(value: Any) -> Any:
     raise ValueError("expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems")
 
 
+def _check_data(value: Any) -> Any:
+    return value if isinstance(value, Rubric) else check_data(value)
+
+
 def _check_submissions(value: Any) -> Any:
     if isinstance(value, RubricDataset):
         raise ValueError("expected a path or rows; a RubricDataset is passed as data")
@@ -86,7 +91,7 @@ class GradeSettings(GradingSettings):
     """The settings of `autorubric.grade` and `autorubric grade`."""
 
     command: ClassVar[str] = "grade"
-    data: Annotated[GradeData, PlainValidator(check_data)] | None = setting(
+    data: Annotated[GradeData | Rubric, PlainValidator(_check_data)] | None = setting(
         None,
         "Dataset or rows: JSON, YAML, JSONL, CSV, Parquet, Arrow, a directory, or - for standard input.",
         flag="DATASET",
@@ -134,7 +139,7 @@ class GradeSettings(GradingSettings):
 
 
 @job(GradeSettings)
-async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalResult:
+async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) -> EvalResult:
     """Grade submissions criterion by criterion: by judges, by checks, or both.
 
     Calling it again with the same run directory resumes the run: saved replies are never paid for twice, and failed
@@ -142,7 +147,8 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
 
     Args:
         data: a dataset, the path of one or of rows, or submissions as texts, as rows such as `{"query": ...,
-            "submission": ...}`, or as a DataFrame of pandas; with `rubric=` for rows without one.
+            "submission": ...}`, or as a DataFrame of pandas; with `rubric=` for rows without one. Also a rubric,
+            where `submissions=` has the rest.
         settings: the keyword arguments, as one model.
 
     Returns:
@@ -187,10 +193,14 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
 grade = blocking(grade_async)
 
 
-def _read(data: GradeData | None, settings: GradeSettings) -> RubricDataset:
+def _read(data: GradeData | Rubric | None, settings: GradeSettings) -> RubricDataset:
     columns = columns_named(settings.column, (*ROLES, *LABEL_ROLES))
     of_labels = {role: columns.pop(role) for role in LABEL_ROLES if role in columns}
     rubric = settings.rubric
+    if isinstance(data, Rubric):
+        if rubric is not None:
+            raise InputError("the rubric is given twice, as the first argument and by name; leave one of them out")
+        data, rubric = None, data
     found = read_dataset(data, rubric, settings.submissions, settings.prompt, columns)
     if settings.labels:
         found = labelled(found, LabelTable(cast("list[Path]", settings.labels), settings.annotator, of_labels))
