@@ -9,7 +9,7 @@ from typing import Any
 
 from autorubric import CriterionGrader, LLMConfig, Rubric
 from autorubric.training import AuditPlan, EvolutionPlan, Rewarder, Sample
-from autorubric.training.evolution.versions import VERSIONS_FILE, read_versions
+from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 from tests.faults.scene import Scene
 from tests.offenders import offenders
 
@@ -72,7 +72,7 @@ def test_a_writer_that_fails_leaves_the_rubric_as_it_is_and_is_asked_again(scene
         for steps, changes in (((1, 2), 0), ((3,), 1)):
             source = Rewarder(grader(scene, folder), evolution=EvolutionPlan(config(scene, "writer")))
             assert rewards(source, *steps) == [(1.0, 0)] * 3 * len(steps)
-            [lineage] = read_versions(folder / VERSIONS_FILE).values()
+            [lineage] = read_log(folder / VERSIONS_FILE).lineages.values()
             assert (lineage.newest.number, len(lineage.changes)) == (0, changes)
             scene.meets = lambda body: None
 

@@ -16,7 +16,7 @@ import pytest
 
 from autorubric.core.criterion import Criterion
 from autorubric.formats import FORMATS, Record, convert, read_records, write_records, write_release
-from autorubric.formats.rubrichub import PARAMETERS, release_schema
+from autorubric.formats.rubrichub import PARAMETERS, RURL
 
 TABLES = [name for name, form in FORMATS.items() if form.schema is not None]
 RULE = Criterion(
@@ -63,7 +63,7 @@ def test_where_points_are_whole_the_rounding_is_named(name: str, tmp_path: Path)
 
 
 def test_the_release_has_its_columns_and_all_36_parameters() -> None:
-    schema = release_schema()
+    schema = RURL.arrow_schema()
     assert schema.names == ["prompt", "data_source", "ability", "reward_model", "extra_info", "Rubrics"]
     model = schema.field("reward_model").type
     assert [model.field(i).name for i in range(model.num_fields)] == ["ground_truth", "rubrics", "style"]
@@ -160,7 +160,7 @@ def test_a_table_goes_through_the_command_and_keeps_its_schema_without_rows(tmp_
     write_records(tmp_path / "none.parquet", "verl", [])
     done = convert(tmp_path / "none.parquet", tmp_path / "none2.parquet", "rurl")
     assert done.records == 0
-    assert pq.read_schema(tmp_path / "none2.parquet").equals(release_schema())
+    assert pq.read_schema(tmp_path / "none2.parquet").equals(RURL.arrow_schema())
 
 
 def test_a_release_is_written_again_and_its_long_names_are_cut_at_200_bytes(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 import autorubric
@@ -25,6 +27,7 @@ def test_every_kind_of_data_is_graded_alike(tmp_path: Path) -> None:
     RUBRIC.to_file(tmp_path / "rubric.yaml")
     made = RubricDataset("Why does ice float?", RUBRIC, [DataItem(text, "") for text in TEXTS])
     made.to_file(tmp_path / "ice.json")
+    rows = [{"query": "Why does ice float?", "submission": text} for text in TEXTS]
     (tmp_path / "rows.csv").write_text("submission\n" + "".join(f"{text}\n" for text in TEXTS))
     calls: list[dict[str, Any]] = [
         {"data": made},
@@ -34,12 +37,66 @@ def test_every_kind_of_data_is_graded_alike(tmp_path: Path) -> None:
         {"data": [DataItem(text, "") for text in TEXTS], "rubric": RUBRIC},
         {"data": tmp_path / "rows.csv", "rubric": tmp_path / "rubric.yaml"},
         {"submissions": tmp_path / "rows.csv", "rubric": RUBRIC},
+        {"data": rows, "rubric": RUBRIC},
+        {"submissions": rows, "rubric": RUBRIC},
+        {"submissions": pandas.DataFrame(rows), "rubric": RUBRIC},
+        {"data": RUBRIC, "submissions": rows},
+        {
+            "data": [{"answer": text, "other": "-"} for text in TEXTS],
+            "rubric": RUBRIC,
+            "column": ["submission=answer"],
+        },
+        {"data": [{"submission": text, "rubric": RUBRIC.to_dict()} for text in TEXTS]},
     ]
     scores = [
         grade(**call, judge="builtin/offline", out=tmp_path / f"run{number}").get_scores()
         for number, call in enumerate(calls)
     ]
     assert scores == [[1.0, 0.0]] * len(calls)
+
+
+def test_rows_in_memory_become_the_items_that_a_file_of_them_gives(tmp_path: Path) -> None:
+    rows = [
+        {"question": "Why?", "response": TEXTS[0], "id": 1, "score": 0.5, "day": date(2026, 1, 2)},
+        {"question": "How?", "response": TEXTS[1], "id": 2, "score": None, "day": date(2026, 1, 3)},
+    ]
+    lines = [{**row, "day": str(row["day"])} for row in rows]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in lines))
+    frame = pandas.DataFrame(rows, index=["x", "y"])
+    assert frame["score"].isna().tolist() == [False, True]
+    found = []
+    for number, data in enumerate((tmp_path / "rows.jsonl", rows, frame, frame.to_dict("records"))):
+        out = tmp_path / f"run{number}"
+        grade(data, rubric=RUBRIC, judge="builtin/offline", out=out)
+        found.append(json.loads((out / "dataset.json").read_text())["items"])
+    assert found == found[:1] * 4
+    assert [item["metadata"] for item in found[0]] == [{"score": 0.5, "day": "2026-01-02"}, {"day": "2026-01-03"}]
+
+
+def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> None:
+    table: list[tuple[list[dict[str, Any]], str]] = [
+        (
+            [{"submission": "So."}, {"submision": "So."}],
+            "item 1: unknown key 'submision'; did you mean 'submission'?",
+        ),
+        ([{"submission": "So."}, {"rating": 1}], "item 1: expected a mapping with 'submission'; its keys are rating"),
+        ([{"submission": "So."}, {"submission": 5}], "item 1: 'submission' must be a string, got int"),
+        ([{"submission": "So.", "id": "a"}, {"submission": "No.", "id": "a"}], "item 1 has the id 'a' of item 0"),
+        ([{"submission": "So.", "ground_truth": ["Perhaps"]}], "item 0: ground_truth[0]: invalid verdict 'Perhaps'"),
+        ([{"rating": 1}], "no column is called like a submission; the columns are 'rating'"),
+    ]
+    wrong = []
+    for rows, says in table:
+        (tmp_path / "rows.json").write_text(json.dumps(rows))
+        said = []
+        for data in (tmp_path / "rows.json", rows):
+            with pytest.raises(InputError) as caught:
+                grade(data, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "run")
+            said.append(str(caught.value).replace(str(tmp_path / "rows.json"), "submissions"))
+        if said[0] != said[1] or f"submissions: {says}" not in said[0]:
+            wrong.append(said)
+    assert wrong == []
+    assert not (tmp_path / "run").exists()
 
 
 async def test_both_twins_work_inside_a_running_loop_and_take_ready_settings(tmp_path: Path) -> None:
@@ -120,8 +177,18 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"api_key_env": "sk-planted-0123456789abcdef"}, "api_key_env is not the name of an environment variable"),
         ({"judge": ["m", "m"]}, "--judge m is given more than once"),
         ({"evidence": True}, "--evidence has no effect without a judge; pass --judge MODEL too"),
-        ({"data": 5}, "data is 5; expected a RubricDataset, a path, or a list of texts or DataItems"),
+        (
+            {"data": 5},
+            "data is 5; expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems",
+        ),
         ({"data": [], "rubric": RUBRIC}, "submissions: the list is empty"),
+        ({"data": pandas.DataFrame({"text": []}), "rubric": RUBRIC}, "submissions: the list is empty"),
+        ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
+        ({"data": [{"submission": "So."}, DataItem("So.", "")], "rubric": RUBRIC}, "item 1: expected a mapping with"),
+        ({"data": TEXTS, "submissions": TEXTS, "rubric": RUBRIC}, "leave --rubric and --submissions out"),
+        ({"data": RUBRIC}, "nothing to grade"),
+        ({"data": RUBRIC, "rubric": RUBRIC, "submissions": TEXTS}, "the rubric is given twice"),
+        ({"data": None, "submissions": RubricDataset("Why?", RUBRIC, [])}, "a RubricDataset is passed as data"),
         (
             {"data": TEXTS, "rubric": [{"requirement": "Is brief."}]},
             "got list; Rubric.from_dict makes one of criteria",

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -293,7 +294,7 @@ def test_versions_of_evolved_rubrics_are_shown_with_what_was_decided(tmp_path: P
     folder.mkdir()
     (folder / "manifest.json").write_text('{"kind": "evolution", "status": "completed"}')
     rejected = {"description": "Is <b>long</b>.", "gate": "separates", "reason": "all meet it"}
-    with VersionLog(folder / VERSIONS_FILE) as log:
+    with closing(VersionLog(folder / VERSIONS_FILE)) as log:
         lineage = log.begin("Why?", Rubric([first]))
         log.add(lineage, None, Change("a", rejected=(rejected,)))
         log.add(

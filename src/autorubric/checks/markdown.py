@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -15,11 +16,11 @@ from autorubric.checks.length import Count
 from autorubric.core.display import counted
 
 if TYPE_CHECKING:
-    from markdown_it.token import Token
+    from markdown_it.tree import SyntaxTreeNode
 
 
 _LONGEST = 200_000
-_LIST_OPENS = {"bullet_list_open": "bullet", "ordered_list_open": "numbered"}
+_LISTS = {"bullet_list": "bullet", "ordered_list": "numbered"}
 
 
 @check("markdown_headings")
@@ -64,7 +65,7 @@ def list_shape(
         >>> list_shape("1. a\n2. b\n   - c\n", kind="numbered", at_least=2, at_most=2, lists=1).passed
         True
     """
-    found = [items for name, items in _lists(text) if kind in ("any", name)]
+    found = [items for name, items in _outer_lists(_tree(text)) if kind in ("any", name)]
     if lists is not None and len(found) != lists:
         return CheckOutcome(False, f"{counted(len(found), 'list')}; expected exactly {lists}")
     if not found and at_least is None and lists is None:
@@ -109,53 +110,40 @@ def _table_outcome(
 
 
 def _headings(text: str) -> list[tuple[int, str]]:
-    tokens = _tokens(text)
-    return [
-        (int(token.tag[1]), tokens[place + 1].content.strip())
-        for place, token in enumerate(tokens)
-        if token.type == "heading_open"
-    ]
+    headings = (node for node in _tree(text).walk() if node.type == "heading")
+    return [(int(node.tag[1]), node.children[0].content.strip()) for node in headings]
 
 
-def _lists(text: str) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
-    depth = 0
-    for token in _tokens(text):
-        if token.type in _LIST_OPENS:
-            depth += 1
-            if depth == 1:
-                found.append((_LIST_OPENS[token.type], 0))
-        elif token.type in ("bullet_list_close", "ordered_list_close"):
-            depth -= 1
-        elif token.type == "list_item_open" and depth == 1:
-            found[-1] = (found[-1][0], found[-1][1] + 1)
-    return found
+def _outer_lists(node: SyntaxTreeNode) -> Iterator[tuple[str, int]]:
+    """The kind and number of items of each list that is in no other list."""
+    for child in node.children:
+        if child.type in _LISTS:
+            yield _LISTS[child.type], len(child.children)
+        else:
+            yield from _outer_lists(child)
 
 
 def _tables(text: str) -> list[list[list[str]]]:
-    found: list[list[list[str]]] = []
-    in_cell = False
-    for token in _tokens(text):
-        if token.type == "table_open":
-            found.append([])
-        elif token.type == "tr_open":
-            found[-1].append([])
-        elif token.type in ("th_open", "td_open"):
-            in_cell = True
-        elif token.type == "inline" and in_cell:
-            found[-1][-1].append(token.content.strip())
-            in_cell = False
-    return found
+    tables = (node for node in _tree(text).walk() if node.type == "table")
+    return [
+        [
+            [cell.children[0].content.strip() for cell in row.children]
+            for part in table.children
+            for row in part.children
+        ]
+        for table in tables
+    ]
 
 
 @lru_cache(maxsize=16)
-def _tokens(text: str) -> tuple[Token, ...]:
+def _tree(text: str) -> SyntaxTreeNode:
     from markdown_it import MarkdownIt
+    from markdown_it.tree import SyntaxTreeNode
 
     if len(text) > _LONGEST:
         raise CannotCheck(f"the submission has {len(text)} characters; at most {_LONGEST} are read as Markdown")
     # Only blocks are looked at; inline content is kept as text.
-    return tuple(MarkdownIt("commonmark").enable("table").disable("inline").parse(text))
+    return SyntaxTreeNode(MarkdownIt("commonmark").enable("table").disable("inline").parse(text))
 
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\r\n]*)\r?\n?$")

@@ -18,11 +18,6 @@ _BESIDE = ("description", "ground_truth", "ground_truth_reasons")
 _FROM_HEAD = ("prompt", "rubric", "reference_submission")
 
 
-def _matches(row: Row) -> bool:
-    """Whether a row is an item of a dataset."""
-    return "submission" in row
-
-
 def _read(row: Row) -> Record:
     """The record of an item; ground truth, reasons and description are metadata."""
     if row.get("rubric") is None:
@@ -126,18 +121,13 @@ def items_with_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> I
         yield place, row
 
 
-def _document(rows: list[Row]) -> Any:
-    """The dataset of items, as one document."""
-    return {"prompt": None, "rubric": None, "items": rows}
-
-
 AUTORUBRIC = Format(
     "autorubric",
     "AutoRubric datasets",
     (".jsonl", ".json", ".yaml", ".yml"),
-    _matches,
+    lambda row: "submission" in row,
     _read,
     _write,
     carrier=("metadata",),
-    document=_document,
+    document=lambda rows: {"prompt": None, "rubric": None, "items": rows},
 )

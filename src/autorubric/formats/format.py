@@ -66,6 +66,38 @@ def read_text(row: Mapping[str, Any], *keys: str) -> str | None:
     return None
 
 
+TURNS = [{"role": str, "content": str}]
+"""The turns of a conversation, as a column of a table."""
+
+
+def table_schema(columns: Mapping[str, Any]) -> Callable[[], pa.Schema]:
+    """The schema of a table, made when it is called for, since few need Arrow.
+
+    Args:
+        columns: their types: `str`, `int`, `float`, a list of one type, or a mapping for a struct.
+
+    Example:
+        >>> table_schema({"id": str, "rubrics": [{"criterion": str, "points": float}]})().field("id").type
+        DataType(string)
+    """
+
+    def made() -> pa.Schema:
+        import pyarrow as pa
+
+        scalars = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+
+        def arrow_type(kind: Any) -> pa.DataType:
+            if isinstance(kind, list):
+                return pa.list_(arrow_type(kind[0]))
+            if isinstance(kind, Mapping):
+                return pa.struct([(name, arrow_type(inner)) for name, inner in kind.items()])
+            return scalars[kind]
+
+        return pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
+
+    return made
+
+
 def data_source(record: Record) -> str:
     """What goes under `data_source`: the record's own where it came with one, else its domain.
 

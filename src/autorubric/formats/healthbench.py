@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autorubric.core.entries import POINTS, other_fields, read_entries, tagged_entry, with_tags
-from autorubric.formats.format import Format, Record, Row, read_text
+from autorubric.formats.format import TURNS, Format, Record, Row, read_text, table_schema
 from autorubric.rows.record import as_turns, read_prompt
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _IDEAL = "ideal_completions_data"
 _KNOWN = frozenset({"prompt_id", "id", "prompt", "rubrics"})
@@ -57,25 +54,17 @@ def _write(record: Record) -> Row:
     }
 
 
-def _schema() -> pa.Schema:
-    import pyarrow as pa
-
-    text = pa.string()
-    texts = pa.list_(text)
-    ideal = [
-        ("ideal_completion", text),
-        ("ideal_completions_group", text),
-        ("ideal_completions_ref_completions", texts),
-    ]
-    return pa.schema(
-        [
-            ("prompt_id", text),
-            ("prompt", pa.list_(pa.struct([("role", text), ("content", text)]))),
-            ("rubrics", pa.list_(pa.struct([("criterion", text), ("points", pa.float64()), ("tags", texts)]))),
-            ("example_tags", texts),
-            (_IDEAL, pa.struct(ideal)),
-        ]
-    )
-
-
-HEALTHBENCH = Format("healthbench", "HealthBench", (".jsonl", ".parquet", ".json"), _matches, _read, _write, _schema)
+_SCHEMA = table_schema(
+    {
+        "prompt_id": str,
+        "prompt": TURNS,
+        "rubrics": [{"criterion": str, "points": float, "tags": [str]}],
+        "example_tags": [str],
+        _IDEAL: {
+            "ideal_completion": str,
+            "ideal_completions_group": str,
+            "ideal_completions_ref_completions": [str],
+        },
+    }
+)
+HEALTHBENCH = Format("healthbench", "HealthBench", (".jsonl", ".parquet", ".json"), _matches, _read, _write, _SCHEMA)

@@ -14,11 +14,6 @@ _HOLDERS = ("rubric", "sections", "criteria")
 _OF_DATA = frozenset({"submission", "question", "query", "prompt", "items"})
 
 
-def _matches(row: Row) -> bool:
-    """Whether a document is a rubric by itself: criteria with a `requirement`, and no other data."""
-    return not _OF_DATA & row.keys() and _holds_requirements(row)
-
-
 def _read(row: Row) -> Record:
     """The record of a document: a list of criteria or sections under `rubric`, `sections` or `criteria`."""
     parts = unfold(row)
@@ -39,11 +34,6 @@ def _holds_requirements(value: Any) -> bool:
     return "requirement" in value or any(_holds_requirements(value[key]) for key in _HOLDERS if key in value)
 
 
-def _document(rows: list[Row]) -> Any:
-    """The bare list of criteria of the only rubric."""
-    return only_row(rows)["rubric"]
-
-
 def _entry(criterion: Criterion) -> dict[str, Any]:
     record = criterion_record(criterion)
     record["weight"] = number(criterion.weight)
@@ -54,9 +44,9 @@ LLMDC = Format(
     "llmdc",
     "rubrics of The LLM Data Company's rubric",
     (".json", ".yaml", ".yml", ".jsonl"),
-    _matches,
+    lambda row: not _OF_DATA & row.keys() and _holds_requirements(row),
     _read,
     _write,
     carrier=None,
-    document=_document,
+    document=lambda rows: only_row(rows)["rubric"],
 )

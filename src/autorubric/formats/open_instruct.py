@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.entries import Names, from_json_text, number, other_fields, read_entries
 from autorubric.errors import InputError
-from autorubric.formats.format import Format, Record, Row
+from autorubric.formats.format import TURNS, Format, Record, Row, table_schema
 from autorubric.rows.record import as_text, as_turns, read_prompt
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _ENTRY = Names(("description", "rubric_item", "Ingredient"), ("weight",), ("title",), default=1.0)
 _VERIFIER = "general_rubric"
@@ -63,12 +60,5 @@ def _entry(criterion: Criterion) -> dict[str, Any]:
     return {**title, "description": criterion.requirement, "weight": number(criterion.weight)}
 
 
-def _schema() -> pa.Schema:
-    import pyarrow as pa
-
-    text = pa.string()
-    turns = pa.list_(pa.struct([("role", text), ("content", text)]))
-    return pa.schema([("messages", turns), ("ground_truth", text), ("dataset", text)])
-
-
-OPEN_INSTRUCT = Format("open-instruct", "open-instruct", (".jsonl", ".parquet"), _matches, _read, _write, _schema)
+_SCHEMA = table_schema({"messages": TURNS, "ground_truth": str, "dataset": str})
+OPEN_INSTRUCT = Format("open-instruct", "open-instruct", (".jsonl", ".parquet"), _matches, _read, _write, _SCHEMA)

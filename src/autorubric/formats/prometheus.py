@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.entries import other_fields
 from autorubric.errors import InputError
-from autorubric.formats.format import Format, Record, Row, read_text
+from autorubric.formats.format import Format, Record, Row, read_text, table_schema
 from autorubric.rows.record import as_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SCORES = range(1, 6)
 _PREFIX = "orig_"
 _LEVELS = ("Not met.", "Hardly met.", "Partly met.", "Mostly met.", "Fully met.")
 _PART = "part_of_rubric"
-
-
-def _matches(row: Row) -> bool:
-    """Whether a row has Prometheus' keys, with or without Feedback-Collection's prefix."""
-    return f"{_prefix(row)}criteria" in row and f"{_prefix(row)}score1_description" in row
 
 
 def _read(row: Row) -> Record:
@@ -110,22 +101,19 @@ def _levels(options: list[CriterionOption] | None) -> Sequence[str]:
     return _LEVELS
 
 
-def _schema() -> pa.Schema:
-    import pyarrow as pa
-
-    names: list[Any] = ["id", "orig_instruction", "orig_response", "orig_reference_answer", "orig_criteria"]
-    names += [f"orig_score{score}_description" for score in _SCORES]
-    return pa.schema([(name, pa.string()) for name in (*names, "orig_feedback", "orig_score")])
-
-
+_COLUMNS = (
+    *("id", "orig_instruction", "orig_response", "orig_reference_answer", "orig_criteria"),
+    *(f"orig_score{score}_description" for score in _SCORES),
+    *("orig_feedback", "orig_score"),
+)
 PROMETHEUS = Format(
     "prometheus",
     "Prometheus and Feedback-Collection",
     (".jsonl", ".parquet", ".json"),
-    _matches,
+    lambda row: {f"{_prefix(row)}criteria", f"{_prefix(row)}score1_description"} <= row.keys(),
     _read,
     _write,
-    _schema,
+    table_schema(dict.fromkeys(_COLUMNS, str)),
     parts=_parts,
     joined=_joined,
 )

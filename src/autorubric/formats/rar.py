@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from autorubric.core.entries import Names, number, other_fields, read_entries
-from autorubric.formats.format import Format, Record, Row, read_text
+from autorubric.formats.format import Format, Record, Row, read_text, table_schema
 from autorubric.rows.record import as_text, read_prompt
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _ENTRY = Names(("description",), ("weight",), ("title",))
 _KNOWN = frozenset({"id", "question", "reference_answer", "rubric", "rubric_list", "rubric_count"})
@@ -46,21 +41,14 @@ def _write(record: Record) -> Row:
     }
 
 
-def _schema() -> pa.Schema:
-    import pyarrow as pa
-
-    text = pa.string()
-    entry = pa.struct([("title", text), ("description", text), ("weight", pa.float64())])
-    return pa.schema(
-        [
-            ("question", text),
-            ("reference_answer", text),
-            ("question_source", text),
-            ("rubric", pa.list_(entry)),
-            ("rubric_list", pa.list_(text)),
-            ("rubric_count", pa.int64()),
-        ]
-    )
-
-
-RAR = Format("rar", "RaR-Medicine and RaR-Science", (".jsonl", ".parquet", ".json"), _matches, _read, _write, _schema)
+_SCHEMA = table_schema(
+    {
+        "question": str,
+        "reference_answer": str,
+        "question_source": str,
+        "rubric": [{"title": str, "description": str, "weight": float}],
+        "rubric_list": [str],
+        "rubric_count": int,
+    }
+)
+RAR = Format("rar", "RaR-Medicine and RaR-Science", (".jsonl", ".parquet", ".json"), _matches, _read, _write, _SCHEMA)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autorubric.checks import RUBRICHUB as RULES
 from autorubric.checks import validate_check
@@ -13,16 +13,8 @@ from autorubric.core.entries import POINTS, from_json_text, number, other_fields
 from autorubric.errors import InputError, MissingPackageError
 from autorubric.files.parquet import final_schema
 from autorubric.files.strict_json import dump_json, is_finite
-from autorubric.formats.format import Format, Record, Row, data_source, read_text, whole
+from autorubric.formats.format import Format, Record, Row, data_source, read_text, table_schema, whole
 from autorubric.rows.record import as_text, as_turns, question_text, read_prompt, read_question
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-def _is_final(row: Row) -> bool:
-    """Whether a row is one of a pipeline's final rows."""
-    return "question" in row and "rubrics" in row
 
 
 def _read_final(row: Row) -> Record:
@@ -36,9 +28,7 @@ def _read_final(row: Row) -> Record:
 
 
 def _write_final(record: Record) -> Row:
-    """The row of a record; a conversation is written as JSON."""
-    rubrics = [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria]
-    return {"question": question_text(record.prompt), "id": record.id, "rubrics": rubrics}
+    return {"question": question_text(record.prompt), "id": record.id, "rubrics": _entries(record)}
 
 
 def _whole_final(row: Row) -> Row:
@@ -50,7 +40,7 @@ RUBRICHUB = Format(
     "rubrichub",
     "RubricHub pipeline output",
     (".jsonl", ".parquet"),
-    _is_final,
+    lambda row: {"question", "rubrics"} <= row.keys(),
     _read_final,
     _write_final,
     final_schema,
@@ -77,11 +67,6 @@ PARAMETERS = (
 _OF_RELEASE = frozenset({"prompt", "data_source", "ability", "reward_model", "extra_info", "Rubrics"})
 
 
-def _is_release(row: Row) -> bool:
-    """Whether a row is in the release's layout: verl's, with the mirror `Rubrics`."""
-    return "reward_model" in row and "Rubrics" in row
-
-
 def _read_release(row: Row) -> Record:
     """The record of a row; a rule criterion keeps its instruction id as text and its rule as check."""
     model = _mapping(row, "reward_model")
@@ -104,7 +89,8 @@ def _write_release(record: Record) -> Row:
     A criterion with a check that is one of RubricHub's 53 rules is a `rule`; any other is left to the judge.
     """
     prompt = [{"content": turn["content"], "role": turn["role"]} for turn in as_turns(record.prompt)]
-    rubrics = [{**_entry(criterion), "tags": _tags(criterion)} for criterion in record.criteria]
+    criteria = zip(_entries(record), record.criteria, strict=True)
+    rubrics = [{**entry, "tags": _tags(criterion)} for entry, criterion in criteria]
     model = {"ground_truth": "", "rubrics": rubrics, "style": "rubric"}
     return {
         "prompt": prompt,
@@ -112,7 +98,7 @@ def _write_release(record: Record) -> Row:
         "ability": record.domain,
         "reward_model": model,
         "extra_info": {"prompt": prompt, "reward_model": model},
-        "Rubrics": [_entry(criterion) for criterion in record.criteria],
+        "Rubrics": _entries(record),
     }
 
 
@@ -127,35 +113,6 @@ def _whole_release(row: Row) -> Row:
         "extra_info": {**row["extra_info"], "reward_model": model},
         "Rubrics": mirror,
     }
-
-
-def release_schema() -> pa.Schema:
-    """The Arrow schema of every file of the release, whatever the domain.
-
-    Example:
-        >>> release_schema().names
-        ['prompt', 'data_source', 'ability', 'reward_model', 'extra_info', 'Rubrics']
-    """
-    import pyarrow as pa
-
-    text = pa.string()
-    prompt = pa.list_(pa.struct([("content", text), ("role", text)]))
-    kinds = {**dict.fromkeys(_NUMBERS, pa.float64()), **dict.fromkeys(_LISTS, pa.list_(text))}
-    parameters = pa.struct([(name, kinds.get(name, text)) for name in PARAMETERS])
-    tags = pa.struct([("function", text), ("parameters", parameters), ("verifier", text)])
-    rubrics = pa.list_(pa.struct([("criterion", text), ("points", pa.int64()), ("tags", tags)]))
-    model = pa.struct([("ground_truth", text), ("rubrics", rubrics), ("style", text)])
-    mirror = pa.list_(pa.struct([("criterion", text), ("points", pa.int64())]))
-    return pa.schema(
-        [
-            ("prompt", prompt),
-            ("data_source", text),
-            ("ability", text),
-            ("reward_model", model),
-            ("extra_info", pa.struct([("prompt", prompt), ("reward_model", model)])),
-            ("Rubrics", mirror),
-        ]
-    )
 
 
 def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -176,8 +133,8 @@ def _mirrors(row: Row, rubrics: list[Mapping[str, Any]]) -> list[tuple[str, bool
     ]
 
 
-def _entry(criterion: Criterion) -> dict[str, Any]:
-    return {"criterion": criterion.requirement, "points": number(criterion.weight)}
+def _entries(record: Record) -> list[dict[str, Any]]:
+    return [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria]
 
 
 def _tags(criterion: Criterion) -> dict[str, Any]:
@@ -204,14 +161,27 @@ def _rule_parameters(check: Mapping[str, Any]) -> dict[str, Any] | None:
     return {name: float(value) if name in _NUMBERS else value for name, value in values.items()}
 
 
+_ENTRY = {"criterion": str, "points": int}
+_KINDS = {name: float if name in _NUMBERS else [str] if name in _LISTS else str for name in PARAMETERS}
+_OF_TAGS = {"function": str, "parameters": _KINDS, "verifier": str}
+_PROMPT = [{"content": str, "role": str}]
+_MODEL = {"ground_truth": str, "rubrics": [{**_ENTRY, "tags": _OF_TAGS}], "style": str}
+_RELEASE = {
+    "prompt": _PROMPT,
+    "data_source": str,
+    "ability": str,
+    "reward_model": _MODEL,
+    "extra_info": {"prompt": _PROMPT, "reward_model": _MODEL},
+    "Rubrics": [_ENTRY],
+}
 RURL = Format(
     "rurl",
     "RubricHub release, RuRL",
     (".parquet", ".jsonl"),
-    _is_release,
+    lambda row: {"reward_model", "Rubrics"} <= row.keys(),
     _read_release,
     _write_release,
-    release_schema,
+    table_schema(_RELEASE),
     carrier=None,
     columns=_whole_release,
 )
@@ -219,11 +189,6 @@ RURL = Format(
 
 _DETAILS = "rubric_judge_details"
 _OF_RUFT = frozenset({"source", "query", "answer", "sample_id", "rubrics"})
-
-
-def _is_ruft(row: Row) -> bool:
-    """Whether a row has the columns of RuFT."""
-    return {"query", "answer", "rubrics"} <= row.keys()
 
 
 def _read_ruft(row: Row) -> Record:
@@ -248,7 +213,7 @@ def _write_ruft(record: Record) -> Row:
         "query": as_text(record.prompt),
         "answer": record.answer,
         "sample_id": record.id,
-        "rubrics": [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria],
+        "rubrics": _entries(record),
         "rubric_score": _score(record.metadata.get("rubric_score")),
         _DETAILS: record.metadata.get(_DETAILS),
     }
@@ -267,27 +232,6 @@ def details_as_text(row: Row) -> Row:
     return {**row, _DETAILS: dump_json(details, None)}
 
 
-def ruft_schema() -> pa.Schema:
-    """The Arrow schema of the RuFT files.
-
-    Example:
-        >>> ruft_schema().names[:4]
-        ['source', 'query', 'answer', 'sample_id']
-    """
-    import pyarrow as pa
-
-    text = pa.string()
-    entry = pa.struct([("criterion", text), ("points", pa.float64())])
-    return pa.schema(
-        [
-            *((name, text) for name in ("source", "query", "answer", "sample_id")),
-            ("rubrics", pa.list_(entry)),
-            ("rubric_score", pa.float64()),
-            (_DETAILS, text),
-        ]
-    )
-
-
 def _unfolded(details: Any) -> Any:
     """Details parsed where they are JSON text; any other text unchanged."""
     if not isinstance(details, str) or not details.startswith(("[", "{")):
@@ -302,14 +246,20 @@ def _score(value: Any) -> float | None:
     return float(value) if is_finite(value) else None
 
 
+_RUFT = {
+    **dict.fromkeys(("source", "query", "answer", "sample_id"), str),
+    "rubrics": [{"criterion": str, "points": float}],
+    "rubric_score": float,
+    _DETAILS: str,
+}
 RUFT = Format(
     "ruft",
     "RubricHub release, RuFT",
     (".parquet", ".jsonl"),
-    _is_ruft,
+    lambda row: {"query", "answer", "rubrics"} <= row.keys(),
     _read_ruft,
     _write_ruft,
-    ruft_schema,
+    table_schema(_RUFT),
     carrier=None,
     columns=details_as_text,
 )

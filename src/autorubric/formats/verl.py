@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autorubric.core.entries import POINTS, other_fields, read_entries, tagged_entry, with_tags
 from autorubric.errors import InputError
-from autorubric.formats.format import KEY, Format, Record, Row, data_source, read_text
+from autorubric.formats.format import KEY, TURNS, Format, Record, Row, data_source, read_text, table_schema
 from autorubric.rows.record import as_turns, read_prompt
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _KNOWN = frozenset({"data_source", "prompt", "ability", "reward_model", "extra_info", "Rubric", "id"})
-
-
-def _matches(row: Row) -> bool:
-    """Whether a row is verl's, and not the release's, which mirrors its rubric at the top too."""
-    return "reward_model" in row and "Rubrics" not in row and ("prompt" in row or "extra_info" in row)
 
 
 def _read(row: Row) -> Record:
@@ -70,20 +62,6 @@ def _write(record: Record) -> Row:
     }
 
 
-def _schema() -> pa.Schema:
-    """The Arrow schema: tags are lists of texts and points are doubles, so that every row fits."""
-    import pyarrow as pa
-
-    text = pa.string()
-    prompt = pa.list_(pa.struct([("role", text), ("content", text)]))
-    rubrics = pa.list_(pa.struct([("criterion", text), ("points", pa.float64()), ("tags", pa.list_(text))]))
-    model = pa.struct([("style", text), ("rubrics", rubrics), ("ground_truth", text)])
-    info = pa.struct([("id", text), ("prompt", prompt), ("reward_model", model), (KEY, text)])
-    return pa.schema(
-        [("data_source", text), ("prompt", prompt), ("ability", text), ("reward_model", model), ("extra_info", info)]
-    )
-
-
 def _inner(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = row.get(key)
     if value is None:
@@ -93,13 +71,21 @@ def _inner(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value
 
 
+_MODEL = {"style": str, "rubrics": [{"criterion": str, "points": float, "tags": [str]}], "ground_truth": str}
+_COLUMNS = {
+    "data_source": str,
+    "prompt": TURNS,
+    "ability": str,
+    "reward_model": _MODEL,
+    "extra_info": {"id": str, "prompt": TURNS, "reward_model": _MODEL, KEY: str},
+}
 VERL = Format(
     "verl",
     "rows of verl, RuscaRL and verl-rubric",
     (".parquet", ".jsonl"),
-    _matches,
+    lambda row: "reward_model" in row and "Rubrics" not in row and bool({"prompt", "extra_info"} & row.keys()),
     _read,
     _write,
-    _schema,
+    table_schema(_COLUMNS),
     carrier=("extra_info",),
 )

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -236,7 +236,7 @@ async def _evolved(source: Path, settings: EvolveSettings) -> EvolveResult:
         models = {**(await grader.open_session()).models, **writers}
         files = (VERSIONS_FILE, EVOLVED_FILE)
         ledger = await stack.enter_async_context(run_ledger(settings, EvolutionRun, files, made_of, models))
-        log = stack.enter_context(VersionLog(Path(settings.out) / VERSIONS_FILE))
+        log = stack.enter_context(closing(VersionLog(Path(settings.out) / VERSIONS_FILE)))
         _check_newest(groups, log, source)
         executor = grader.executor_on(ledger, detached=False)
         run = EvolutionRun(

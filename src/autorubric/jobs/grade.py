@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
+from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import LABEL_ROLES, LabelTable
@@ -22,10 +23,11 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.job import RubricSource, blocking, job
 from autorubric.jobs.judges import GradingSettings, experiment_plan, make_grader
 from autorubric.jobs.recorded_run import ledger_to_estimate
-from autorubric.jobs.submissions import check_weighed, columns_named, labelled, read_dataset, rubrics_in
+from autorubric.jobs.submissions import Rows, check_weighed, columns_named, labelled, read_dataset, rubrics_in
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
+from autorubric.rows import memory_rows
 from autorubric.runs.another_run import note_another_run
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE
 from autorubric.runs.plan import ExperimentPlan, coming_generation
@@ -36,21 +38,32 @@ from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import Part
 from autorubric.runs.summary import EvalTimingStats
 from autorubric.runs.tables import FORMATS, VoteColumns, columns_with, result_rows, write_table
-from autorubric.settings import FileName, FileNames, Names, setting
+from autorubric.settings import FileNames, Names, setting
 
-GradeData: TypeAlias = RubricDataset | Path | str | Sequence[str | DataItem]
-"""A dataset, the file of one or of rows, or submissions as texts or items."""
+GradeData: TypeAlias = RubricDataset | Path | str | Rows
+"""A dataset, the file of one or of rows, or submissions in memory; `check_data` makes rows of a DataFrame."""
 
 
 def check_data(value: Any) -> Any:
-    """What `data` was given, with text as a path; refuses what is none of `GradeData`."""
+    """What `data` was given, with text as a path and a DataFrame as rows; refuses what is none of `GradeData`."""
     if isinstance(value, str | Path):
         return make_path(value)
     if isinstance(value, RubricDataset):
         return value
-    if isinstance(value, list | tuple) and all(isinstance(one, str | DataItem) for one in value):
-        return value
-    raise ValueError("expected a RubricDataset, a path, or a list of texts or DataItems")
+    rows = memory_rows(value)
+    if isinstance(rows, list | tuple) and all(isinstance(one, str | DataItem | Mapping) for one in rows):
+        return rows
+    raise ValueError("expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems")
+
+
+def _check_data(value: Any) -> Any:
+    return value if isinstance(value, Rubric) else check_data(value)
+
+
+def _check_submissions(value: Any) -> Any:
+    if isinstance(value, RubricDataset):
+        raise ValueError("expected a path or rows; a RubricDataset is passed as data")
+    return check_data(value)
 
 
 def _read_penalty(value: Any) -> LengthPenalty:
@@ -78,7 +91,7 @@ class GradeSettings(GradingSettings):
     """The settings of `autorubric.grade` and `autorubric grade`."""
 
     command: ClassVar[str] = "grade"
-    data: Annotated[GradeData, PlainValidator(check_data)] | None = setting(
+    data: Annotated[GradeData | Rubric, PlainValidator(_check_data)] | None = setting(
         None,
         "Dataset or rows: JSON, YAML, JSONL, CSV, Parquet, Arrow, a directory, or - for standard input.",
         flag="DATASET",
@@ -89,7 +102,7 @@ class GradeSettings(GradingSettings):
     rubric: RubricSource | None = setting(
         None, "Rubric file for all rows of DATASET or --submissions.", group="Input", reads=True
     )
-    submissions: FileName | None = setting(
+    submissions: Annotated[Path | Any, PlainValidator(_check_submissions)] | None = setting(
         None, "Submissions: a file of rows, a text, or a directory of texts.", group="Input", reads=True
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
@@ -126,14 +139,16 @@ class GradeSettings(GradingSettings):
 
 
 @job(GradeSettings)
-async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalResult:
+async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) -> EvalResult:
     """Grade submissions criterion by criterion: by judges, by checks, or both.
 
     Calling it again with the same run directory resumes the run: saved replies are never paid for twice, and failed
     requests are sent again. The keyword arguments are the fields of `GradeSettings`.
 
     Args:
-        data: a dataset, the path of one or of rows, or submissions as texts; with `rubric=` for rows without one.
+        data: a dataset, the path of one or of rows, or submissions as texts, as rows such as `{"query": ...,
+            "submission": ...}`, or as a DataFrame of pandas; with `rubric=` for rows without one. Also a rubric,
+            where `submissions=` has the rest.
         settings: the keyword arguments, as one model.
 
     Returns:
@@ -148,6 +163,10 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
         >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
         >>> answers = ["Ice is less dense.", "Because water expands when it freezes into ice."]
         >>> graded = grade_async(answers, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> asyncio.run(graded).get_scores()
+        [1.0, 0.0]
+        >>> rows = [{"query": "Why does ice float?", "submission": answer} for answer in answers]
+        >>> graded = grade_async(rows, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
         >>> asyncio.run(graded).get_scores()
         [1.0, 0.0]
     """
@@ -174,10 +193,14 @@ async def grade_async(data: GradeData | None, settings: GradeSettings) -> EvalRe
 grade = blocking(grade_async)
 
 
-def _read(data: GradeData | None, settings: GradeSettings) -> RubricDataset:
+def _read(data: GradeData | Rubric | None, settings: GradeSettings) -> RubricDataset:
     columns = columns_named(settings.column, (*ROLES, *LABEL_ROLES))
     of_labels = {role: columns.pop(role) for role in LABEL_ROLES if role in columns}
     rubric = settings.rubric
+    if isinstance(data, Rubric):
+        if rubric is not None:
+            raise InputError("the rubric is given twice, as the first argument and by name; leave one of them out")
+        data, rubric = None, data
     found = read_dataset(data, rubric, settings.submissions, settings.prompt, columns)
     if settings.labels:
         found = labelled(found, LabelTable(cast("list[Path]", settings.labels), settings.annotator, of_labels))

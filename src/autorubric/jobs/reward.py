@@ -116,7 +116,7 @@ reward = blocking(reward_async)
 
 
 def _samples(data: RewardData, settings: RewardSettings) -> list[Sample]:
-    if isinstance(data, list | tuple) and isinstance(data[0], Sample):
+    if isinstance(data, list | tuple) and any(isinstance(one, Sample) for one in data):
         return [one for one in data if isinstance(one, Sample)]
     columns = columns_named(settings.column, ROLES)
     dataset: RubricDataset = read_dataset(data, settings.rubric, None, settings.prompt, columns)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from autorubric.core.entries import rubric_from
 from autorubric.core.rubric import Rubric
@@ -17,31 +17,41 @@ from autorubric.dataset.item import ROLES, item_reader, item_records, take_label
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
 from autorubric.files.strict_json import as_number
-from autorubric.rows import Record, RowFile, input_name, is_dataset_folder, is_stream, row_file, without_nulls
+from autorubric.rows import Record, input_name, is_dataset_folder, is_stream, row_file, without_nulls
 from autorubric.rows.columns import SYNONYMS
+from autorubric.rows.record import plain
 from autorubric.rows.stream import opened_text
 
 _LABELS = ("ground_truth", "ground_truth_reasons")
 _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata", *_LABELS)
 _TEXTS = (".txt", ".md")
+IN_MEMORY = "submissions"
+"""What messages and runs call submissions that are in no file."""
+Rows: TypeAlias = Sequence[str | DataItem | Mapping[str, Any]]
+"""Submissions in memory: texts, items, or rows as lines of JSON hold them."""
 _MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Submissions:
-    """A file or folder of submissions.
+    """Submissions in a file or folder, or in rows that are in memory.
 
     Attributes:
-        path: where it is.
+        source: the file or folder, or the rows: mappings as lines of JSON hold them, and texts.
         columns: columns that the user named, by what they hold.
         rubric: the rubric of all rows; None where each row brings its own.
         notes: takes a sentence for each column that was guessed.
     """
 
-    path: Path
+    source: Path | Sequence[Any]
     columns: Mapping[str, str] = field(default_factory=dict)
     rubric: Rubric | None = None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def where(self) -> str:
+        """What messages call them."""
+        return input_name(self.source) if isinstance(self.source, Path) else IN_MEMORY
 
     def items(self) -> list[DataItem]:
         """The submissions; a warning names what else a directory holds.
@@ -57,32 +67,36 @@ class Submissions:
         problems: list[str] = []
         placed = list(self._items(problems))
         if problems or not placed:
-            raise InputError(problems or f"{input_name(self.path)}: no submissions in it")
+            raise InputError(problems or f"{self.where}: no submissions in it")
         if self.rubric is not None:
             take_label_columns(placed, self.rubric, self.notes)
         items = [item for _, item in placed]
         bare = sum(item.rubric is None for item in items)
         if bare and self.rubric is None:
             advice = "pass --rubric FILE for all of them, or name the column with --column rubric=NAME"
-            raise InputError(f"{input_name(self.path)}: {bare} of {len(items)} rows have no rubric; {advice}")
+            raise InputError(f"{self.where}: {bare} of {len(items)} rows have no rubric; {advice}")
         return items
 
     def _items(self, problems: list[str]) -> Iterator[tuple[str, DataItem]]:
-        if not is_stream(self.path):
-            if os.path.isdir(self.path) and not is_dataset_folder(self.path):  # noqa: PTH112 (a name that is too long is not an error)
-                yield from ((path.name, _text(path)) for path in _texts(self.path))
+        path = self.source
+        if not isinstance(path, Path):
+            yield from self._read(_listed(path, self.where), problems, is_table=False)
+            return
+        if not is_stream(path):
+            if os.path.isdir(path) and not is_dataset_folder(path):  # noqa: PTH112 (a name that is too long is not an error)
+                yield from ((text.name, _text(text)) for text in _texts(path))
                 return
-            if self.path.suffix.lower() in _TEXTS:
-                yield self.path.name, _text(self.path)
+            if path.suffix.lower() in _TEXTS:
+                yield path.name, _text(path)
                 return
-        found = row_file(self.path, what="Submissions")
-        records = _listed(found) if found.is_document else found.rows(problems)
-        for record in self._mapped(records, found, problems):
-            yield from ((record.where, item) for item in self._item(record, problems))
+        found = row_file(path, what="Submissions")
+        records = _listed(found.document(), found.name) if found.is_document else found.rows(problems)
+        yield from self._read(records, problems, is_table=found.is_table)
 
-    def _mapped(self, records: Iterator[Record], found: RowFile, problems: list[str]) -> Iterator[Record]:
-        reader = item_reader(found.name, self.columns, self.notes)
-        return item_records(records, reader, problems, is_table=found.is_table)
+    def _read(self, rows: Iterator[Record], problems: list[str], is_table: bool) -> Iterator[tuple[str, DataItem]]:
+        reader = item_reader(self.where, self.columns, self.notes)
+        for record in item_records(rows, reader, problems, is_table=is_table):
+            yield from ((record.where, item) for item in self._item(record, problems))
 
     def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
         """The item of a row; none after adding to `problems` what is wrong with it."""
@@ -159,16 +173,15 @@ def is_rows(path: Path, *, rubric_given: bool = False) -> bool:
         return file.read(1024).lstrip().startswith((b"[", b"- "))
 
 
-def _listed(found: RowFile) -> Iterator[Record]:
-    value = found.document()
-    if not isinstance(value, list):
-        raise InputError(f"{found.name}: expected a list of submissions, got {type(value).__name__}")
+def _listed(value: Any, name: str) -> Iterator[Record]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{name}: expected a list of submissions, got {type(value).__name__}")
     for index, one in enumerate(value):
-        fields = {"submission": one} if isinstance(one, str) else one
+        fields = {"submission": one} if isinstance(one, str) else plain(one)
         if not isinstance(fields, dict):
             problem = f"expected a mapping with 'submission', got {type(fields).__name__}"
-            raise InputError(f"{found.name}: item {index}: {problem}")
-        yield Record(f"{found.name}: item {index}", index, fields)
+            raise InputError(f"{name}: item {index}: {problem}")
+        yield Record(f"{name}: item {index}", index, fields)
 
 
 def _text(path: Path) -> DataItem:
@@ -226,9 +239,9 @@ def _placed(problem: str, where: str) -> str:
 
 
 def read_dataset(
-    data: RubricDataset | Path | str | Sequence[str | DataItem] | None,
+    data: RubricDataset | Path | str | Rows | None,
     rubric: Rubric | Path | str | None,
-    submissions: Path | str | None,
+    submissions: Path | str | Rows | None,
     prompt: str | None,
     columns: Mapping[str, str] | None = None,
 ) -> RubricDataset:
@@ -245,47 +258,42 @@ def read_dataset(
         autorubric.errors.InputError: nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE
     """
     source: Any = data
-    told = rubric is not None or bool(columns)
-    if isinstance(data, str | Path) and submissions is None and is_rows(Path(data), rubric_given=told):
-        source, submissions = None, data
-    elif data is not None and not isinstance(data, str | Path | RubricDataset):
-        source, submissions = None, data  # type: ignore[assignment]
+    rows: Any = submissions
+    is_path, told = isinstance(data, str | Path), rubric is not None or bool(columns)
+    is_dataset = isinstance(data, RubricDataset) or (is_path and not is_rows(Path(source), rubric_given=told))
+    if rows is None and not is_dataset:
+        source, rows = None, data
     if source is None:
-        if submissions is None:
+        if rows is None:
             raise InputError("nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE")
-        return _read_rows(submissions, rubric, prompt, columns or {})
-    where = "the dataset" if isinstance(source, RubricDataset) else str(source)
-    if rubric is not None or submissions is not None:
+        return _read_rows(rows, rubric, prompt, columns or {})
+    where = str(source) if is_path else "the dataset"
+    if rubric is not None or rows is not None:
         raise InputError(
             f"{where}: DATASET brings its own rubric and submissions; leave --rubric and --submissions out"
         )
     if columns:
         raise InputError(f"--column names columns of rows, and {where} is a dataset; leave it out")
-    made = source if isinstance(source, RubricDataset) else RubricDataset.from_file(Path(source))
+    made = RubricDataset.from_file(Path(source)) if is_path else source
     if not made.items:
         raise InputError(f"{where}: no items in it")
     _refuse_repeated_ids(where, made.items)
-    return made if made.name or isinstance(source, RubricDataset) else replace(made, name=Path(source).stem)
+    return replace(made, name=Path(source).stem) if is_path and not made.name else made
 
 
 def _read_rows(
-    submissions: Path | str | Sequence[str | DataItem],
-    rubric: Rubric | Path | str | None,
-    prompt: str | None,
-    columns: Mapping[str, str],
+    submissions: Any, rubric: Rubric | Path | str | None, prompt: str | None, columns: Mapping[str, str]
 ) -> RubricDataset:
     criteria = rubric_in(Path(rubric)) if isinstance(rubric, str | Path) else rubric
-    if isinstance(submissions, str | Path):
-        path = Path(submissions)
-        source = Submissions(path, columns, criteria)
-        items, where, name = source.items(), input_name(path), _name(path)
+    path = Path(submissions) if isinstance(submissions, str | Path) else None
+    if path is not None or columns or any(isinstance(one, Mapping) for one in submissions):
+        source = Submissions(path or submissions, columns, criteria)
+        items, where, name = source.items(), source.where, _name(path) if path else IN_MEMORY
         for note in source.notes:
             warnings.warn(note, UserWarning, stacklevel=2)
     else:
         items = [DataItem(one, "") if isinstance(one, str) else one for one in submissions]
-        where, name = "submissions", "submissions"
-        if columns:
-            raise InputError("column= names columns of rows in a file; leave it out")
+        where = name = IN_MEMORY
         if not items:
             raise InputError("submissions: the list is empty")
         if criteria is None and any(item.rubric is None for item in items):

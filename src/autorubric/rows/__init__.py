@@ -2,7 +2,7 @@
 
 from autorubric.rows.columns import RowReader, listed
 from autorubric.rows.kind import is_dataset_folder
-from autorubric.rows.reading import RowFile, iter_objects, read_rows, row_file, without_nulls
+from autorubric.rows.reading import RowFile, iter_objects, memory_rows, read_rows, row_file, without_nulls
 from autorubric.rows.record import Record
 from autorubric.rows.stream import input_name, is_stream
 
@@ -15,6 +15,7 @@ __all__ = [
     "is_stream",
     "iter_objects",
     "listed",
+    "memory_rows",
     "read_rows",
     "row_file",
     "without_nulls",

@@ -124,6 +124,16 @@ def is_blank(value: Any) -> bool:
         return not value.strip()
     if isinstance(value, list | dict):
         return not value
+    return is_missing(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is null, or NaN as pandas writes it.
+
+    Example:
+        >>> is_missing(None), is_missing(float("nan")), is_missing("")
+        (True, True, False)
+    """
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 

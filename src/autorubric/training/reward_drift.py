@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from autorubric.metrics.intervals import t_quantile
@@ -243,7 +244,7 @@ def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = (
         (min(steps), max(steps)) if steps else None,
         len(records),
         dict(Counter(record.failure or "unassessed" for record in records if record.reward is None)),
-        _mean(rewards) if rewards else None,
+        fmean(rewards) if rewards else None,
         sum(record.characters for record in records) / len(records),
         math.fsum(reward * length for reward, length in deviations) / math.sqrt(both) if both > 1e-18 else None,
         variation / (len(deviations) - len(several)) if several else None,
@@ -304,11 +305,11 @@ def _measure_criteria(
     for (rubric, index), values in verdicts.items():
         unknown: Mapping[str, Any] = {"name": f"C{index + 1}", "requirement": "", "weight": 1.0}
         note = notes[rubric][index] if rubric in notes else unknown
-        recent = _mean(values[-max(_MIN_VERDICTS, len(values) // 4) :])
+        recent = fmean(values[-max(_MIN_VERDICTS, len(values) // 4) :])
         end: End | None = "met" if recent >= _SATURATED else "missed" if recent <= 1.0 - _SATURATED else None
         if len(values) < _MIN_VERDICTS:
             end = None
-        before = _mean(values[: (len(values) + 1) // 2])
+        before = fmean(values[: (len(values) + 1) // 2])
         text = (rubric, note["name"], note["requirement"], note["weight"])
         found.append(CriterionDrift(*text, len(values), before, recent, end))
     return sorted(found, key=lambda c: (c.saturated is None, -abs(c.weight), -c.count))
@@ -318,7 +319,7 @@ def _measure_gap(compared: Sequence[AuditRecord]) -> Gap | None:
     gaps = [one.gap for one in compared if one.gap is not None]
     if not gaps:
         return None
-    mean, half = _mean(gaps), None
+    mean, half = fmean(gaps), None
     if max(gaps) > min(gaps):
         variance = math.fsum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
         half = t_quantile(0.975, len(gaps) - 1) * math.sqrt(variance / len(gaps))
@@ -332,9 +333,5 @@ def _measure_gap(compared: Sequence[AuditRecord]) -> Gap | None:
 
 
 def _deviations(members: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    reward, length = (_mean([pair[column] for pair in members]) for column in (0, 1))
+    reward, length = (fmean([pair[column] for pair in members]) for column in (0, 1))
     return ((pair[0] - reward, pair[1] - length) for pair in members)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)

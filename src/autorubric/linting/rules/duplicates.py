@@ -69,12 +69,7 @@ def is_near_duplicate(one: Gist, other: Gist) -> bool:
     fewer, more = sorted((len(one.content), len(other.content)))
     if not fewer or fewer < (1 - _MOST_CHANGED) * more or one.guards != other.guards:
         return False
-    return not any(_opposed(pair, one.content, other.content) for pair in _OPPOSITES)
-
-
-def _opposed(pair: frozenset[str], one: frozenset[str], other: frozenset[str]) -> bool:
-    here, there = pair & one, pair & other
-    return here != there
+    return all(pair & one.content == pair & other.content for pair in _OPPOSITES)
 
 
 @lru_cache(maxsize=20_000)

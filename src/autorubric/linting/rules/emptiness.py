@@ -33,61 +33,49 @@ def _words(text: str) -> frozenset[str]:
 _PRAISE = _words(
     """
     good great nice excellent strong high deep clear engaging insightful insight insights thoughtful thorough
-    comprehensive constructive practical actionable empathetic nuanced helpful useful coherent appropriate suitable
-    adequate sufficient professional polished elegant clean compelling persuasive convincing effective logical
-    balanced
-    meaningful well quality interesting informative readable solid robust sound superb outstanding exceptional decent
-    reasonable satisfactory acceptable proper smooth natural creative original detailed quickly effectively properly
-    adequately nicely appropriately thoughtfully thoroughly clearly convincingly elegantly depth clarity valuable
-    beautiful impressive harmless mastery best ideal creativity originality professionalism empathy elegance
-    helpfulness
-    skillful skilful competent mature sophisticated rich vivid fluent sense pleasant charming attractive pleasing
-    lovely
-    wonderful fantastic no-nonsense memorable moving touching witty stunning remarkable exemplary flawless masterful
-    brilliant amazing stylish tasteful graceful powerful refined splendid superior publishable top-notch first-rate
-    world-class polish flair finesse maturity sophistication eloquence eloquent articulate lucid lucidity crisp tight
-    punchy snappy catchy lively energetic dynamic inspiring inspirational motivating stimulating thought-provoking
-    eye-opening enjoyable entertaining amusing fun funny delightful captivating fascinating absorbing gripping
-    riveting
-    intriguing provocative evocative poignant heartfelt sincere authentic genuine relatable warm warmth friendly kind
+    comprehensive constructive practical actionable empathetic nuanced helpful useful coherent appropriate
+    suitable adequate sufficient professional polished elegant clean compelling persuasive convincing effective
+    logical balanced meaningful well quality interesting informative readable solid robust sound superb
+    outstanding exceptional decent reasonable satisfactory acceptable proper smooth natural creative original
+    detailed quickly depth clarity valuable beautiful impressive harmless mastery best ideal creativity
+    originality professionalism empathy elegance helpfulness skillful skilful competent mature sophisticated rich
+    vivid fluent sense pleasant charming attractive pleasing lovely wonderful fantastic no-nonsense memorable
+    moving touching witty stunning remarkable exemplary flawless masterful brilliant amazing stylish tasteful
+    graceful powerful refined splendid superior publishable top-notch first-rate world-class polish flair finesse
+    maturity sophistication eloquence eloquent articulate lucid lucidity crisp tight punchy snappy catchy lively
+    energetic dynamic inspiring inspirational motivating stimulating thought-provoking eye-opening enjoyable
+    entertaining amusing fun funny delightful captivating fascinating absorbing gripping riveting intriguing
+    provocative evocative poignant heartfelt sincere authentic genuine relatable warm warmth friendly kind
     considerate caring compassionate sympathetic supportive encouraging uplifting positive optimistic confident
-    confidently assured authoritative credible trustworthy reliable dependable responsible sensible wise intelligent
-    smart clever ingenious inventive innovative imaginative imagination novel fresh unique distinctive special
-    extraordinary phenomenal terrific marvelous marvellous magnificent glorious gorgeous awesome perfect perfectly
-    optimal workable viable feasible realistic sustainable flexible versatile efficient efficiently efficiency
-    intuitive user-friendly accessible approachable straightforward simple understandable comprehensible digestible
-    easy seamless fluid fluency cohesive cohesion coherence consistency harmonious tidy neat orderly disciplined
-    rigorous rigour
-    rigor careful meticulous conscientious diligent exhaustive extensive in-depth substantive substantial weighty
-    significant worthwhile fruitful productive beneficial advantageous fitting apt relevant pertinent timely tactful
-    diplomatic sensitive mindful respectable admirable commendable praiseworthy laudable fine superbly brilliantly
-    beautifully gracefully skillfully skilfully successfully successful satisfying satisfactorily sufficiently
-    reasonably
-    suitably fittingly interestingly impressively exceptionally remarkably value usefulness readability effectiveness
+    assured authoritative credible trustworthy reliable dependable responsible sensible wise intelligent smart
+    clever ingenious inventive innovative imaginative imagination novel fresh unique distinctive special
+    extraordinary phenomenal terrific marvelous marvellous magnificent glorious gorgeous awesome perfect optimal
+    workable viable feasible realistic sustainable flexible versatile efficient efficiency intuitive user-friendly
+    accessible approachable straightforward simple understandable comprehensible digestible easy seamless fluid
+    fluency cohesive cohesion coherence consistency harmonious tidy neat orderly disciplined rigorous rigour rigor
+    careful meticulous conscientious diligent exhaustive extensive in-depth substantive substantial weighty
+    significant worthwhile fruitful productive beneficial advantageous fitting apt relevant pertinent timely
+    tactful diplomatic sensitive mindful respectable admirable commendable praiseworthy laudable fine successful
+    satisfying satisfactorily reasonably suitably remarkably value usefulness readability effectiveness
     suitability appropriateness excellence virtuosity style tone flow presence impact impactful resonance resonant
-    charisma passion passionate spark charm judgment judgement
-    taste nuance perceptive perception discerning critical analytical knowledgeable informed expert expertise masterly
-    accomplished advanced proficient able adept command grasp awareness understanding smoothly naturally fluently
-    vividly richly deeply profoundly profound wisely intelligently reliably credibly authentically sincerely
-    eloquently
-    lucidly cohesively coherently seamlessly organically enough detail details thoroughness completeness conciseness
-    correctness accuracy relevance politeness brevity simplicity truthfulness honesty fairness
-    routine typical common generic customary ancillary suitableness right-sized
+    charisma passion passionate spark charm judgment judgement taste nuance perceptive perception discerning
+    critical analytical knowledgeable informed expert expertise masterly accomplished advanced proficient able
+    adept command grasp awareness understanding profound reliably credibly authentically organically enough detail
+    details thoroughness completeness conciseness correctness accuracy relevance politeness brevity simplicity
+    truthfulness honesty fairness routine typical common generic customary ancillary suitableness right-sized
     """
 )
 _GRADING = _words(
     """
-    criterion criteria rubric rubrics standard standards expectation expectations mark marks credit grade
-    grades score scores rating ratings evaluation assessment grader judge marker examiner rater evaluator assessor
-    requirement requirements guideline guidelines met unmet satisfied fulfilled passing pass passes passed passable
-    checks benchmark benchmarks deserve deserves deserved deserving merit merits merited earn earns earned qualify
-    qualifies qualified satisfy satisfies satisfying fulfil fulfils fulfill fulfills fulfilling meet meets meeting
-    comply complies conform conforms conforming adhere adheres correct correctly right rightly graded scored rated
-    marked
-    tick ticks ticked box yes deduct deducted scripts script blank unmarked markers examiners full-mark full-marks
-    scored
-    judged awarded award awards reward rewarded worthy worth approval approve approved verdict scoring grading marking
-    evaluated assessed checklist
+    criterion criteria rubric rubrics standard standards expectation expectations mark marks credit grade grades
+    score scores rating ratings evaluation assessment grader judge marker examiner rater evaluator assessor
+    requirement requirements guideline guidelines met unmet satisfied fulfilled passing pass passes passed
+    passable checks benchmark benchmarks deserve deserves deserved deserving merit merits merited earn earns
+    earned qualify qualifies qualified satisfy satisfies satisfying fulfil fulfils fulfill fulfills fulfilling
+    meet meets meeting comply complies conform conforms conforming adhere adheres correct correctly right rightly
+    graded scored rated marked tick ticks ticked box yes deduct deducted scripts script blank unmarked markers
+    examiners full-mark full-marks judged awarded award awards reward rewarded worthy worth approval approve
+    approved verdict scoring grading marking evaluated assessed checklist
     """
 )
 # Next to praise these are what is praised: "a good assessment".
@@ -100,55 +88,44 @@ _TASK = _words(
     item items point points task question prompt query request instruction instructions assignment demand demands
     demanded condition conditions objective objectives target targets goal goals level threshold bar line row list
     answered answers responded asked asks ask required requires require expected expects wanted wants want needed
-    needs
-    need requested requests called calls looked looks specified specifies given set stated listed
-    above below this here exercise job purpose style voice
+    needs need requested requests called calls looked looks specified specifies given set stated listed above
+    below this here exercise job purpose voice
     """
 )
 _PLAIN = _words(
     """
-    into the a an this its it is are be been being was were and or nor of in with to for from by on at as that which
-    both very quite overall throughout also more so highly really truly extremely should must shall has have had
-    having do
-    does did done doing can could may might will would if then when whenever where because since while whether what
-    whatever whichever who whoever whom those these such than like one ones any every each either all only just simply
-    always never not no own their his her our your my me us we you i they he she them him up out about around over
-    through within there here some certain kind sort way means matter extent least most much many lot bit little
-    too already completely fully entirely totally wholly generally basically absolutely definitely clearly
-    sufficiently
-    ever line lines handed hand hands submit submits submitted submitting written looking reading skip gift wanted
-    free
-    per else other another same again still even well-known however whatsoever let lets
-    provides provide providing provided give gives giving gave offer offers offering show shows showing demonstrate
-    demonstrates
-    demonstrating present presents presenting presented use uses using contain contains include includes make makes
-    making
-    made written write writes writing handle handles handled handling deliver delivers display displays exhibit
-    exhibits
-    reflect reflects reveals convey conveys express expresses expressed communicate communicates communicating
-    sound sounds sounding seem seems seeming feel feels feeling felt look looks flows explained explain explains
-    explaining
-    structured organized organised organize organizes thought put together crafted executed constructed developed
-    develops formulated phrased worded composed created produced get gets getting receive receives obtain obtains gain
-    gains achieve achieves reach reaches attain attains attained attaining reaching do match matches hit hits clear
-    clears
-    accepted accept accepts deemed considered regarded counted counts count treated treats treat respond responds
+    into the a an its it is are be been being was were and or nor of in with to for from by on at as that which
+    both very quite overall throughout also more so really truly extremely should must shall has have had having
+    do does did done doing can could may might will would if then when whenever where because since while whether
+    what whatever whichever who whoever whom those these such than like one ones any every each either all only
+    just simply always never not no own their his her our your my me us we you i they he she them him up out about
+    around over through within there some certain sort way means matter extent least most much many lot bit little
+    too already completely fully entirely totally wholly generally basically absolutely definitely ever lines
+    handed hand hands submit submits submitted submitting written looking reading skip gift free per else other
+    another same again still even however whatsoever let lets provides provide providing provided give gives
+    giving gave offer offers offering show shows showing demonstrate demonstrates demonstrating present presents
+    presenting presented use uses using contain contains include includes make makes making made write writes
+    writing handle handles handled handling deliver delivers display displays exhibit exhibits reflect reflects
+    reveals convey conveys express expresses expressed communicate communicates communicating sounds sounding seem
+    seems seeming feel feels feeling felt look flows explained explain explains explaining structured organized
+    organised organize organizes thought put together crafted executed constructed developed develops formulated
+    phrased worded composed created produced get gets getting receive receives obtain obtains gain gains achieve
+    achieves reach reaches attain attains attained attaining reaching match matches hit hits clears accepted
+    accept accepts deemed considered regarded counted counts count treated treats treat respond responds
     responding fit fits work works working serve serves accordance according terms respect regard view accord
-    overview conclusion introduction assessment analysis explanation description discussion summary argument arguments
-    reasoning advice recommendation recommendations suggestions suggestion feedback evaluation review language tone
-    structure format content contents coverage knowledge degree amount manner fashion presentation organization
-    organisation example examples evidence information choice choices contribution engagement interpretation
-    reflection treatment approach ideas idea concept concepts notion theme themes aspect aspects issue issues
-    problem problems matter topic topics subject subjects material situation context thing things something anything
-    everything nothing stuff part parts element elements side fact facts piece pieces paragraph prose output
-    reader readers audience user users people person anyone everyone someone reading conversation discourse
-    general thinking effort efforts job possible ability abilities skill skills accurate concise brief
-    complete specific honest adds add adding brings bring leaves leave impression feel sense positively negatively
-    addresses addressed address covers covered cover treats manages managed communicated articulated
-    use poem song speech code program prose letter email summary plan proof solution literary academic artistic
-    technical
-    scientific storytelling intended usual acceptable answering answered concerning regarding asking put puts
-    attempt attempts display genre register vocabulary grammar wording design layout
+    overview conclusion introduction analysis explanation description discussion summary argument arguments
+    reasoning advice recommendation recommendations suggestions suggestion feedback review language structure
+    format content contents coverage knowledge degree amount manner fashion presentation organization organisation
+    example examples evidence information choice choices contribution engagement interpretation reflection
+    treatment approach ideas idea concept concepts notion theme themes aspect aspects issue issues problem
+    problems topic topics subject subjects material situation context thing things something anything everything
+    nothing stuff part parts element elements side fact facts piece pieces paragraph prose output reader readers
+    audience user users people person anyone everyone someone conversation discourse general thinking effort
+    efforts possible ability abilities skill skills accurate concise brief complete specific honest adds add
+    adding brings bring leaves leave impression negatively addresses addressed address covers covered cover
+    manages managed communicated articulated poem song speech code program letter email plan proof solution
+    literary academic artistic technical scientific storytelling intended usual answering concerning regarding
+    asking puts attempt attempts genre register vocabulary grammar wording design layout
     """
 )
 _NOISE = _words("response responses submissions essays texts answers replies outputs papers candidates students")
@@ -156,15 +133,12 @@ _NOISE = _words("response responses submissions essays texts answers replies out
 _SUBJECTS = _words(
     """
     student candidate pupil learner writer author applicant participant examinee contestant model assistant
-    chatbot bot ai llm system speaker respondent she he they coder developer translator contributor
-    response answer reply submission essay text output report paper composition work piece entry code program
-    function query solution summary explanation letter email story plan poem translation review article
-    paragraph introduction conclusion discussion analysis argument proof derivation calculation diagram
-    presentation draft dialogue message note post speech outline script table abstract caption definition
-    description comparison it completion recommendation thesis narrative project demo recipe advice itinerary
-    document writing prose sentence reasoning implementation class method test lyrics song tutorial guide memo
-    proposal tone style language grammar spelling punctuation structure formatting layout handwriting graph
-    chart figure title ending opening
+    chatbot bot ai llm system speaker respondent coder developer translator contributor response answer reply
+    submission essay text report paper composition entry function story translation article derivation calculation
+    diagram draft dialogue message note post outline table abstract caption definition comparison completion
+    thesis narrative project demo recipe itinerary document sentence implementation class method test lyrics
+    tutorial guide memo proposal spelling punctuation formatting handwriting graph chart figure title ending
+    opening
     """
 )
 _ALLOWED = _PRAISE | _GRADING | _TASK | _PLAIN | _NOISE | _SUBJECTS

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from autorubric.background import wait_for
 from autorubric.errors import InputError
 from autorubric.training.queries import completion_text, conversation, read_rubric, rubric_column
-from autorubric.training.rewarder import RewardSource, Sample, rewards_now
+from autorubric.training.rewarder import RewardSource, Sample
 
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
 AsyncRewardFunction: TypeAlias = Callable[..., Coroutine[Any, Any, list[float | None]]]
@@ -35,12 +36,10 @@ def reward_function(
         >>> reward(prompts=["Why?"], completions=["Because of the moon."], completion_ids=[[1]], rubrics=[rubric])
         [1.0]
     """
+    awaited = async_reward_function(source, rubric=rubric, reference=reference)
 
-    def reward(
-        prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Any = None, **columns: Any
-    ) -> list[float | None]:
-        samples = _samples(prompts, completions, completion_ids, columns, (rubric, reference))
-        return [found.value for found in rewards_now(source, samples)]
+    def reward(*given: Any, **columns: Any) -> list[float | None]:
+        return wait_for(awaited(*given, **columns))
 
     reward.__name__ = name
     return reward

@@ -11,6 +11,7 @@ import numbers
 import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,26 +148,19 @@ def _item(sample: Sample) -> dict[str, Any]:
     return item | {name: value for name, value in optional.items() if value is not None}
 
 
+_FIELDS = tuple(spec.name for spec in fields(Reward) if spec.name != "value")
+
+
 def _reward(body: Any) -> Reward:
     if not isinstance(body, dict) or "reward" not in body:
         raise InputError(f"the service's reply has no 'reward': {str(body)[:200]}")
     failure = body.get("failure")
     if body["reward"] is None and failure is None:
         failure = "service: no reward, and no reason"
-    value = body["reward"] if failure is None else None
-    return Reward(
-        value,
-        body.get("criteria") or {},
-        failure,
-        tuple(body.get("closed") or ()),
-        body.get("penalty") or 0.0,
-        body.get("coverage"),
-        tuple(body.get("dropped") or ()),
-        "gap" if body.get("status") == "gap" else "ok",
-        body.get("stop") is True,
-        body.get("version"),
-        body.get("compound"),
-    )
+    told: dict[str, Any] = {"criteria": {}}
+    told |= {name: body[name] for name in _FIELDS if body.get(name) is not None}
+    told |= {name: tuple(told[name]) for name in ("closed", "dropped") if name in told}
+    return Reward(body["reward"] if failure is None else None, **{**told, "failure": failure})
 
 
 def _seconds(header: str | None) -> float | None:

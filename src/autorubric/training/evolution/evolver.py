@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
@@ -41,6 +41,8 @@ from autorubric.training.evolution.proposals import (
 from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
 from autorubric.training.evolution.versions import EVOLVED, Change, RubricVersion
 from autorubric.training.observations import digest, failure_kind
+
+T = TypeVar("T")
 
 
 class UndecidedError(Exception):
@@ -132,9 +134,7 @@ class Evolver:
             )
         )
         splits, unfit = list[Split](), list[dict[str, str]]()
-        for place, answer in zip(places, answers, strict=True):
-            if isinstance(answer, Failure):
-                raise UndecidedError(answer, "split")
+        for place, answer in zip(places, _succeeded(answers, "split"), strict=True):
             listed: ListedDemands = answer.value
             if listed.fault:
                 unfit.append({"description": rubric[place].requirement, "gate": "demands", "reason": listed.fault})
@@ -158,9 +158,7 @@ class Evolver:
         answer = await self.ask(
             self.writer, replace(request, item=item), lambda reply: read_proposals(reply, count), request_again
         )
-        if isinstance(answer, Failure):
-            raise UndecidedError(answer, "evolve")
-        proposals: list[Proposal] = answer.value
+        proposals: list[Proposal] = _succeeded([answer], "evolve")[0].value
         return proposals
 
     async def _decide(
@@ -177,11 +175,7 @@ class Evolver:
         votes = {row.id: (_votes(one, shown),) for row, one in zip(rows, version.rubric, strict=True)}
         # All end before one that failed counts: the run may end then, and replies in flight would be lost.
         judged = await asyncio.gather(*(self._judge(version, candidates, rollout, item) for rollout in shown))
-        graded = list[Rollout]()
-        for answer in judged:
-            if isinstance(answer, Failure):
-                raise UndecidedError(answer, "judge")
-            graded.append(answer)
+        graded = _succeeded(judged, "judge")
         votes |= {row.id: (_votes(one, graded),) for row, one in zip(new, candidates, strict=True)}
         relevance = await self._assess(version.query, [*rows, *new], item)
         pool = Pool(tuple(one.submission for one in shown), ("judge",), votes)
@@ -231,11 +225,17 @@ class Evolver:
                 for model, draw in asked
             )
         )
-        for answer in answers:
-            if isinstance(answer, Failure):
-                raise UndecidedError(answer, "relevance")
-        said = [answer.value for answer in answers if not isinstance(answer, Failure)]
+        said = [answer.value for answer in _succeeded(answers, "relevance")]
         return combine_relevance(said, [model.name for model, _ in asked], self.rule.gates)
+
+
+def _succeeded(answers: Sequence[T | Failure], by: str) -> list[T]:
+    found = list[T]()
+    for answer in answers:
+        if isinstance(answer, Failure):
+            raise UndecidedError(answer, by)
+        found.append(answer)
+    return found
 
 
 def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rule: EvolutionRule) -> list[Criterion]:

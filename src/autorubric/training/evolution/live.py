@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from autorubric.runs.manifest import ledger_folder
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.proposals import EvolutionRule
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, map_verdicts
-from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, read_versions, write_evolved
+from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, read_log, write_evolved
 from autorubric.training.observations import Replays, digest_group
 from autorubric.training.rewards import Reward, RewardRule
 
@@ -213,7 +213,7 @@ async def open_evolution(
     fixed = replace(plan.rule, persistent=(*plan.rule.persistent, *rule.gates))
     async with plan.opened(grader.max_in_flight) as writer:
         ledger.price([writer])
-        with VersionLog(out / VERSIONS_FILE) as log:
+        with closing(VersionLog(out / VERSIONS_FILE)) as log:
             evolver = Evolver(fixed, writer, grader, executor.ask_for, assessor=plan.assessor)
             live = LiveEvolution(log, ledger, evolver)
             if log.lineages:
@@ -231,7 +231,7 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
     Raises:
         InputError: it recorded none, or a file is damaged.
     """
-    lineages = read_versions(out / VERSIONS_FILE)
+    lineages = read_log(out / VERSIONS_FILE).lineages
     if not lineages:
         raise InputError(
             f"{out}: no rollouts are recorded; only `autorubric serve --evolve MODEL` and make_rewarder(evolution=…) "

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from autorubric.core.criterion import Criterion
@@ -125,11 +124,12 @@ class VersionLog:
 
     Example:
         >>> import tempfile
+        >>> from contextlib import closing
         >>> path = Path(tempfile.mkdtemp()) / VERSIONS_FILE
-        >>> with VersionLog(path) as log:
+        >>> with closing(VersionLog(path)) as log:
         ...     first = log.begin("Why?", Rubric.from_dict([{"requirement": "Says why."}]))
         >>> _ = path.write_bytes(path.read_bytes() + b'{"event": "vers')
-        >>> with VersionLog(path) as log:
+        >>> with closing(VersionLog(path)) as log:
         ...     [lineage] = log.lineages.values()
         >>> lineage.newest.number, path.read_bytes().endswith(b"}\n")
         (0, True)
@@ -187,14 +187,6 @@ class VersionLog:
         """Close the file."""
         self._file.close()
 
-    def __enter__(self) -> VersionLog:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _append(self, events: Sequence[dict[str, Any]]) -> None:
         """Write events durably, then take them in: nobody is graded by what is not on the disk."""
         if events:
@@ -217,15 +209,6 @@ class VersionLog:
             version = _version(event)
             lineage.versions.append(version)
             self._by_rubric.setdefault(digest_group(version.query, version.rubric), lineage)
-
-
-def read_versions(path: Path) -> dict[str, Lineage]:
-    """The lineages of a log that another process may be writing.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    return read_log(path).lineages
 
 
 def read_log(path: Path) -> VersionLog:
@@ -282,12 +265,8 @@ def _values(version: RubricVersion) -> dict[str, Any]:
         "from_step": version.from_step,
         "digest": version.digest,
         "rubric": version.rubric.to_dict(),
-        "inactive": _rows(version.inactive),
+        "inactive": Rubric(list(version.inactive)).to_dict() if version.inactive else [],
     }
-
-
-def _rows(criteria: Sequence[Criterion]) -> Any:
-    return Rubric(list(criteria)).to_dict() if criteria else []
 
 
 def _version(event: Mapping[str, Any]) -> RubricVersion:

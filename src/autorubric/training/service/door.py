@@ -228,11 +228,11 @@ class Seat:
 
     @property
     def open(self) -> int:
-        """See `Seats`."""
+        """The submissions in all processes."""
         return self._board.open()
 
     def take(self, count: int, room: int) -> int:
-        """See `Seats`."""
+        """Count in as many; returns 0, or by how many they exceed the room, and then none is counted in."""
         with self._board.locked():
             over = self._board.open() + count - room
             if over <= 0:
@@ -240,5 +240,5 @@ class Seat:
         return max(0, over)
 
     def give(self, count: int) -> None:
-        """See `Seats`."""
+        """Count out as many."""
         self._board.note_open(self._place, self._board.open_at(self._place) - count)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -22,6 +22,7 @@ from autorubric.training.adapters.openrlhf import remote_reply
 from autorubric.training.observations import failure_kind
 from autorubric.training.rewards import Reward
 from autorubric.training.service.calls import RewardCall, Shape, read_call
+from autorubric.training.service.door import Seat
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.metrics import CONTENT_TYPE, ServiceMetrics
 
@@ -29,52 +30,37 @@ _WINDOW = 256  # recent submissions that the throughput is measured on
 _LONGEST_WAIT = 60
 
 
-class TooBusy(Exception):
-    """The queue is full; `retry_after` is how many seconds a caller should wait."""
+class Refused(AutorubricError):
+    """A rejected call; `status` is its HTTP status."""
 
-    def __init__(self, retry_after: int) -> None:
-        self.retry_after = retry_after
-        super().__init__(f"the service is busy; try again in {retry_after} s")
-
-
-class Seats(Protocol):
-    """The submissions in the service."""
-
-    @property
-    def open(self) -> int:
-        """How many there are."""
-        ...
-
-    def take(self, count: int, room: int) -> int:
-        """Count in as many; returns 0, or by how many they exceed the room, and then none is counted in."""
-        ...
-
-    def give(self, count: int) -> None:
-        """Count out as many."""
-        ...
+    def __init__(self, status: int, problems: str | Sequence[str], **headers: str) -> None:
+        self.status = status
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        super().__init__("; ".join(self.problems))
 
 
 class OwnSeats:
-    """The submissions of a service of one process."""
+    """The submissions of a service of one process; `open` is how many there are."""
 
     open = 0
 
     def take(self, count: int, room: int) -> int:
-        """See `Seats`."""
+        """Count in as many; returns 0, or by how many they exceed the room, and then none is counted in."""
         if self.open + count > room:
             return self.open + count - room
         self.open += count
         return 0
 
     def give(self, count: int) -> None:
-        """See `Seats`."""
+        """Count out as many."""
         self.open -= count
 
 
 class Admission:
     """Counts submissions in and out."""
 
-    def __init__(self, room: int, seats: Seats | None = None) -> None:
+    def __init__(self, room: int, seats: OwnSeats | Seat | None = None) -> None:
         self.room = room
         self._seats = seats or OwnSeats()
         self._ended: deque[float] = deque(maxlen=_WINDOW)
@@ -86,9 +72,14 @@ class Admission:
 
     @contextmanager
     def entered(self, count: int) -> Iterator[None]:
-        """Reserve room for `count` submissions until the end of the block."""
+        """Reserve room for `count` submissions until the end of the block.
+
+        Raises:
+            Refused: there is none; it says when to try again.
+        """
         if over := self._seats.take(count, self.room):
-            raise TooBusy(self._wait(over))
+            wait = str(self._wait(over))
+            raise Refused(429, f"the service is busy; try again in {wait} s", Retry_After=wait)
         try:
             yield
         finally:
@@ -117,16 +108,6 @@ class ServiceLimits:
     token: str | None = None
     most_bytes: int = 8 << 20
     deadline: float = 300.0
-
-
-class Refused(AutorubricError):
-    """A rejected call; `status` is its HTTP status."""
-
-    def __init__(self, status: int, problems: str | Sequence[str], **headers: str) -> None:
-        self.status = status
-        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        super().__init__("; ".join(self.problems))
 
 
 Whole: TypeAlias = Callable[[dict[str, Any]], Awaitable[ServiceMetrics]]
@@ -184,8 +165,6 @@ class RewardService:
             rewards = await self._rewards(call)
         except InputError as error:
             return self._refused(Refused(400, error.problems))
-        except TooBusy as error:
-            return self._refused(Refused(429, str(error), Retry_After=str(error.retry_after)))
         except LedgerError as error:
             self._broken = str(error)
             return self._refused(Refused(503, f"nothing can be recorded, so no call is made: {error}"))
@@ -291,6 +270,9 @@ class RewardService:
         return web.Response(body=json_bytes(value), status=status, headers=headers, content_type="application/json")
 
 
+_TOLD = ("criteria", "coverage", "failure", "closed", "penalty", "dropped", "compound", "status", "stop")
+
+
 def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
     """The body that answers a call."""
     if shape == "single":
@@ -301,16 +283,5 @@ def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
 
 
 def _one(reward: Reward) -> dict[str, Any]:
-    return {
-        "reward": reward.value,
-        "criteria": dict(reward.criteria),
-        "coverage": reward.coverage,
-        "failure": reward.failure,
-        "closed": list(reward.closed),
-        "penalty": reward.penalty,
-        "dropped": list(reward.dropped),
-        "compound": reward.compound,
-        "status": reward.status,
-        "stop": reward.stop,
-        **({} if reward.version is None else {"version": reward.version}),
-    }
+    told = {"reward": reward.value, **{name: getattr(reward, name) for name in _TOLD}}
+    return told if reward.version is None else {**told, "version": reward.version}

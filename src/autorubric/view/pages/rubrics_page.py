@@ -278,13 +278,13 @@ def _response(one: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, Any]
 
 def versions_page(source: Source, query: Query) -> Page:
     """The versions of `evolve` or `serve --evolve`, 50 queries a page."""
-    from autorubric.training.evolution.versions import VERSIONS_FILE, read_versions
+    from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 
     path = source.directory / VERSIONS_FILE
     if not path.is_file():
         raise Refusal(404, f"{source.name} has no {VERSIONS_FILE}", "Pass a run of evolve or of serve --evolve.")
     try:
-        lineages = list(read_versions(path).values())
+        lineages = list(read_log(path).lineages.values())
     except InputError as error:
         raise Refusal(500, str(error)) from None
     after = query.whole("after", 0) or 0

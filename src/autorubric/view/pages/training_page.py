@@ -93,10 +93,10 @@ def _gap_point(row: dict[str, Any]) -> Point:
 
 def _version_numbers(source: Source) -> dict[str, int]:
     """The numbers of evolved rubrics by digest; empty where none evolved or the file is damaged."""
-    from autorubric.training.evolution.versions import VERSIONS_FILE, read_versions
+    from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 
     try:
-        lineages = read_versions(source.directory / VERSIONS_FILE).values()
+        lineages = read_log(source.directory / VERSIONS_FILE).lineages.values()
     except InputError:
         return {}  # the page of the versions says so
     return {version.digest: version.number for one in lineages for version in one.versions}
