@@ -76,9 +76,8 @@ def _dealt(
     order = rng.sample(range(len(items)), len(items))
     order.sort(key=lambda index: min(total[label] for label in items[index]))
     for place, index in enumerate(order):
-        pull = sum(lack[label] + share - 0.5 for label in items[index])  # above 0, taking it leaves smaller squares
         room, left = size - len(chosen), len(order) - place
-        take = room == left or (room > 0 and (pull > 0 or (pull == 0 and rng.random() < share)))
+        take = room == left or (room > 0 and sum(lack[label] for label in items[index]) > 0)
         if take:
             chosen.append(index)
         for label in items[index]:
