@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from autorubric.core.display import counted
 from autorubric.errors import InputError
-from autorubric.files.printable import defused, markdown_text
+from autorubric.files.printable import csv_text, markdown_text
 from autorubric.metrics.agreement_statistics import MeasuredModel, statistics
 from autorubric.metrics.compare import JudgeComparison, describe_winner
 from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair, VoteAgreement
@@ -80,7 +78,7 @@ class Shown:
         if form == "json":
             return json.dumps(self.whole, indent=2, ensure_ascii=False)
         if form == "csv":
-            return self._csv()
+            return csv_text((dict(_columns(row)) for row in self.rows), "\r\n")
         names = [name for name in (self.rows[0] if self.rows else ()) if name not in self.texts]
         cells = [names] if names else []
         for row in self.rows:
@@ -93,14 +91,6 @@ class Shown:
             widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
             table = [("  " + "  ".join(map(set_cell_size, row, widths))).rstrip() for row in cells]
         return "\n".join([*self.above, *table, *self.below])
-
-    def _csv(self) -> str:
-        out = io.StringIO()
-        rows = [dict(_columns(row)) for row in self.rows]
-        writer = csv.DictWriter(out, list(rows[0]) if rows else [])
-        writer.writeheader()
-        writer.writerows({name: defused(value) for name, value in row.items()} for row in rows)
-        return out.getvalue()
 
 
 def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
