@@ -83,9 +83,7 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
     decided = [one for one in judges if one.share is not None]
     ended = row["judged"] + row["abstained"] + row["failed"]
     return {
-        "criterion": row["criterion"],
-        "name": row["name"],
-        "weight": row["weight"],
+        **{name: row[name] for name in ("criterion", "name", "weight")},
         "labelled": label.n,
         "agreement": label.share,
         "interval": label.interval,
