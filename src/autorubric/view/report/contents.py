@@ -160,7 +160,7 @@ def _joined(
     page_of: Callable[..., Page], rows: str, start: str = "after", following: str = "next", *,
     most: int | None = None, **asked: str,
 ) -> Page:  # fmt: skip
-    """A page with the rows of the pages that follow it, at most so many.
+    """A page that also has the rows of the pages after it.
 
     Args:
         page_of: makes a page of a query.
