@@ -55,17 +55,17 @@ class Labelled:
         """Whether any item has a label."""
         return bool((self.truth >= 0).any())
 
-    def digests(self, items: Sequence[int]) -> list[str]:
-        """What tells items from all others."""
-        return [item_digest(self.dataset.get_item_prompt(item), self.dataset[item].submission) for item in items]
+    @property
+    def digests(self) -> list[str]:
+        """What tells each item from all others."""
+        return [item_digest(self.dataset.get_item_prompt(n), item.submission) for n, item in enumerate(self.dataset)]
 
-    def text_digests(self, items: Sequence[int]) -> list[str]:
-        """What tells the texts of items from all others; copies that differ in white space alone have the same."""
+    @property
+    def text_digests(self) -> list[str]:
+        """What tells the texts of each item from others; copies that differ in white space alone have the same."""
         return [
-            item_digest(
-                spaced_evenly(self.dataset.get_item_prompt(item)), spaced_evenly(self.dataset[item].submission)
-            )
-            for item in items
+            item_digest(spaced_evenly(self.dataset.get_item_prompt(n)), spaced_evenly(item.submission))
+            for n, item in enumerate(self.dataset)
         ]
 
     def strata(self) -> list[list[Hashable]]:
