@@ -337,13 +337,12 @@ def show_analysis(found: RubricAnalysis, rollouts: int) -> Shown:
         }
         for each in found.criteria
     ]
-    noun = "criterion" if len(rows) == 1 else "criteria"
     effective = "–" if found.effective is None else f"{found.effective:.1f}"
     return Shown(
         rows,
         {**asdict(found), "group": found.group._asdict()},
         [
-            f"{len(rows)} {noun}, equivalent to {effective} independent ones",
+            f"{counted(len(rows), 'criterion', 'criteria')}, equivalent to {effective} independent ones",
             f"groups of {rollouts} submissions of one prompt: expected variance of the score "
             f"{show(found.group.expected)}, all scores equal in {show(found.group.silent)} of the groups",
             "",

@@ -81,9 +81,9 @@ def _batch_lines(found: RunStatus) -> Iterator[str]:
             yield f"             {record.trouble}"
     ended = [record for record in found.batches if record.state == "collected"]
     if ended:
-        noun = "batch" if len(ended) == 1 else "batches"
         replies, asked = sum(r.replies for r in ended), sum(r.count for r in ended)
-        yield f"  batches    {len(ended):,} {noun} collected: {replies:,} replies to {asked:,} requests"
+        batches = counted(len(ended), "batch", "batches")
+        yield f"  batches    {batches} collected: {replies:,} replies to {asked:,} requests"
 
 
 _MARKS = {"ok": "   ", "note": " ! ", "problem": "!! "}

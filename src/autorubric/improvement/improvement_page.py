@@ -47,10 +47,10 @@ def headline(record: Mapping[str, Any]) -> str:
     if not tests:
         stay = f"all {record['criteria']} criteria stay as they are"
         return f"no change accepted{basis}: no candidate was better than the original; {stay}"
-    noun = "change" if len(tests) == 1 else "changes"
     back = ", ".join(record.get("undone", ()))
     since = f"; taken back since: {back}" if back else ""
-    return f"{accepted} of {len(tests)} tested {noun} accepted{basis}; everything else stays as it was{since}"
+    tested = counted(len(tests), "tested change")
+    return f"{accepted} of {tested} accepted{basis}; everything else stays as it was{since}"
 
 
 def describe_sets(record: Mapping[str, Any]) -> str:

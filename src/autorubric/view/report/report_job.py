@@ -20,7 +20,7 @@ from autorubric.charts.html import figure, spelled
 from autorubric.core.display import counted
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import write_atomically
-from autorubric.jobs.job import RunSource, job
+from autorubric.jobs.job import RunSource, job, refuse_existing
 from autorubric.jobs.status import RunDirectory
 from autorubric.settings import FileName, NewDirectory, Settings, setting
 from autorubric.view.page import Query, Refusal
@@ -120,8 +120,8 @@ def report(run: RunDirectory, settings: ReportSettings) -> Report:
         autorubric.errors.InputError: the run directory no-such-run does not exist
     """
     target = None if settings.out is None else Path(settings.out)
-    if target is not None and _exists(target) and not settings.force:
-        raise InputError(f"{target} exists; pass another file, or --force to replace it (Python: force=True)")
+    if target is not None:
+        refuse_existing(target, force=settings.force)
     form = settings.format or _ENDINGS.get("" if target is None else target.suffix.lower(), "html")
     text, numbers = _made(Path(run), settings.against, {"items": settings.items, "text": not settings.no_text}, form)
     if target is not None:
@@ -168,16 +168,6 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
         )
     count = len(_NUMBER.findall(right)) if form == "md" else count_numbers(numbers)
     return Verification(count, differences, note)
-
-
-def _exists(target: Path) -> bool:
-    try:
-        target.lstat()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror}") from None
-    return True
 
 
 def _made(run: Path, against: Path | None, chosen: dict[str, Any], form: str) -> tuple[str, dict[str, Any]]:
