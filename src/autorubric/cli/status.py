@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from autorubric.charts.html import figure
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.agreement_report import Shown
 from autorubric.cli.command import command, run
@@ -140,10 +141,10 @@ def _row(number: int, window: Window) -> dict[str, Any]:
         "steps": steps,
         "rewards": window.rewards,
         "failed": f"{window.failed:.1%}",
-        "mean": _shown(window.reward),
+        "mean": figure(window.reward, 3),
         "characters": f"{window.characters:.0f}",
-        "length effect": _shown(window.length_effect, 2),
-        "group variance": _shown(window.variance, 4),
+        "length effect": figure(window.length_effect, 2),
+        "group variance": figure(window.variance, 4),
         "silent groups": "–" if window.silent is None else f"{window.silent:.0%}",
         "over audit judge": "–" if gap is None else _with_half(gap.mean, gap.half),
         "pairs": 0 if gap is None else gap.pairs,
@@ -216,7 +217,7 @@ def _plain(audit: AuditSummary) -> dict[str, Any]:
 
 def signal_lines(signals: GroupSignals) -> Iterator[str]:
     """What groups teach, for people."""
-    yield f"groups of the last window: {signals.groups:,}, variance within groups {_shown(signals.variance, 4)}"
+    yield f"groups of the last window: {signals.groups:,}, variance within groups {figure(signals.variance, 4)}"
     if signals.effective is not None and signals.criteria is not None:
         yield f"  {signals.criteria:.1f} criteria amount to {signals.effective:.1f} independent ones"
     noise = signals.noise
@@ -259,7 +260,3 @@ def audit_lines(audit: AuditSummary) -> Iterator[str]:
 
 def _short(text: str) -> str:
     return clipped(" ".join(text.split()), 2 * _MOST_WORDS)
-
-
-def _shown(number: float | None, places: int = 3) -> str:
-    return "–" if number is None else f"{number:.{places}f}"
