@@ -15,7 +15,7 @@ from autorubric.errors import InputError
 from autorubric.files.printable import csv_text, markdown_text
 from autorubric.metrics.agreement_statistics import MeasuredModel, statistics
 from autorubric.metrics.compare import JudgeComparison, describe_winner
-from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair, VoteAgreement
+from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair
 from autorubric.metrics.metrics_text import consistency_lines, show, worst_first
 from autorubric.metrics.results import CoverageSimulation, MetricsResult, TagMetrics
 from autorubric.metrics.rubric_analysis import RubricAnalysis
@@ -250,7 +250,12 @@ def _least_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
 
 def show_judges(found: JudgeAgreement, by: str) -> Shown:
     """How far judges agree with each other, by criterion or by pair of judges, and where they differ most."""
-    rows = [_pair_row(pair) for pair in found.pairs] if by == "judge" else [_vote_row(one) for one in found.criteria]
+    rows = [
+        {"criterion": one.name, "n": one.n, "agreement": Ranged(one.agreement, one.agreement_ci), "alpha": one.alpha}
+        for one in found.criteria
+    ]
+    if by == "judge":
+        rows = [_pair_row(pair) for pair in found.pairs]
     overall = found.overall
     ends = overall.agreement_ci
     confidence = 0.95 if ends is None else ends.confidence
@@ -272,11 +277,6 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
         ]
     notes = [f"note: {warning}" for warning in found.warnings]
     return Shown(rows, found.model_dump(mode="json"), above, [*below, *notes])
-
-
-def _vote_row(one: VoteAgreement) -> dict[str, Any]:
-    agreement = Ranged(one.agreement, one.agreement_ci)
-    return {"criterion": one.name, "n": one.n, "agreement": agreement, "alpha": one.alpha}
 
 
 def _pair_row(pair: JudgePair) -> dict[str, Any]:

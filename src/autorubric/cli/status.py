@@ -134,6 +134,7 @@ def drift(settings: DriftSettings) -> int:
 
 def _row(number: int, window: Window) -> dict[str, Any]:
     gap = window.gap
+    over = "–" if gap is None else f"{gap.mean:+.3f}" + ("" if gap.half is None else f" ± {gap.half:.3f}")
     steps = "" if window.steps is None else "–".join(str(step) for step in dict.fromkeys(window.steps))
     return {
         "window": number,
@@ -146,13 +147,9 @@ def _row(number: int, window: Window) -> dict[str, Any]:
         "length effect": figure(window.length_effect, 2),
         "group variance": figure(window.variance, 4),
         "silent groups": "–" if window.silent is None else f"{window.silent:.0%}",
-        "over audit judge": "–" if gap is None else _with_half(gap.mean, gap.half),
+        "over audit judge": over,
         "pairs": 0 if gap is None else gap.pairs,
     }
-
-
-def _with_half(mean: float, half: float | None) -> str:
-    return f"{mean:+.3f}" + ("" if half is None else f" ± {half:.3f}")
 
 
 def _told(found: Drift, most: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
-from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import InputError
 from autorubric.improvement.measures import NO_LABEL, categories, values, weighted_scores
@@ -98,7 +98,7 @@ def read_labelled(
         InputError: the labels belong to another rubric, no label varies, or a score is missing.
     """
     _check_same_criteria(rubric, dataset)
-    own = replace(dataset, rubric=rubric, items=[_with_rubric(item) for item in dataset])
+    own = replace(dataset, rubric=rubric, items=[replace(item, rubric=None) for item in dataset])
     codes = np.full((len(own), len(rubric)), NO_LABEL, dtype=np.int64)
     for row, item in enumerate(own):
         if item.ground_truth is not None:
@@ -110,10 +110,6 @@ def read_labelled(
             "cannot tell wordings apart; label items of which some meet a criterion and some do not"
         )
     return replace(labelled, target=_target(labelled, score))
-
-
-def _with_rubric(item: DataItem) -> DataItem:
-    return item if item.rubric is None else replace(item, rubric=None)
 
 
 def _check_same_criteria(rubric: Rubric, dataset: RubricDataset) -> None:

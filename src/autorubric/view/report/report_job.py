@@ -289,14 +289,11 @@ def _criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any
         cells = [_name(one["name"]), f"{one['weight']:g}", mean, f"{one['failed']:,}"]
         if labelled:
             label = labelled.get(one["criterion"])
-            cells.append("–" if label is None else percent(label["agreement"]) + _in_brackets(label["interval"]))
+            ends = percents(label["interval"]) if label else ""
+            cells.append("–" if label is None else percent(label["agreement"]) + (f" ({ends})" if ends else ""))
         yield f"| {' | '.join(cells)} |"
     if len(criteria) > _MOST_CRITERIA:
         yield from ("", f"The first {_MOST_CRITERIA} of {len(criteria):,} criteria.")
-
-
-def _in_brackets(ends: Sequence[float] | None) -> str:
-    return f" ({percents(ends)})" if ends else ""
 
 
 def _rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
