@@ -379,7 +379,7 @@ TARGETS: dict[str, Target] = {
         _texts([[{"criterion": "Cause", "requirement": "Names two causes.", "reason": "Vague."}]]),
     ),
     "used-items": of_file(
-        "used.jsonl", lambda path: UsedItems(path).read(""), _texts([{"item": "0f", "use": "test", "run_id": "a"}])
+        "used.jsonl", lambda path: UsedItems(path).read(), _texts([{"item": "0f", "use": "test", "run_id": "a"}])
     ),
     "imported-labels": of_file(
         "labels.jsonl",

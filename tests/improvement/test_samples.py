@@ -69,12 +69,11 @@ def test_equal_submissions_and_equal_prompts_are_one_group() -> None:
 
 def test_used_items_are_kept_with_the_run_that_used_them(tmp_path: Path) -> None:
     file = UsedItems(tmp_path / "labels.json.used.jsonl")
-    assert file.read("") == {}
+    assert file.read() == set()
     file.add(["a", "b"], "test", "first", tmp_path / "run", "r")
     file.add(["a", "b"], "test", "first", tmp_path / "run", "r")
     assert len(file.path.read_text().splitlines()) == 2
-    assert file.read("first") == {}
-    assert set(file.read("second")) == {"a", "b"}
+    assert file.read() == {"a", "b"}
     file.path.write_text('{"item": 3}\n')
     with pytest.raises(InputError, match="a line has no 'item'"):
-        file.read("")
+        file.read()

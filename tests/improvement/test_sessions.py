@@ -77,7 +77,7 @@ def test_a_wording_on_which_the_judge_gives_no_verdict_loses_and_the_others_are_
 
     def prose(body: dict[str, Any]) -> str | None:
         shown = section("\n".join(one["content"] for one in body["messages"]), "criterion")
-        few = BETTER in shown and "Answer 7," in str(body)
+        few = BETTER in shown and "Answer 8," in str(body)
         return "prose" if body["model"] == "judge" and (mute in shown or few) else None
 
     with endpoint(written=wordings(mute, BETTER), faults=prose).in_thread() as near:

@@ -59,7 +59,7 @@ def scene(
     labelled = read_labelled(data.rubric, data, range(count))
     split = split_items(range(count), labelled.strata())
     judging, writing = Judging(labelled), Writing(texts)
-    door = TestDoor(folder, "run", UsedItems(folder / "used.jsonl"), labelled.digests(range(count)), "r")
+    door = TestDoor(folder, "run", UsedItems(folder / "used.jsonl"), labelled.digests, "r")
     return Study(labelled, split, judging, writing, Guard(frozenset()), Aims(measure), doors=door), judging, writing
 
 
@@ -69,7 +69,7 @@ def test_no_judge_sees_a_test_item_before_the_finalists_are_fixed(tmp_path: Path
     with pytest.raises((Stopped, ExceptionGroup)):
         asyncio.run(study.run())
     assert (tmp_path / "finalists.json").exists()
-    uses = UsedItems(tmp_path / "used.jsonl").read("another")
+    uses = UsedItems(tmp_path / "used.jsonl").read()
     assert len(uses) == 240
     # A later session has another writer, and a judge that would now prefer another wording: the finalists stay.
     later, _, _ = scene(tmp_path, "Names the moon, and only that.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +12,10 @@ from rich.cells import cell_len, set_cell_size
 
 from autorubric.core.display import counted
 from autorubric.errors import InputError
-from autorubric.files.printable import defused, markdown_text
+from autorubric.files.printable import csv_text, markdown_text
 from autorubric.metrics.agreement_statistics import MeasuredModel, statistics
 from autorubric.metrics.compare import JudgeComparison, describe_winner
-from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair, VoteAgreement
+from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair
 from autorubric.metrics.metrics_text import consistency_lines, show, worst_first
 from autorubric.metrics.results import CoverageSimulation, MetricsResult, TagMetrics
 from autorubric.metrics.rubric_analysis import RubricAnalysis
@@ -77,7 +75,7 @@ class Shown:
         if form == "json":
             return json.dumps(self.whole, indent=2, ensure_ascii=False)
         if form == "csv":
-            return self._csv()
+            return csv_text((dict(_columns(row)) for row in self.rows), "\r\n")
         names = [name for name in (self.rows[0] if self.rows else ()) if name not in self.texts]
         cells = [names] if names else []
         for row in self.rows:
@@ -91,14 +89,6 @@ class Shown:
             widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
             table = [("  " + "  ".join(map(set_cell_size, row, widths))).rstrip() for row in cells]
         return "\n".join([*self.above, *table, *self.below])
-
-    def _csv(self) -> str:
-        out = io.StringIO()
-        rows = [dict(_columns(row)) for row in self.rows]
-        writer = csv.DictWriter(out, list(rows[0]) if rows else [])
-        writer.writeheader()
-        writer.writerows({name: defused(value) for name, value in row.items()} for row in rows)
-        return out.getvalue()
 
 
 def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -258,7 +248,12 @@ def _least_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
 
 def show_judges(found: JudgeAgreement, by: str) -> Shown:
     """How far judges agree with each other, by criterion or by pair of judges, and where they differ most."""
-    rows = [_pair_row(pair) for pair in found.pairs] if by == "judge" else [_vote_row(one) for one in found.criteria]
+    rows = [
+        {"criterion": one.name, "n": one.n, "agreement": Ranged(one.agreement, one.agreement_ci), "alpha": one.alpha}
+        for one in found.criteria
+    ]
+    if by == "judge":
+        rows = [_pair_row(pair) for pair in found.pairs]
     overall = found.overall
     ends = overall.agreement_ci
     confidence = 0.95 if ends is None else ends.confidence
@@ -280,11 +275,6 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
         ]
     notes = [f"note: {warning}" for warning in found.warnings]
     return Shown(rows, found.model_dump(mode="json"), above, [*below, *notes])
-
-
-def _vote_row(one: VoteAgreement) -> dict[str, Any]:
-    agreement = Ranged(one.agreement, one.agreement_ci)
-    return {"criterion": one.name, "n": one.n, "agreement": agreement, "alpha": one.alpha}
 
 
 def _pair_row(pair: JudgePair) -> dict[str, Any]:
@@ -345,13 +335,12 @@ def show_analysis(found: RubricAnalysis, rollouts: int) -> Shown:
         }
         for each in found.criteria
     ]
-    noun = "criterion" if len(rows) == 1 else "criteria"
     effective = "–" if found.effective is None else f"{found.effective:.1f}"
     return Shown(
         rows,
         {**asdict(found), "group": found.group._asdict()},
         [
-            f"{len(rows)} {noun}, equivalent to {effective} independent ones",
+            f"{counted(len(rows), 'criterion', 'criteria')}, equivalent to {effective} independent ones",
             f"groups of {rollouts} submissions of one prompt: expected variance of the score "
             f"{show(found.group.expected)}, all scores equal in {show(found.group.silent)} of the groups",
             "",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.cli.command import command
+from autorubric.core.display import counted
 from autorubric.files import dump_json
 from autorubric.formats import Conversion, list_formats
 from autorubric.jobs.rubric_files import ConvertSettings
@@ -84,7 +85,7 @@ def report_lines(done: Conversion, target: Path | None = None) -> Iterator[str]:
         questions: no repeats
     """
     where = f"written to {target} as {done.target}" if done.target else "nothing was written"
-    read = f"{_number(done.records, 'record', 'records')} with {_number(done.criteria, 'criterion', 'criteria')}"
+    read = f"{counted(done.records, 'record')} with {counted(done.criteria, 'criterion', 'criteria')}"
     yield f"read {read} from {done.source or 'an empty file'}; {where}"
     if done.lost:
         yield f"lost, by records: {_counts(done.lost)}"
@@ -118,10 +119,6 @@ def _question_lines(done: Conversion) -> Iterator[str]:
         return
     yield f"questions: {found.repeated} repeat an earlier one, {found.leaked} are in another split too; for example"
     yield from (f"  {place} repeats {first}" for place, first in found.examples)
-
-
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def _counts(counts: Mapping[Any, int]) -> str:

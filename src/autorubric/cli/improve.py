@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from autorubric.charts.html import figure
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
-from autorubric.improvement.improvement_page import advice_on, describe_sets, headline, list_warnings, plain, signed
+from autorubric.improvement.improvement_page import advice_on, describe_sets, headline, list_warnings, signed
 from autorubric.improvement.run_files import LOG_FILE, PAGE_FILE, RECORD_FILE, RUBRIC_FILE
 from autorubric.jobs.improve import ImproveResult, ImproveSettings, improve_async
 
@@ -51,7 +52,8 @@ def _print(result: ImproveResult) -> None:
     if result.again:
         print("  decided in an earlier session; the test set is not opened again")
     print(f"  items: {describe_sets(record)}")
-    for line in (*_skipped_lines(record), *_test_lines(record), *_weight_lines(record), *_candidate_lines(record)):
+    skipped = (f"{name}: not worked on: {reason}" for name, reason in record["skipped"].items())
+    for line in (*skipped, *_test_lines(record), *_weight_lines(record), *_candidate_lines(record)):
         print(f"  {line}")
     for note in list_warnings({**record, "stand_ins": []}):  # those are printed before anything else
         print(f"  note: {note}")
@@ -59,20 +61,15 @@ def _print(result: ImproveResult) -> None:
     print(f"  rubric: {out / RUBRIC_FILE}; report: {out / PAGE_FILE}; record: {out / RECORD_FILE}, {out / LOG_FILE}")
 
 
-def _skipped_lines(record: dict[str, Any]) -> Iterator[str]:
-    for name, reason in record["skipped"].items():
-        yield f"{name}: not worked on: {reason}"
-
-
 def _test_lines(record: dict[str, Any]) -> Iterator[str]:
     for test in record["tests"]:
-        interval = test["interval"] or (None, None)
+        low, high = map(signed, test["interval"] or (None, None))
+        before, after, noise = (figure(test[name], 3) for name in ("before", "after", "noise"))
         what = "accepted" if test["accepted"] else "the original stays"
         what += ", then taken back (--undo)" if test.get("taken_back") else ""
         yield (
-            f"{test['criterion']}: {what}; {record['against']} {plain(test['before'])} -> {plain(test['after'])}, "
-            f"gain {signed(test['difference'])} ({signed(interval[0])} to {signed(interval[1])}), "
-            f"judge's own noise {plain(test['noise'])}"
+            f"{test['criterion']}: {what}; {record['against']} {before} -> {after}, "
+            f"gain {signed(test['difference'])} ({low} to {high}), judge's own noise {noise}"
         )
         yield f"  - {test['old']['requirement']}"
         for text in test["requirements"]:

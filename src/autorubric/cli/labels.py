@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Self
@@ -114,7 +113,7 @@ def show_corrected(found: CorrectedScores, confidence: float, simulation: Covera
     ]
     below = ["", *(f"note: {note}" for note in _notes(found)), *(simulation_lines(simulation) if simulation else ())]
     simulated = {} if simulation is None else {"simulation": simulation.model_dump(mode="json")}
-    return Shown(rows, _whole(found) | simulated, above, below)
+    return Shown(rows, asdict(found) | simulated, above, below)
 
 
 def show_labels_to_collect(rows: list[dict[str, Any]]) -> Shown:
@@ -207,7 +206,3 @@ def _notes(found: CorrectedScores) -> Iterator[str]:
     for reason, missing in concerned.items():
         affected = (f"{what} for {', '.join(names)}" for what, names in missing.items())
         yield f"{'; '.join(affected)}: {reason}"
-
-
-def _whole(found: CorrectedScores) -> Any:
-    return json.loads(json.dumps(asdict(found)))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from autorubric.cli import grade, select, synthesize
 from autorubric.cli.command import command, run
-from autorubric.jobs.grade import GradeSettings
 from autorubric.jobs.merge import MergeSettings, merged_run
-from autorubric.jobs.select import SelectSettings
-from autorubric.jobs.synthesize import SynthesizeSettings
-from autorubric.runs.result import EvalResult
-from autorubric.synthesis.run_summary import SynthesisResult
 
 _EXAMPLES = """
 autorubric merge graded-1 graded-2 -o graded
@@ -25,11 +22,6 @@ def merge(settings: MergeSettings) -> int:
     finished since.
     """
     result, of_run = run(merged_run(settings))
-    if isinstance(result, EvalResult):
-        assert isinstance(of_run, GradeSettings)
-        return grade.print_result(result, of_run)
-    if isinstance(result, SynthesisResult):
-        assert isinstance(of_run, SynthesizeSettings)
-        return synthesize.print_result(result, of_run)
-    assert isinstance(of_run, SelectSettings)
-    return select.print_result(result, of_run)
+    commands: dict[str, Any] = {"grade": grade, "synthesize": synthesize, "select": select}
+    status: int = commands[of_run.command].print_result(result, of_run)
+    return status

@@ -71,9 +71,7 @@ def print_selection(written: Written, totals: Iterable[Totals], failures: Failur
     lines = (
         *_spread_lines(written),
         *_curve_lines(summary),
-        *_source_lines(summary),
-        *_model_lines(summary),
-        *_length_lines(summary),
+        *_share_lines(summary),
     )
     for line in lines:
         print(f"  {line}")
@@ -114,20 +112,13 @@ def _curve_lines(summary: SelectionSummary) -> Iterable[str]:
         yield f"  {point.k}: {point.score:.3f}, {point.kept:.1%}{fewer}"
 
 
-def _source_lines(summary: SelectionSummary) -> Iterable[str]:
-    if len(summary.by_source) < 2:
-        return
-    for found in summary.by_source:
+def _share_lines(summary: SelectionSummary) -> Iterable[str]:
+    """What was kept by source and by model, and how long it is."""
+    for found in summary.by_source if len(summary.by_source) > 1 else ():
         share = "none decided" if found.share is None else f"{found.share:.1%} of those decided"
         yield f"{found.source or '(no source)'}: {found.selected} of {found.queries} selected, {share}"
-
-
-def _model_lines(summary: SelectionSummary) -> Iterable[str]:
     if len(summary.by_model) > 1:
         yield "kept by model: " + ", ".join(f"{model} {count}" for model, count in summary.by_model.items())
-
-
-def _length_lines(summary: SelectionSummary) -> Iterable[str]:
     lengths = summary.lengths
     if lengths.chosen is not None and lengths.others is not None:
         yield f"mean length: {lengths.chosen:.0f} words kept, {lengths.others:.0f} words not kept"

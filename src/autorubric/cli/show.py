@@ -11,7 +11,7 @@ from autorubric.errors import InputError
 from autorubric.files import dump_json
 from autorubric.jobs.status import ShowSettings, show_async
 from autorubric.llm.recorded_exchanges import Exchange
-from autorubric.runs.cells import said
+from autorubric.runs.cells import Cell, read_cells, said
 from autorubric.runs.shown_item import ShownItem
 
 _EXAMPLES = """
@@ -46,11 +46,11 @@ def _only(found: ShownItem, name: str) -> ShownItem:
     record: dict[str, Any] = dict(found.record or {})
     report = dict(record.get("report") or {})
     entries = report.get("criterion_reports") or []
-    kept = [entry for number, entry in enumerate(entries, start=1) if name in (_name(entry, number), f"C{number}")]
+    names = [cell.name for cell in read_cells(report)]
+    kept = [entry for place, entry in enumerate(entries) if name in (names[place], f"C{place + 1}")]
     lists = {key: [one for one in record.get(key) or () if name in _names(one)] for key in _LISTS if key in record}
     if not kept and not any(lists.values()):
-        known = [_name(entry, number) for number, entry in enumerate(entries, start=1)]
-        known += [one["id"] for key in lists for one in record[key]]
+        known = names + [one["id"] for key in lists for one in record[key]]
         raise InputError(f"--criterion {name!r}: the item has no such criterion; it has {', '.join(known) or 'none'}")
     if kept:
         record["report"] = {**report, "criterion_reports": kept}
@@ -89,13 +89,12 @@ def _report_lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"error: {record['error']}"
     for flag in report.get("flags") or ():
         yield f"flag of the submission: {flag}"
-    for number, entry in enumerate(report.get("criterion_reports") or (), start=1):
-        yield from _criterion_lines(entry, number)
+    for cell, entry in zip(read_cells(report), report.get("criterion_reports") or (), strict=True):
+        yield from _criterion_lines(cell, entry)
 
 
-def _criterion_lines(entry: Mapping[str, Any], number: int) -> Iterator[str]:
-    criterion = entry.get("criterion", entry)
-    yield f"{_verdict(entry)}  {_name(entry, number)} (weight {criterion.get('weight', 10.0):g})"
+def _criterion_lines(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{cell.word}  {cell.name} (weight {cell.weight:g})"
     if entry.get("error"):
         yield f"    error: {entry['error']}"
     votes = [*(entry.get("votes") or ()), *(entry.get("multi_choice_votes") or ())]
@@ -174,14 +173,3 @@ def _exchange_lines(one: Exchange, title: str, shown: set[str]) -> Iterator[str]
 
 def _indented(text: str) -> Iterable[str]:
     return (f"  {line}" for line in text.splitlines() or [""])
-
-
-def _name(entry: Mapping[str, Any], number: int) -> str:
-    return str(entry.get("criterion", entry).get("name") or f"C{number}")
-
-
-def _verdict(entry: Mapping[str, Any]) -> str:
-    if entry.get("error"):
-        return "FAILED"
-    choice = entry.get("final_multi_choice_verdict") or entry.get("multi_choice_verdict")
-    return str(entry.get("final_verdict", entry.get("verdict")) if choice is None else choice.get("selected_label"))

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from autorubric.charts.html import figure
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.agreement_report import Shown
 from autorubric.cli.command import command, run
@@ -81,9 +82,9 @@ def _batch_lines(found: RunStatus) -> Iterator[str]:
             yield f"             {record.trouble}"
     ended = [record for record in found.batches if record.state == "collected"]
     if ended:
-        noun = "batch" if len(ended) == 1 else "batches"
         replies, asked = sum(r.replies for r in ended), sum(r.count for r in ended)
-        yield f"  batches    {len(ended):,} {noun} collected: {replies:,} replies to {asked:,} requests"
+        batches = counted(len(ended), "batch", "batches")
+        yield f"  batches    {batches} collected: {replies:,} replies to {asked:,} requests"
 
 
 _MARKS = {"ok": "   ", "note": " ! ", "problem": "!! "}
@@ -133,6 +134,7 @@ def drift(settings: DriftSettings) -> int:
 
 def _row(number: int, window: Window) -> dict[str, Any]:
     gap = window.gap
+    over = "–" if gap is None else f"{gap.mean:+.3f}" + ("" if gap.half is None else f" ± {gap.half:.3f}")
     steps = "" if window.steps is None else "–".join(str(step) for step in dict.fromkeys(window.steps))
     return {
         "window": number,
@@ -140,18 +142,14 @@ def _row(number: int, window: Window) -> dict[str, Any]:
         "steps": steps,
         "rewards": window.rewards,
         "failed": f"{window.failed:.1%}",
-        "mean": _shown(window.reward),
+        "mean": figure(window.reward, 3),
         "characters": f"{window.characters:.0f}",
-        "length effect": _shown(window.length_effect, 2),
-        "group variance": _shown(window.variance, 4),
+        "length effect": figure(window.length_effect, 2),
+        "group variance": figure(window.variance, 4),
         "silent groups": "–" if window.silent is None else f"{window.silent:.0%}",
-        "over audit judge": "–" if gap is None else _with_half(gap.mean, gap.half),
+        "over audit judge": over,
         "pairs": 0 if gap is None else gap.pairs,
     }
-
-
-def _with_half(mean: float, half: float | None) -> str:
-    return f"{mean:+.3f}" + ("" if half is None else f" ± {half:.3f}")
 
 
 def _told(found: Drift, most: int) -> Iterator[str]:
@@ -216,7 +214,7 @@ def _plain(audit: AuditSummary) -> dict[str, Any]:
 
 def signal_lines(signals: GroupSignals) -> Iterator[str]:
     """What groups teach, for people."""
-    yield f"groups of the last window: {signals.groups:,}, variance within groups {_shown(signals.variance, 4)}"
+    yield f"groups of the last window: {signals.groups:,}, variance within groups {figure(signals.variance, 4)}"
     if signals.effective is not None and signals.criteria is not None:
         yield f"  {signals.criteria:.1f} criteria amount to {signals.effective:.1f} independent ones"
     noise = signals.noise
@@ -259,7 +257,3 @@ def audit_lines(audit: AuditSummary) -> Iterator[str]:
 
 def _short(text: str) -> str:
     return clipped(" ".join(text.split()), 2 * _MOST_WORDS)
-
-
-def _shown(number: float | None, places: int = 3) -> str:
-    return "–" if number is None else f"{number:.{places}f}"

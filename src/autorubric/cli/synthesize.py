@@ -105,7 +105,7 @@ def _print_counts(summary: Summary) -> None:
 
 def _print_exported(exported: Exported, out: Path) -> None:
     files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
-    criteria = "1 criterion" if exported.criteria == 1 else f"{exported.criteria:,} criteria"
+    criteria = counted(exported.criteria, "criterion", "criteria")
     print(f"  {counted(exported.rows, 'rubric')} with {criteria} in {files}")
     for remark in exported.remarks:
         print(f"  {remark}")
@@ -131,8 +131,7 @@ def print_estimate(estimate: Estimate) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    queries = estimate.queries
-    title = f"{queries} {'query' if queries == 1 else 'queries'}; no request was sent"
+    title = f"{counted(estimate.queries, 'query', 'queries')}; no request was sent"
     table = Table(title=title, title_justify="left", padding=0)
     for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
         left = name in {"role", "model"}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from autorubric.errors import InputError
@@ -13,15 +14,22 @@ if TYPE_CHECKING:
     from autorubric.dataset.collection import RubricDataset
 
 
-# Beyond this many items a round of swaps looks at a random part of each side.
-_MOST_CANDIDATES = 1_000
-_MOST_PAIRS = 20_000
+_ATTEMPTS = 10
+_PASSES = 20
+_MOST_PAIRS = 5_000
+"""Pairs of items that one pass of swaps looks at, drawn at random where there are more."""
+
+_EVERY_ITEM = object()
+"""A label of all items: its share is the size of the sample."""
 
 
 def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: random.Random) -> list[int]:
     """The indices of exactly `size` items in which every label has its share as closely as counts allow.
 
     A label of two or more items is found among the chosen and among the others, where they have room for it.
+
+    Source: Sechidis, Tsoumakas and Vlahavas, On the stratification of multi-label data, 2011: the rarest labels are
+    dealt first. Swaps then come nearer to the shares.
 
     Args:
         labels: the labels of each item.
@@ -36,125 +44,69 @@ def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: rand
     """
     if not 0 < size < len(labels):
         return list(range(size))
+    holders = Counter(label for own in labels for label in dict.fromkeys(own))
+    # A label of one item lies wholly on one side, whichever: there is nothing to balance.
+    total = {_EVERY_ITEM: len(labels)} | {label: held for label, held in holders.items() if held > 1}
+    items = [[_EVERY_ITEM, *(label for label in dict.fromkeys(own) if label in total)] for own in labels]
+    missing = 6.0 * len(items) * max(map(len, items))  # more than the squares that a swap can change
+
+    def cost(label: Hashable, count: int) -> float:
+        """The square of the deviation, and the price of a side without the label."""
+        deviation = count - total[label] * size / len(items)
+        return deviation * deviation + (0.0 if 0 < count < total[label] else missing)
+
+    best, least = list[int](), math.inf
     # Swaps can end where no single one helps and yet a label is left out; then another start may do better.
-    attempts = 20 if len(labels) <= _MOST_CANDIDATES else 3
-    best: _Split | None = None
-    for _ in range(attempts):
-        split = _Split(labels, size)
-        split.deal(rng)
-        split.refine(rng)
-        if best is None or split.cost() < best.cost():
-            best = split
-        if not best.left_out():
+    for _ in range(_ATTEMPTS):
+        chosen, count = _swapped(items, _dealt(items, total, size, rng), cost, rng)
+        whole = sum(cost(label, count[label]) for label in total)
+        if whole < least:
+            best, least = chosen, whole
+        if all(0 < count[label] < held for label, held in total.items()):
             break
-    return [] if best is None else [index for index, chosen in enumerate(best.chosen) if chosen]
+    return sorted(best)
 
 
-class _Split:
-    """A division of the items into chosen and others, with the counts of labels among the chosen."""
+def _dealt(
+    items: Sequence[Sequence[Hashable]], total: Mapping[Hashable, int], size: int, rng: random.Random
+) -> list[int]:
+    """Items given, those with the rarest labels first, to the side that lacks their labels most."""
+    share, chosen = size / len(items), list[int]()
+    lack = {label: min(max(share * held, 1.0), held - 1.0) - share * held for label, held in total.items()}
+    order = rng.sample(range(len(items)), len(items))
+    order.sort(key=lambda index: min(total[label] for label in items[index]))
+    for place, index in enumerate(order):
+        room, left = size - len(chosen), len(order) - place
+        take = room == left or (room > 0 and sum(lack[label] for label in items[index]) > 0)
+        if take:
+            chosen.append(index)
+        for label in items[index]:
+            lack[label] -= take - share
+    return chosen
 
-    def __init__(self, labels: Sequence[Collection[Hashable]], size: int) -> None:
-        # A label of one item lies wholly on one side, whichever: there is nothing to balance.
-        holders = Counter(label for found in labels for label in dict.fromkeys(found))
-        numbers = {label: number for number, label in enumerate(x for x, held in holders.items() if held > 1)}
-        self.labels = [sorted({numbers[label] for label in found if label in numbers}) for found in labels]
-        self.size = size
-        self.share = size / len(labels)
-        self.chosen = [False] * len(labels)
-        found = Counter(number for own in self.labels for number in own)
-        self.total = [found[number] for number in range(len(numbers))]
-        self.count = [0] * len(numbers)
-        # More than the largest sum of squared deviations that a swap can change.
-        widest = max((len(own) for own in self.labels), default=0)
-        self.missing_cost = 4.0 * (widest + 1) * (len(labels) + 1)
 
-    def cost(self) -> float:
-        """The sum of squared deviations, and the price of every label that is left out of a side."""
-        return sum(self._cost(label, count) for label, count in enumerate(self.count))
-
-    def left_out(self) -> bool:
-        """Whether one side lacks a label of two or more items."""
-        return any(count in (0, total) for count, total in zip(self.count, self.total, strict=True))
-
-    def deal(self, rng: random.Random) -> None:
-        """Give each item, in random order, to the side where its labels lag behind."""
-        order = list(range(len(self.labels)))
-        rng.shuffle(order)
-        lead = [0.0] * len(self.count)
-        share, room, taken_lead = self.share, self.size, 0.0
-        for place, index in enumerate(order):
-            own = self.labels[index]
-            pull = sum(lead[label] for label in own) + taken_lead + (len(own) + 1) * (0.5 - share)
-            left = len(order) - place
-            take = room == left or (room > 0 and (pull < 0 or (pull == 0 and rng.random() < share)))
-            step = 1.0 - share if take else -share
-            taken_lead += step
-            for label in own:
-                lead[label] += step
-            if take:
-                room -= 1
-                self._move(index, True)
-
-    def refine(self, rng: random.Random) -> None:
-        """Swap chosen items for others as long as that brings the counts nearer to their ideals."""
-        inside = [index for index, chosen in enumerate(self.chosen) if chosen]
-        outside = [index for index, chosen in enumerate(self.chosen) if not chosen]
-        patience = 3
-        for _ in range(200 + 20 * len(self.count)):
-            swap = self._best_swap(self._candidates(inside, rng), self._candidates(outside, rng))
-            if swap is None:
-                patience -= 1
-                if patience == 0 or max(len(inside), len(outside)) <= _MOST_CANDIDATES:
-                    return
-                continue
-            leaving, joining = swap
-            self._move(leaving, False)
-            self._move(joining, True)
-            inside[inside.index(leaving)] = joining
-            outside[outside.index(joining)] = leaving
-
-    def _candidates(self, side: list[int], rng: random.Random) -> list[int]:
-        if len(side) <= _MOST_CANDIDATES:
-            return side
-        wanted = {label for label, count in enumerate(self.count) if count in (0, self.total[label])}
-        urgent = [index for index in side if not wanted.isdisjoint(self.labels[index])] if wanted else []
-        return urgent[:_MOST_CANDIDATES] or rng.sample(side, _MOST_CANDIDATES)
-
-    def _best_swap(self, inside: list[int], outside: list[int]) -> tuple[int, int] | None:
-        """The swap that lowers the cost most, or None; pairs that cannot beat the best are not looked at."""
-        joins, leaves = (
-            [self._cost(label, count + step) - self._cost(label, count) for label, count in enumerate(self.count)]
-            for step in (1, -1)
-        )
-        # A label that both items carry stays as it is: what was counted for it is taken back.
-        both = [up + down for up, down in zip(joins, leaves, strict=True)]
-        ins = sorted((sum(leaves[label] for label in self.labels[index]), index) for index in inside)
-        outs = sorted((sum(joins[label] for label in self.labels[index]), index) for index in outside)
-        best, found, pairs = -1e-9, None, 0
-        for leaving_cost, leaving in ins:
-            own = set(self.labels[leaving])
-            most_shared = sum(max(both[label], 0.0) for label in own)
-            for joining_cost, joining in outs:
-                if leaving_cost + joining_cost - most_shared >= best:
-                    break
-                pairs += 1
-                shared = sum(both[label] for label in self.labels[joining] if label in own)
-                if leaving_cost + joining_cost - shared < best:
-                    best, found = leaving_cost + joining_cost - shared, (leaving, joining)
-            if pairs > _MOST_PAIRS:
-                break
-        return found
-
-    def _cost(self, label: int, count: int) -> float:
-        total = self.total[label]
-        deviation = count - total * self.share
-        missing = count <= 0 or count >= total
-        return deviation * deviation + (self.missing_cost if missing else 0.0)
-
-    def _move(self, index: int, chosen: bool) -> None:
-        self.chosen[index] = chosen
-        for label in self.labels[index]:
-            self.count[label] += 1 if chosen else -1
+def _swapped(
+    items: Sequence[Sequence[Hashable]],
+    chosen: list[int],
+    cost: Callable[[Hashable, int], float],
+    rng: random.Random,
+) -> tuple[list[int], Counter[Hashable]]:
+    """Chosen items swapped for others as long as that costs less; with the counts of their labels."""
+    others = sorted({*range(len(items))} - {*chosen})
+    count = Counter(label for index in chosen for label in items[index])
+    for _ in range(_PASSES):
+        before, pairs = chosen.copy(), len(chosen) * len(others)
+        for pair in rng.sample(range(pairs), min(pairs, _MOST_PAIRS)):
+            mine, other = divmod(pair, len(others))
+            change = Counter(items[others[other]])
+            change.subtract(items[chosen[mine]])
+            steps = [(label, step) for label, step in change.items() if step]
+            if sum(cost(label, count[label] + step) - cost(label, count[label]) for label, step in steps) < -1e-9:
+                chosen[mine], others[other] = others[other], chosen[mine]
+                count.update(change)
+        if chosen == before:
+            break
+    return chosen, count
 
 
 def split_indices(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from typing import Any, TextIO, cast
 
 # C0 and C1 controls (escape sequences begin with one), line separators, and what reorders text on a line.
@@ -54,6 +56,21 @@ def defused(value: Any) -> Any:
     # The writer leaves a bare carriage return unquoted, and readers start a new row after it.
     text = value.replace("\r\n", "\n").replace("\r", "\n") if "\r" in value else value
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def csv_text(rows: Iterable[Mapping[str, Any]], end: str = "\n") -> str:
+    r"""Rows as CSV, safe to open in a spreadsheet.
+
+    Example:
+        >>> csv_text([{"id": "=1+1", "score": 0.5}])
+        "id,score\n'=1+1,0.5\n"
+    """
+    listed = list(rows)
+    out = io.StringIO()
+    table = csv.DictWriter(out, dict.fromkeys(name for row in listed for name in row), "", lineterminator=end)
+    table.writeheader()
+    table.writerows({name: defused(value) for name, value in row.items()} for row in listed)
+    return out.getvalue()
 
 
 class PrintableStream(io.TextIOWrapper):

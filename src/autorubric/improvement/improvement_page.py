@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from autorubric.charts.html import page_template
+from autorubric.charts.html import figure, page_template
 from autorubric.charts.svg import Ranged, interval_chart
 from autorubric.core.display import counted
 from autorubric.improvement.improvement_record import word_diff
@@ -47,10 +47,10 @@ def headline(record: Mapping[str, Any]) -> str:
     if not tests:
         stay = f"all {record['criteria']} criteria stay as they are"
         return f"no change accepted{basis}: no candidate was better than the original; {stay}"
-    noun = "change" if len(tests) == 1 else "changes"
     back = ", ".join(record.get("undone", ()))
     since = f"; taken back since: {back}" if back else ""
-    return f"{accepted} of {len(tests)} tested {noun} accepted{basis}; everything else stays as it was{since}"
+    tested = counted(len(tests), "tested change")
+    return f"{accepted} of {tested} accepted{basis}; everything else stays as it was{since}"
 
 
 def describe_sets(record: Mapping[str, Any]) -> str:
@@ -82,11 +82,6 @@ def signed(value: float | None) -> str:
     return "–" if value is None else f"{value:+.3f}"
 
 
-def plain(value: float | None) -> str:
-    """A figure with three digits, or a dash."""
-    return "–" if value is None else f"{value:.3f}"
-
-
 def advice_on(test: Mapping[str, Any]) -> str:
     """What failed, how far a wording missed, and how many items would decide; empty where there is nothing to say."""
     parts = []
@@ -108,13 +103,13 @@ def _test(test: Mapping[str, Any]) -> dict[str, Any]:
     interval = test["interval"]
     shown = "–" if interval is None else f"{signed(interval[0])} to {signed(interval[1])}"
     cells = [
-        *(plain(test[name]) for name in ("before", "after")),
+        *(figure(test[name], 3) for name in ("before", "after")),
         signed(test["difference"]),
         shown,
-        "< 0.001" if (test["p_holm"] or 1.0) < 0.001 else plain(test["p_holm"]),
+        "< 0.001" if (test["p_holm"] or 1.0) < 0.001 else figure(test["p_holm"], 3),
         test["groups"],
         test["changed"],
-        plain(test["noise"]),
+        figure(test["noise"], 3),
     ]
     if test["second"] is not None:
         cells.append(signed(test["second"]))
@@ -149,8 +144,8 @@ def _criteria(record: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     return [
         (
             name,
-            plain(record["agreement"].get(name)),
-            plain(record["noise"].get(name)),
+            figure(record["agreement"].get(name), 3),
+            figure(record["noise"].get(name), 3),
             record["skipped"].get(name, ""),
         )
         for name in names

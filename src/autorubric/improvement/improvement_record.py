@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import criterion_called
 from autorubric.errors import InputError
-from autorubric.improvement.acceptance import Decision, groups_needed
+from autorubric.improvement.acceptance import groups_needed
 from autorubric.improvement.changed_wording import IMPROVED, Wording
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.samples import Split
@@ -85,7 +84,7 @@ def _shown(value: float | None, aims: Aims) -> float | None:
 
 def _tested(labelled: Labelled, found: Improvement, wording: Wording, aims: Aims) -> dict[str, Any]:
     old, decision = labelled.rubric[wording.place], found.decisions[wording.name]
-    evidence = decision.to_dict()
+    evidence, needed = decision.to_dict(), None if decision.accepted else groups_needed(decision)
     return {
         **wording.to_dict(),
         "why": wording.reason,
@@ -96,13 +95,8 @@ def _tested(labelled: Labelled, found: Improvement, wording: Wording, aims: Aims
         "second": found.second.get(wording.name),
         "noise": found.noise.get(labelled.names[wording.place]),
         **({"failed": failed} if (failed := found.failed.get(wording.name)) else {}),
-        **_needed(decision),
+        **({} if needed is None else {"groups_needed": needed}),
     }
-
-
-def _needed(decision: Decision) -> dict[str, int]:
-    needed = None if decision.accepted else groups_needed(decision)
-    return {} if needed is None else {"groups_needed": needed}
 
 
 def _weights(labelled: Labelled, found: Improvement) -> dict[str, Any] | None:
@@ -154,7 +148,7 @@ def _with_provenance(
 ) -> Criterion:  # fmt: skip
     held = dict(criterion.metadata)
     held[IMPROVED] = {
-        "was": old.model_dump(mode="json", exclude_defaults=True),
+        "was": _dumped(old),
         "kind": kind,
         "author": change.get("author") or record.get("writer") or "",
         "reason": change.get("why") or "",
@@ -216,16 +210,16 @@ def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) 
         except InputError:
             continue  # the rubric that it was taken back from may have had changes of another run
         gone.append(name)
-    kept = {json.dumps(_was(one), sort_keys=True) for one in made if _was(one)}
+    kept = [_was(one) for one in made]
     tests = [
-        {**test, "taken_back": test["accepted"] and not _is_kept(rubric[test["place"]], kept)}
+        {**test, "taken_back": test["accepted"] and _dumped(rubric[test["place"]]) not in kept}
         for test in record["tests"]
     ]
     return made, {**record, "tests": tests, "undone": gone}
 
 
-def _is_kept(old: Criterion, kept: Collection[str]) -> bool:
-    return json.dumps(old.model_dump(mode="json", exclude_defaults=True), sort_keys=True) in kept
+def _dumped(criterion: Criterion) -> dict[str, Any]:
+    return criterion.model_dump(mode="json", exclude_defaults=True)
 
 
 def _undone(criteria: list[Criterion], name: str) -> list[Criterion]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
-from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import InputError
 from autorubric.improvement.measures import NO_LABEL, categories, values, weighted_scores
@@ -55,17 +55,17 @@ class Labelled:
         """Whether any item has a label."""
         return bool((self.truth >= 0).any())
 
-    def digests(self, items: Sequence[int]) -> list[str]:
-        """What tells items from all others."""
-        return [item_digest(self.dataset.get_item_prompt(item), self.dataset[item].submission) for item in items]
+    @property
+    def digests(self) -> list[str]:
+        """What tells each item from all others."""
+        return [item_digest(self.dataset.get_item_prompt(n), item.submission) for n, item in enumerate(self.dataset)]
 
-    def text_digests(self, items: Sequence[int]) -> list[str]:
-        """What tells the texts of items from all others; copies that differ in white space alone have the same."""
+    @property
+    def text_digests(self) -> list[str]:
+        """What tells the texts of each item from others; copies that differ in white space alone have the same."""
         return [
-            item_digest(
-                spaced_evenly(self.dataset.get_item_prompt(item)), spaced_evenly(self.dataset[item].submission)
-            )
-            for item in items
+            item_digest(spaced_evenly(self.dataset.get_item_prompt(n)), spaced_evenly(item.submission))
+            for n, item in enumerate(self.dataset)
         ]
 
     def strata(self) -> list[list[Hashable]]:
@@ -98,7 +98,7 @@ def read_labelled(
         InputError: the labels belong to another rubric, no label varies, or a score is missing.
     """
     _check_same_criteria(rubric, dataset)
-    own = replace(dataset, rubric=rubric, items=[_with_rubric(item) for item in dataset])
+    own = replace(dataset, rubric=rubric, items=[replace(item, rubric=None) for item in dataset])
     codes = np.full((len(own), len(rubric)), NO_LABEL, dtype=np.int64)
     for row, item in enumerate(own):
         if item.ground_truth is not None:
@@ -110,10 +110,6 @@ def read_labelled(
             "cannot tell wordings apart; label items of which some meet a criterion and some do not"
         )
     return replace(labelled, target=_target(labelled, score))
-
-
-def _with_rubric(item: DataItem) -> DataItem:
-    return item if item.rubric is None else replace(item, rubric=None)
 
 
 def _check_same_criteria(rubric: Rubric, dataset: RubricDataset) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, MissingFileError
@@ -60,11 +59,6 @@ class Drawn:
     run_id: str
     split: Split
     labels: str
-
-    @classmethod
-    def new(cls, split: Split, labels: str) -> Drawn:
-        """A split that was drawn now."""
-        return cls(uuid4().hex, split, labels)
 
     @classmethod
     def read(cls, directory: Path, labels: str) -> Drawn | None:

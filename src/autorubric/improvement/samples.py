@@ -7,7 +7,7 @@ import math
 import os
 import random
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -50,17 +50,13 @@ class Split:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return {
-            "kind": "nested" if self.is_nested else "three",
-            **{name: list(getattr(self, name)) for name in ("teach", "choose", "test")},
-            "folds": [list(fold) for fold in self.folds],
-        }
+        return {"kind": "nested" if self.is_nested else "three", **asdict(self)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Split:
         """The split of JSON values."""
-        sets = [tuple(record[name]) for name in ("teach", "choose", "test")]
-        return cls(sets[0], sets[1], sets[2], tuple(map(tuple, record["folds"])))
+        teach, choose, test = (tuple(record[name]) for name in ("teach", "choose", "test"))
+        return cls(teach, choose, test, tuple(map(tuple, record["folds"])))
 
 
 def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
@@ -261,13 +257,13 @@ class UsedItems:
                 "(Python: used=) in another directory"
             )
 
-    def read(self, run: str) -> dict[str, str]:
-        """The run that used each item, by the item's digest; those of `run` itself are left out.
+    def read(self) -> set[str]:
+        """The digests of all items in the file.
 
         Raises:
             InputError: the file is damaged.
         """
-        return {row["item"]: str(row.get("run")) for row in self._rows() if row.get("run_id") != run}
+        return {row["item"] for row in self._rows()}
 
     def add(self, items: Sequence[str], use: str, run: str, directory: Path, rubric: str) -> None:
         """Record items durably, before anything is asked about them; what this run recorded is not added twice.

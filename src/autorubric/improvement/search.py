@@ -123,12 +123,10 @@ class Rules:
     Attributes:
         candidates: for each criterion and round.
         rounds: of writing; a nested split has one, as later ones would have seen the items that decide.
-        kept: the share of candidates that stays after each step.
     """
 
     candidates: int = 4
     rounds: int = 2
-    kept: float = 0.5
 
 
 @dataclass
@@ -138,7 +136,7 @@ class Search:
     Attributes:
         comparing: how wordings are compared.
         judging: asks the judges.
-        writing: writes candidates.
+        writing: writes candidates; None for proposals alone.
         split: who teaches, chooses and tests.
         guard: what candidates may not hold.
         rules: how many, how long.
@@ -147,7 +145,7 @@ class Search:
 
     comparing: Comparing
     judging: Judging
-    writing: Writing
+    writing: Writing | None
     split: Split
     guard: Guard
     rules: Rules = field(default_factory=Rules)
@@ -166,9 +164,9 @@ class Search:
         best_gain, given = 0.0, list(proposals)
         for number in range(1, (1 if self.split.is_nested else self.rules.rounds) + 1):
             commission = self._commission(incumbent, outcomes, number, found.tried)
-            written = list(await self.writing.write(commission)) if commission.errors else []
-            fresh = self._admitted(found, [*given, *written])
-            given = []
+            if self.writing is not None and commission.errors:
+                given += await self.writing.write(commission)
+            fresh, given = self._admitted(found, given), []
             if not fresh:
                 break
             graded = await self._graded(place, baseline, fresh)
@@ -249,7 +247,7 @@ class Search:
 
     def _survivors(self, running: Sequence[Tried], name: str) -> list[Tried]:
         ranked = sorted(running, key=lambda one: -_last(one.gains, name))
-        kept = ranked[: max(math.ceil(len(ranked) * self.rules.kept), 1)]
+        kept = ranked[: max(math.ceil(len(ranked) * _KEPT), 1)]
         for one in ranked[len(kept) :]:
             others = "another one" if len(kept) == 1 else f"{len(kept)} others"
             one.fate, one.reason = "dropped", f"{others} did better on the {_SETS[name]}"
@@ -271,6 +269,8 @@ class Search:
             one.fate, one.reason = "dropped", one.reason or "another version, or the original, did better"
 
 
+_KEPT = 0.5
+"""The share of candidates that stays after each step."""
 _SETS = {"teach": "teaching set", "half": "first half of the choosing set", "choose": "choosing set"}
 
 

@@ -58,8 +58,7 @@ class Finalists:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        weights = None if self.weights is None else list(self.weights)
-        return {"wordings": [one.to_dict() for one in self.wordings], "weights": weights}
+        return {"wordings": [one.to_dict() for one in self.wordings], "weights": self.weights}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Finalists:
@@ -123,7 +122,7 @@ class Study:
         labelled: rubric and labels.
         split: who teaches, chooses and tests.
         judging: asks the judges.
-        writing: writes candidates.
+        writing: writes candidates; None for proposals alone.
         guard: what candidates may not hold.
         aims: what counts.
         rules: how many candidates, how long.
@@ -136,7 +135,7 @@ class Study:
     labelled: Labelled
     split: Split
     judging: Judging
-    writing: Writing
+    writing: Writing | None
     guard: Guard
     aims: Aims = field(default_factory=Aims)
     rules: Rules = field(default_factory=Rules)

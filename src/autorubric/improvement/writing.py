@@ -205,14 +205,6 @@ class Stopped(Exception):
         super().__init__(str(failure))
 
 
-class NoWriter:
-    """Writes nothing: for proposals alone."""
-
-    async def write(self, commission: Commission) -> list[Wording]:
-        """No candidate."""
-        return []
-
-
 def read_proposals(path: Path, labelled: Labelled) -> list[Wording]:
     """The candidates in a file: a list of `{criterion, requirement, reason, …}`, in JSON, YAML or TOML.
 

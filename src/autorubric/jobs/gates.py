@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import model_validator
 
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError
 from autorubric.files import write_atomically
-from autorubric.jobs.job import RunSource, blocking, job
+from autorubric.jobs.job import RunSource, blocking, job, refuse_existing
 from autorubric.settings import LocalName, Settings, setting
 
 if TYPE_CHECKING:
@@ -107,8 +107,7 @@ async def gates_async(run: Path | None, settings: GatesSettings) -> GatesResult:
         used = GateSettings(least_error=settings.least_error, least_sure=settings.least_sure)
         return GatesResult(replayed=replay(read_recorded(Path(settings.replay)), used))
     target = Path(str(settings.record))
-    if target.exists() and not settings.force:
-        raise InputError(f"{target} exists; pass --force to replace it, or another name")
+    refuse_existing(target, force=settings.force)
     assert run is not None
     rows = await record_replies(Path(run), settings.sample, settings.seed)
     write_atomically(target, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

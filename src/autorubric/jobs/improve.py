@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Self
+from uuid import uuid4
 
 from pydantic import model_validator
 
@@ -245,14 +246,6 @@ class Inputs:
             raise InputError(problems)
         return cls(labelled, tuple(proposals), places, UsedItems(_used_path(settings)))
 
-    def digests(self) -> list[str]:
-        """What tells each item from others."""
-        return self.labelled.digests(range(len(self.labelled)))
-
-    def text_digests(self) -> list[str]:
-        """What tells the texts of each item from others, without white space."""
-        return self.labelled.text_digests(range(len(self.labelled)))
-
     def drawn(self, settings: ImproveSettings) -> Drawn:
         """The split of the run in the directory, or a new one.
 
@@ -263,16 +256,16 @@ class Inputs:
         held = None if settings.start_over or settings.replace else Drawn.read(Path(settings.out), labels)
         if held is not None:
             return held
-        before = self.used.read("")
-        both = zip(self.digests(), self.text_digests(), strict=True)  # older records hold the exact texts
-        used = [item for item, digests in enumerate(both) if not before.keys().isdisjoint(digests)]
+        before = self.used.read()
+        both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)  # older records hold exact texts
+        used = [item for item, digests in enumerate(both) if not before.isdisjoint(digests)]
         groups, strata = self.labelled.groups.tolist(), self.labelled.strata()
         split = split_items(groups, strata, kind=settings.split, used=used, seed=settings.seed)
-        return Drawn.new(split, labels)
+        return Drawn(uuid4().hex, split, labels)
 
     def label_digest(self) -> str:
         """A digest of items, labels and groups."""
-        return _digest([self.digests(), self.labelled.truth.tolist(), self.labelled.groups.tolist()])
+        return _digest([self.labelled.digests, self.labelled.truth.tolist(), self.labelled.groups.tolist()])
 
     def described(self, grader: CriterionGrader, settings: ImproveSettings) -> dict[str, Any]:
         """What tells this run from another one in its directory."""

@@ -39,7 +39,7 @@ from autorubric.improvement.run_files import (
 from autorubric.improvement.search import SHOWN_ERRORS, Commission, Rules, ShownItem
 from autorubric.improvement.study import Aims, Improvement, Study
 from autorubric.improvement.wording_judge import LedgerJudging, Progressing
-from autorubric.improvement.writing import NoWriter, Stopped, Writer, build_request, package_writer_prompt
+from autorubric.improvement.writing import Stopped, Writer, build_request, package_writer_prompt
 from autorubric.jobs.improve import ImproveResult, ImproveSettings, Inputs
 from autorubric.jobs.judges import make_grader
 from autorubric.jobs.recorded_run import RecordedRun, begin_generation, ledger_to_estimate, run_ledger
@@ -115,13 +115,13 @@ class ImprovementRun(RecordedRun):
             labelled,
             self.drawn.split,
             self._judging(self.grader, executor),
-            NoWriter() if writer is None else Writer(writer, executor, labelled, self._note, template, self.draws),
+            None if writer is None else Writer(writer, executor, labelled, self._note, template, self.draws),
             _guard(labelled),
             self.aims,
             Rules(settings.candidates, settings.rounds),
             None if self.second is None else self._judging(self.second, executor),
             inputs.proposals,
-            TestDoor(self.out, self.drawn.run_id, used, inputs.text_digests(), rubric),
+            TestDoor(self.out, self.drawn.run_id, used, labelled.text_digests, rubric),
             self._note,
         )
 

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from autorubric.background import wait_for
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import find_address, make_path
 from autorubric.jobs.batching import use_batches
 from autorubric.llm.http.providers import keys_missing
@@ -203,6 +203,22 @@ DatasetSource: TypeAlias = Annotated[RubricDataset | Path | str, _or_path(Rubric
 
 RubricSource: TypeAlias = Annotated[Rubric | Path | str, _or_path(Rubric, "; Rubric.from_dict makes one of criteria")]
 """A rubric, or the file of one."""
+
+
+def refuse_existing(target: Path, *, force: bool) -> None:
+    """Refuse to write over a file, unless `force` allows it.
+
+    Raises:
+        InputError: the file exists, or cannot be written.
+    """
+    try:
+        exists = not force and bool(target.lstat())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written: {error.strerror}") from None
+    if exists:
+        raise InputError(f"{target} exists; pass another file, or --force to replace it (Python: force=True)")
 
 
 def flags_given(settings: Settings, names: Iterable[str]) -> list[str]:

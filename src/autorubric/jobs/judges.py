@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -72,16 +72,26 @@ class EndpointSettings(Settings):
         return self
 
     def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
-        """The models of these names; see `judge_specs`.
+        """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
+
+        Where several addresses serve one model, the first judge has the model's name for its id, and the others have
+        `MODEL@BASE_URL`.
 
         Args:
-            names: each `MODEL` or `MODEL@BASE_URL`.
+            names: as they were given.
             key_env: the variable of their own key.
-            of: what the flag of their temperature begins with.
+            of: what the flag of their temperature begins with, such as `sample-`.
             own: their temperature, tokens and further fields of `LLMConfig`.
+
+        Raises:
+            ConfigError: one model twice, or a setting is wrong.
+
+        Example:
+            >>> [spec] = EndpointSettings().specs(["qwen@http://localhost:8000/v1"], None, temperature=0.0)
+            >>> spec.judge_id, spec.llm_config.model, spec.llm_config.api_base
+            ('qwen', 'qwen', 'http://localhost:8000/v1')
         """
         common = {
-            "api_base": self.base_url,
             "api_key_env": key_env or self.api_key_env,
             "allow_plain_http": self.allow_plain_http,
             "timeout": self.timeout,
@@ -89,7 +99,17 @@ class EndpointSettings(Settings):
             "max_tokens_ceiling": self.max_tokens_ceiling,
             **own,
         }
-        return judge_specs(names, common, self.prices, of)
+        table = prices_by_model(None if self.prices is None else Path(self.prices))
+        specs: list[JudgeSpec] = []
+        for name in names:
+            model, url = addressed(name, self.base_url)
+            try:
+                config = LLMConfig(model, **{**common, "api_base": url, "prices": table.get(model)})
+                is_taken = any(spec.judge_id == model for spec in specs) and names.count(name) == 1
+                specs.append(JudgeSpec(config, name if is_taken else model))
+            except ConfigError as error:
+                raise ConfigError(_under_its_flag(problem, model, of) for problem in error.problems) from None
+        return specs
 
 
 class JudgeSettings(EndpointSettings):
@@ -188,34 +208,9 @@ class JudgeSettings(EndpointSettings):
 
     def of_judges(self) -> tuple[str, ...]:
         """The settings that need a judge."""
-        return _OF_JUDGES
-
-
-_OF_JUDGES = (
-    "base_url",
-    "api_key_env",
-    "allow_plain_http",
-    "judge_key_env",
-    "aggregation",
-    "ordinal_aggregation",
-    "nominal_aggregation",
-    "quorum",
-    "calls",
-    "compound",
-    "escalate_to",
-    "escalate_below",
-    "evidence",
-    "few_shot",
-    "training_data",
-    "temperature",
-    "max_tokens",
-    "max_tokens_ceiling",
-    "seed",
-    "prompts",
-    "prefix_first",
-    "repeat",
-    "share_equal",
-)
+        own = (name for name, flag in JudgeSettings.flags().items() if flag.group in ("Judges", "Panel"))
+        shared = ("base_url", "api_key_env", "allow_plain_http", "max_tokens_ceiling", "share_equal")
+        return (*shared, *(name for name in own if name != "judge"))
 
 
 def make_grader(
@@ -286,41 +281,6 @@ def recorded_examples(grader: CriterionGrader) -> dict[str, str]:
     if few_shot is None:
         return {}
     return {"few_shot_examples": sha256(few_shot.data.to_json().encode()).hexdigest()[:16]}
-
-
-def judge_specs(
-    names: Sequence[str], common: Mapping[str, Any], prices: Path | str | None, of: str = ""
-) -> list[JudgeSpec]:
-    """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
-
-    Where several addresses serve one model, the first judge has the model's name for its id, and the others have
-    `MODEL@BASE_URL`.
-
-    Args:
-        names: as they were given.
-        common: fields of `LLMConfig` that hold for all of them; `api_base` for those without an address.
-        prices: a file of prices by model.
-        of: what the flag of their temperature begins with, such as `sample-`.
-
-    Raises:
-        ConfigError: one model twice, or a setting is wrong.
-
-    Example:
-        >>> [spec] = judge_specs(["qwen@http://localhost:8000/v1"], {"temperature": 0.0}, None)
-        >>> spec.judge_id, spec.llm_config
-        ('qwen', LLMConfig(model='qwen', temperature=0.0, api_base='http://localhost:8000/v1'))
-    """
-    table = prices_by_model(None if prices is None else Path(prices))
-    specs: list[JudgeSpec] = []
-    for name in names:
-        model, url = addressed(name, common.get("api_base"))
-        try:
-            config = LLMConfig(model, **{**common, "api_base": url, "prices": table.get(model)})
-            is_taken = any(spec.judge_id == model for spec in specs) and names.count(name) == 1
-            specs.append(JudgeSpec(config, name if is_taken else model))
-        except ConfigError as error:
-            raise ConfigError(_under_its_flag(problem, model, of) for problem in error.problems) from None
-    return specs
 
 
 def _under_its_flag(problem: str, model: str, of: str) -> str:

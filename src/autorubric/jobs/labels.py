@@ -21,7 +21,7 @@ from autorubric.jobs.agree import (
     refuse_simulation,
     stored_labels,
 )
-from autorubric.jobs.job import RunSource, job
+from autorubric.jobs.job import RunSource, job, refuse_existing
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.annotators import Annotators, compare_annotators
@@ -228,8 +228,7 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
         raise InputError(f"{target}: expected a name that ends in {', '.join(FORMS)}")
     if settings.final and form != "csv":
         raise InputError(f"{target}: --final is for .csv; the other forms have no use for it")
-    if target.exists() and not settings.force:
-        raise InputError(f"{target} exists; pass another file, or --force to replace it (Python: force=True)")
+    refuse_existing(target, force=settings.force)
     stored = read_run(run)
     write_atomically(target, exported(read_history(run), stored.dataset, form, final=settings.final))
     return target

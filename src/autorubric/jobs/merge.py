@@ -181,5 +181,5 @@ def _uncollected(found: _Found) -> Iterator[str]:
     if records:
         requests = counted(sum(record.count for record in records), "request")
         how = f": {found.again}" if found.again else " with the command that sent them"
-        batches = "1 open batch" if len(records) == 1 else f"{len(records)} open batches"
+        batches = counted(len(records), "open batch", "open batches")
         yield f"{found.folder}: {requests} in {batches} would be paid for twice; collect them first{how}"

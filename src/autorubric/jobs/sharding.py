@@ -101,15 +101,12 @@ class ShardedSettings(UploadedSettings):
         from autorubric.jobs.workers import WorkerProcesses  # most runs are not divided, and start without it
 
         if self.engine is None:
-            return WorkerProcesses.of(self, passed, number)
+            return WorkerProcesses(self, passed, number)
         from autorubric.jobs.cluster.driver import RayWorkers
         from autorubric.jobs.cluster.ray_cluster import check_installed
 
         check_installed()
-        workers = RayWorkers.of(self, passed, number)
-        workers.address, workers.asked = self.ray_address, self.processes
-        workers.rounds = 2 if getattr(self, "sample", None) else 1  # all candidates are sampled before any is graded
-        return workers
+        return RayWorkers(self, passed, number)
 
     def division(self) -> Division:
         """How the run is divided.

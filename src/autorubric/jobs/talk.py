@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -209,25 +209,16 @@ def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[
     os.dup2(2, 1)  # what else prints does not disturb the talk
     order = json.loads(_stdin().readline() or b"{}")
     if order:
-        talk = Talk(_Pipe(out).send)
+        talk = Talk(partial(_send, out, threading.Lock()))
         carry_out(talk, work(talk, order))
 
 
-class _Pipe:
-    """Lines of JSON to the parent."""
-
-    def __init__(self, out: int) -> None:
-        self._out = out
-        self._lock = threading.Lock()
-
-    def send(self, word: dict[str, Any]) -> None:
-        with self._lock:
-            line = json.dumps(word).encode() + b"\n"
-            try:
-                while line:
-                    line = line[os.write(self._out, line) :]
-            except OSError:
-                return
+def _send(out: int, lock: threading.Lock, word: dict[str, Any]) -> None:
+    """Write a line of JSON to the parent; one who has gone reads nothing."""
+    line = json.dumps(word).encode() + b"\n"
+    with lock, suppress(OSError):
+        while line:
+            line = line[os.write(out, line) :]
 
 
 def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.jobs.lending import Lender, Purse
@@ -19,7 +19,7 @@ from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.sharing import Sum
-from autorubric.runs.progress import Progress, RunState, StageState, reported
+from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Shard
 from autorubric.runs.stopping import Stop
@@ -53,27 +53,17 @@ class WorkerProcesses:
     and end.
 
     Attributes:
-        command: of the run.
-        settings: that shape the results, as JSON values.
+        settings: of the whole run.
+        passed: the settings of every process, as JSON values.
         processes: how many.
-        concurrency: the limit of concurrent requests, all processes together.
-        usd: the budget in dollars.
-        tokens: the budget in tokens.
-        progress: called with the state of the whole run.
-        stop: ends the run early.
         stopped: why it ended early.
         interrupted: whether a person stopped it.
         digest: of the input.
     """
 
-    command: str
-    settings: Mapping[str, Any]
+    settings: Any
+    passed: Mapping[str, Any]
     processes: int
-    concurrency: int
-    usd: float | None = None
-    tokens: int | None = None
-    progress: Progress | None = None
-    stop: Stop | None = None
     stopped: str | None = None
     interrupted: bool = False
     executor: Executor | None = None
@@ -81,18 +71,6 @@ class WorkerProcesses:
     _shards: list[ShardChild] = field(default_factory=list)
     _lender: Lender = field(default_factory=lambda: Lender(Purse(Sum()), list))
     _notes: set[str] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, settings: Any, passed: Mapping[str, Any], processes: int) -> Self:
-        """The processes of a run with these settings.
-
-        Args:
-            settings: of the whole run.
-            passed: settings of every process.
-            processes: how many.
-        """
-        budget = (settings.concurrency, settings.budget_usd, settings.budget_tokens)
-        return cls(settings.command, passed, processes, *budget, settings.progress, settings.stop)
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
         """Run all shards to their end, once; the directory of each.
@@ -107,8 +85,8 @@ class WorkerProcesses:
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
                 self._shards.append(ShardChild(Shard(index, self.processes), place / f"{token}-{index}", index))
-            with (self.stop or Stop()).bound(self):
-                async with reported(self.progress, self._state):
+            with (self.settings.stop or Stop()).bound(self):
+                async with reported(self.settings.progress, self._state):
                     await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
             self._conclude()
         return {one.shard: one.folder for one in self._shards}
@@ -129,7 +107,7 @@ class WorkerProcesses:
             shutil.rmtree(one.folder, ignore_errors=True)
 
     def _left(self, spent: Spent) -> Sum:
-        return Budget(usd=self.usd, tokens=self.tokens, spent=spent).left()
+        return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).left()
 
     async def _supervise(self, one: ShardChild, base: Path | None) -> None:
         """Run the process of a shard until the shard has ended."""
@@ -150,15 +128,19 @@ class WorkerProcesses:
 
     def _order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
         """What the process of a shard is to run."""
-        share, rest = divmod(self.concurrency, self.processes)
-        own: dict[str, Any] = {"out": str(one.folder), "shard": str(one.shard)}
-        own |= {"concurrency": share + (one.number <= rest)}
-        own |= {"budget_usd": self.usd, "budget_tokens": self.tokens}
-        if "format" in self.settings:
+        share, rest = divmod(self.settings.concurrency, self.processes)
+        own: dict[str, Any] = {name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens")}
+        own |= {"out": str(one.folder), "shard": str(one.shard), "concurrency": share + (one.number <= rest)}
+        if "format" in self.passed:
             own["format"] = ()  # tables are written once, of the whole run
-        settings = {name: value for name, value in {**self.settings, **own}.items() if value is not None}
-        order = {"command": self.command, "settings": settings, "processes": self.processes, "input": self.digest()}
-        return {**order, "base": None if base is None else str(base)}
+        settings = {name: value for name, value in {**self.passed, **own}.items() if value is not None}
+        return {
+            "command": self.settings.command,
+            "settings": settings,
+            "processes": self.processes,
+            "input": self.digest(),
+            "base": None if base is None else str(base),
+        }
 
     def _hear(self, one: ShardChild, word: dict[str, Any]) -> None:
         if "state" in word:

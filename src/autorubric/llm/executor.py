@@ -112,8 +112,7 @@ class Executor:
             if isinstance(shared, Reply):
                 self._tally[request.role].hits += 1
             return shared
-        refusal = self._refusal(model)
-        if refusal is not None:
+        if (refusal := self._refusal(model)) is not None:
             self._tally[request.role].refused += 1
             return self._replayed.get(key, refusal)
         if request.max_tokens is not None:
@@ -213,8 +212,7 @@ class Executor:
 
         Requests that are recorded, not covered by the budget, or to models without batches are left to `ask`.
         """
-        queue = self._batch_queue
-        if queue is None or (not queue.is_ready and await queue.resume() is not None):
+        if (queue := self._batch_queue) is None or (not queue.is_ready and await queue.resume() is not None):
             return
         from autorubric.llm.batches.model import BatchModel
 
@@ -231,10 +229,12 @@ class Executor:
         await queue.send_ahead(ahead)
 
     def stop(self, reason: str) -> None:
-        """Make no new calls: requests that are not hits fail with `reason`; calls in flight go on."""
+        """Make no new calls: all but hits fail with `reason`, also those not sent yet; calls in flight go on."""
         self._stopped = Failure("stopped", reason)
         if self._batch_queue is not None:
             self._batch_queue.leave(reason)
+        else:
+            self._flights.abandon(unsent=True)
 
     def replay(self, reason: str, failures: Iterable[FailedCall]) -> None:
         """Make no new calls: each request ends as it did when it was last sent, or with `reason` if it never was."""
@@ -261,9 +261,8 @@ class Executor:
         return {role: replace(activity) for role, activity in self._tally.items()}
 
     def _refusal(self, model: Model) -> Failure | None:
-        left = self._stopped or (None if self._batch_queue is None else self._batch_queue.left)
-        ended = self._ended.get(id(model))
-        return left or (None if ended is None else ended[1])
+        left = None if self._batch_queue is None else self._batch_queue.left
+        return self._stopped or left or self._ended.get(id(model), (model, None))[1]
 
     async def _claimed_call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
         """The reply that another executor on the same records has recorded meanwhile, or the call's own."""
@@ -286,6 +285,7 @@ class Executor:
             return reservation
         if self.ledger.in_flight.is_open:
             reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
+        self._flights.open[key].reservation = reservation
         reservation.activity, reservation.batch_queue = self._tally[request.role], self._batch_queue
         reservation.activity.open += 1
         before = current_reservation.set(reservation)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.llm.request import Failure, Reply
+
+if TYPE_CHECKING:
+    from autorubric.llm.billing import Reservation
 
 Outcome: TypeAlias = Reply | Failure
 
@@ -20,11 +23,13 @@ class Flight:
         task: makes the call.
         shared: resolves to its outcome, or to None if the call was cancelled; made when somebody waits for it.
         abandoned: whether `Flights.abandon` has cancelled the task.
+        reservation: of the call; None before there is one.
     """
 
     task: asyncio.Task[Any]
     shared: asyncio.Future[Outcome | None] | None = None
     abandoned: bool = False
+    reservation: Reservation | None = None
 
     def landing(self) -> asyncio.Future[Outcome | None]:
         """`shared`, for one more who waits; shield it."""
@@ -79,10 +84,11 @@ class Flights:
             raise asyncio.CancelledError
         return outcome
 
-    def abandon(self) -> None:
-        """Cancel all calls; those who wait get the failure `stopped`."""
+    def abandon(self, *, unsent: bool = False) -> None:
+        """Cancel all calls, or only those of which nothing was sent; those who wait get the failure `stopped`."""
         for flight in self.open.values():
-            if not flight.abandoned:
+            waits = flight.reservation is None or flight.reservation.waits_to_be_sent
+            if not flight.abandoned and (waits or not unsent):
                 flight.abandoned = True
                 flight.task.cancel()
 

@@ -72,16 +72,10 @@ def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
     mean = estimate_mean(row["judged"], row["total"], row["squares"], (0.0, 1.0))
     variance = max(0.0, row["squares"] / row["judged"] - mean.value**2) if mean.value is not None else 0.0
     return {
-        "criterion": row["criterion"],
-        "name": row["name"],
-        "requirement": row["requirement"],
-        "weight": row["weight"],
-        "judged": row["judged"],
+        **{name: row[name] for name in ("criterion", "name", "requirement", "weight", "judged")},
         "mean": mean.value,
         "interval": mean.interval,
-        "abstained": row["abstained"],
-        "failed": row["failed"],
-        "disputed": row["disputed"],
+        **{name: row[name] for name in ("abstained", "failed", "disputed")},
         "influence": abs(row["weight"]) * variance,
     }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
+
+from starlette.responses import PlainTextResponse
 
 from autorubric.llm.http.access import is_allowed, is_own_name
 
@@ -49,21 +51,11 @@ class Guard:
             await send(message)
 
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refused = refusal(scope["method"], headers, self._token)
-        if refused is None:
-            await self._app(scope, receive, marked)
-            return
-        status, problem = refused
-        kinds = [(b"content-type", b"text/plain; charset=utf-8")]
-        if status == 401:
-            kinds.append((b"www-authenticate", b'Basic realm="autorubric view", charset="UTF-8"'))
-        await _answer(marked, status, kinds, problem.encode())
-
-
-async def _answer(send: Send, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
-    size = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, size]})
-    await send({"type": "http.response.body", "body": body})
+        answer = self._app
+        if (refused := refusal(scope["method"], headers, self._token)) is not None:
+            asked = {"www-authenticate": 'Basic realm="autorubric view", charset="UTF-8"'}
+            answer = PlainTextResponse(refused[1], refused[0], asked if refused[0] == 401 else None)
+        await answer(scope, receive, marked)
 
 
 def refusal(method: str, headers: MutableMapping[str, str], token: str | None) -> tuple[int, str] | None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -16,7 +14,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from autorubric.charts.html import html_templates
-from autorubric.files.printable import defused
+from autorubric.files.printable import csv_text
 from autorubric.view.page import Page
 
 FORMATS = ("html", "json", "csv")
@@ -62,23 +60,6 @@ class _Charts(dict[str, str]):
 def json_text(page: Page) -> str:
     """A page's data as JSON; half characters stay escapes, so that it is always UTF-8."""
     return json.dumps({"title": page.title, **page.data}, default=str) + "\n"
-
-
-def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    r"""Rows as CSV, safe to open in a spreadsheet.
-
-    Example:
-        >>> csv_text([{"id": "=1+1", "score": 0.5}])
-        "id,score\n'=1+1,0.5\n"
-    """
-    listed = list(rows)
-    columns = list(dict.fromkeys(name for row in listed for name in row))
-    out = io.StringIO()
-    table = csv.DictWriter(out, columns, lineterminator="\n", restval="")
-    table.writeheader()
-    for row in listed:
-        table.writerow({name: defused(value) for name, value in row.items()})
-    return out.getvalue()
 
 
 def rendered(page: Page, form: str, surroundings: Mapping[str, Any]) -> bytes:

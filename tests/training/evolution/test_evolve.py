@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import InputError, Rubric, RubricDataset, convert, evolve, grade
+from autorubric import InputError, Rubric, RubricDataset, Stop, convert, evolve, grade
 from autorubric.testing import LoopbackEndpoint
 from autorubric.testing.faults import Fault
 from tests.training.evolution.scripted import (
@@ -205,6 +205,28 @@ def test_a_judgment_that_fails_costs_one_more_call_when_the_run_resumes(tmp_path
         assert evolve(run, **models(endpoint), out=out).undecided
         assert evolve(run, **models(endpoint), out=out).lineages[0].newest.number == 1
         assert endpoint.counts.requests == calls + 1
+
+
+def test_a_stop_ends_calls_in_flight_and_starts_none_of_those_that_wait(tmp_path: Path) -> None:
+    stop, judged = Stop(), count(1)
+
+    def stop_at_the_fifth(body: dict[str, Any]) -> None:
+        if body["model"] == "judge" and next(judged) == 5:
+            stop()
+
+    with scripted().in_thread() as endpoint:
+        run = graded(endpoint, tmp_path / "run", ROLLOUTS)
+        evolve(run, **models(endpoint), out=tmp_path / "whole")
+        calls = endpoint.counts.requests
+    settings = {"out": tmp_path / "out", "concurrency": 2}
+    with scripted(latency="fixed:0.05", faults=stop_at_the_fifth).in_thread() as endpoint:
+        stopped = evolve(run, **models(endpoint), **settings, stop=stop)
+        assert stopped.interrupted
+        # The other call in flight may have been answered before the fifth arrived, and the next one have left.
+        assert endpoint.counts.requests <= 1 + 5 + 1
+        assert sum(one.calls for one in stopped.totals) == endpoint.counts.requests
+        evolve(run, **models(endpoint), **settings)
+        assert endpoint.counts.requests == calls - len(ROLLOUTS) * len(RUBRIC)
 
 
 def test_the_final_rubrics_convert_with_their_history(endpoint: LoopbackEndpoint, tmp_path: Path) -> None:

@@ -76,12 +76,9 @@ class RayWorkers(WorkerProcesses):
     """Runs the records of a run on the workers of a Ray cluster, a block at a time.
 
     A worker that was killed is started again on its machine and reads its own ledger again. If its machine is lost,
-    others do its blocks. In each of several `rounds` the workers find what all of them have recorded in earlier ones.
+    others do its blocks. In the second of two rounds the workers find what all of them have recorded in the first.
     """
 
-    address: str | None = None
-    asked: int | None = None
-    rounds: int = 1
     _keys: set[str] = field(default_factory=set)
     _spool: Path = Path()
     _main: Path = Path()
@@ -107,14 +104,18 @@ class RayWorkers(WorkerProcesses):
         if self._cluster is None:
             self._prepare(directory)
             loop = asyncio.get_running_loop()
-            asked = None if self.asked is None else self.processes
-            self._cluster = await loop.run_in_executor(None, RayCluster, self.address, asked)
-            self.processes = asked or min(self._cluster.cpus, self.concurrency)
+            asked = None if self.settings.processes is None else self.processes
+            self._cluster = await loop.run_in_executor(None, RayCluster, self.settings.ray_address, asked)
+            self.processes = asked or min(self._cluster.cpus, self.settings.concurrency)
+            rounds = 2 if getattr(self.settings, "sample", None) else 1  # all is sampled before anything is graded
             try:
                 # One connection for all blocks: the last one to close copies the write-ahead log into the file.
-                with (self.stop or Stop()).bound(self), closing(connect(self._main / FILE_NAME)) as self._records:
-                    async with reported(self.progress, self._state):
-                        for number in range(self.rounds):
+                with (
+                    (self.settings.stop or Stop()).bound(self),
+                    closing(connect(self._main / FILE_NAME)) as self._records,
+                ):
+                    async with reported(self.settings.progress, self._state):
+                        for number in range(rounds):
                             if not self._is_over():
                                 await self._work(number)
             finally:

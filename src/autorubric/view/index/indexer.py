@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,6 +39,7 @@ class Indexer:
         self._tally = Tally.load(self._connection)
         self._dataset: DatasetLines | None = None
         self._dataset_mark = ""
+        self._replaced: Collection[int] = ()  # where lines start that later ones replace
 
     def close(self) -> None:
         """Close the index."""
@@ -64,7 +65,7 @@ class Indexer:
         except FileNotFoundError:
             return False
         with file:
-            mark = self._mark(file)
+            mark = self._mark()
             held = notes_in(self._connection)
             size = file.seek(0, 2)
             if held.get("mark") != mark or size < (held.get("offset") or 0):
@@ -78,7 +79,7 @@ class Indexer:
             file.seek(offset)
             return self._read(file, offset, line, size)
 
-    def _mark(self, file: BinaryIO) -> str:
+    def _mark(self) -> str:
         """What changes when the files are other files than those that were indexed."""
         own = _identity(self._run / ITEMS_FILE)
         dataset = self._run / DATASET_FILE
@@ -90,15 +91,14 @@ class Indexer:
                     self._dataset = DatasetLines(dataset, self._place / "dataset.json")
                 except InputError:
                     self._dataset = None  # pages say what is wrong with it
-        file.seek(0)
         return f"{own} {mark}"
 
-    def _begin(self, mark: str) -> None:
+    def _begin(self, mark: str, replaced: Collection[int] = ()) -> None:
         with self._transaction():
             for table in ("meta", "items", "criteria", "words", "cells", "pairs", "confidence", "damaged"):
                 self._connection.execute(f"DELETE FROM {table}")
             note(self._connection, {"mark": mark, "offset": 0, "line": 0, "size": 0})
-        self._tally = Tally()
+        self._tally, self._replaced = Tally(), replaced
 
     def _read(self, file: BinaryIO, offset: int, number: int, size: int) -> bool:
         until = time.monotonic() + _BATCH_SECONDS
@@ -109,47 +109,32 @@ class Indexer:
                     size = offset  # torn: the run is writing it, or was killed
                     break
                 number += 1
-                batch.add(line, number, offset)
+                if offset not in self._replaced:
+                    batch.add(line, number, offset)
                 offset += len(line)
                 if time.monotonic() > until:
                     break
-        if self._save(batch, {"offset": offset, "line": number, "size": size}):
-            self._forget_repeated()
+        with self._transaction():
+            is_repeated = batch.save(self._connection)
+            self._tally.save(self._connection)
+            note(self._connection, {"offset": offset, "line": number, "size": size})
+        if is_repeated:
+            self._begin_without_repeated(file)
+            return True
         if offset >= size:
             self._connection.executescript(SORTED)
         return offset < size
 
-    def _forget_repeated(self) -> None:
-        """Read everything again without the lines that later ones replace. Runs write no such lines today."""
-        last: dict[int, int] = {}
-        with (self._run / ITEMS_FILE).open("rb") as file:
-            start = 0
-            for line in file:
-                head = _HEAD.match(line)
-                if head is not None and line.endswith(b"}\n"):
-                    last[int(head[1])] = start
-                start += len(line)
-            end = start if line.endswith(b"\n") else start - len(line)
-            mark = self._mark(file)
-            self._begin(mark)
-            file.seek(0)
-            batch = _Batch(self._tally, self._dataset)
-            with batch:
-                start = 0
-                for number, line in enumerate(file, start=1):
-                    head = _HEAD.match(line)
-                    if start < end and (head is None or last.get(int(head[1]), start) == start):
-                        batch.add(line, number, start)
-                    start += len(line)
-        self._save(batch, {"offset": end, "line": number, "size": end})
-
-    def _save(self, batch: _Batch, place: Mapping[str, int]) -> bool:
-        """Write a batch and how far it goes; whether an item is there already."""
-        with self._transaction():
-            repeated = batch.save(self._connection)
-            self._tally.save(self._connection)
-            note(self._connection, place)
-        return repeated
+    def _begin_without_repeated(self, file: BinaryIO) -> None:
+        """Begin again without the lines that later ones replace. Runs write no such lines today."""
+        starts: dict[int, list[int]] = {}
+        start = file.seek(0)
+        for line in file:
+            head = _HEAD.match(line)
+            if head is not None and line.endswith(b"}\n"):
+                starts.setdefault(int(head[1]), []).append(start)
+            start += len(line)
+        self._begin(self._mark(), {start for places in starts.values() for start in places[:-1]})
 
     def _transaction(self) -> sqlite3.Connection:
         self._connection.execute("BEGIN IMMEDIATE")

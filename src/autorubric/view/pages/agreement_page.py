@@ -14,6 +14,7 @@ from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
 
 _MOST_CHARTED = 25
+_MOST_WORDS = 6  # of a matrix on all criteria together
 _OWN_COLUMNS = ("kappa", "accuracy")
 """Titles of statistics that the table shows with their intervals."""
 
@@ -54,16 +55,8 @@ def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     found = []
     for (one, other), cells in sums.items():
         counts = [(a, b, n) for (a, b), n in cells.items()]
-        agreement = figures.agreement(counts)._replace(interval=None, kappa_interval=None)
-        few = len({word for a, b, _ in counts for word in (a, b)}) <= 6
-        found.append(
-            {
-                "one": figures.rater_name(one),
-                "other": figures.rater_name(other),
-                **agreement._asdict(),
-                "confusion": build_confusion(counts) if few else None,
-            }
-        )
+        row = _compared(one, other, counts) | {"interval": None, "kappa_interval": None}
+        found.append(row | ({} if len(row["confusion"]["words"]) <= _MOST_WORDS else {"confusion": None}))
     return found
 
 
@@ -83,9 +76,7 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
     decided = [one for one in judges if one.share is not None]
     ended = row["judged"] + row["abstained"] + row["failed"]
     return {
-        "criterion": row["criterion"],
-        "name": row["name"],
-        "weight": row["weight"],
+        **{name: row[name] for name in ("criterion", "name", "weight")},
         "labelled": label.n,
         "agreement": label.share,
         "interval": label.interval,
@@ -190,19 +181,17 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
 
 def compare_raters(connection: sqlite3.Connection, criterion: int) -> list[dict[str, Any]]:
     """The agreement of each pair of raters on a criterion, with the table of their verdicts."""
-    return [
-        {
-            "one": figures.rater_name(one),
-            "other": figures.rater_name(other),
-            **figures.agreement(counts)._asdict(),
-            "confusion": build_confusion(counts),
-        }
-        for (one, other), counts in figures.pairs(connection, criterion).items()
-    ]
+    found = figures.pairs(connection, criterion)
+    return [_compared(one, other, counts) for (one, other), counts in found.items()]
 
 
-def build_confusion(counts: Sequence[tuple[str, str, int]]) -> dict[str, Any]:
-    """Counts of two raters' words as a matrix: rows are the first rater's."""
+def _compared(one: str, other: str, counts: Sequence[tuple[str, str, int]]) -> dict[str, Any]:
+    """The agreement of two raters; of the matrix of their words, rows are the first rater's."""
     words = sorted({word for a, b, _ in counts for word in (a, b)}, key=lambda word: (_ORDER.get(word, 5), word))
     cells = {(a, b): n for a, b, n in counts}
-    return {"words": words, "counts": [[cells.get((a, b), 0) for b in words] for a in words]}
+    return {
+        "one": figures.rater_name(one),
+        "other": figures.rater_name(other),
+        **figures.agreement(counts)._asdict(),
+        "confusion": {"words": words, "counts": [[cells.get((a, b), 0) for b in words] for a in words]},
+    }

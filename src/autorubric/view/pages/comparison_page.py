@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Series, line_chart
-from autorubric.metrics.intervals import Mean, estimate_mean
+from autorubric.metrics.intervals import estimate_mean
 from autorubric.view import figures
 from autorubric.view.index.schema import FILE_NAME
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
@@ -40,7 +40,8 @@ def comparison_page(
     with source.reading() as connection, other.reading():
         connection.execute("ATTACH DATABASE ? AS other", (f"{(other.place / FILE_NAME).resolve().as_uri()}?mode=ro",))
         common = connection.execute(f"SELECT count(*) {_BOTH}").fetchone()[0]
-        mean = _difference(connection)
+        step = "(two.score - one.score)"
+        steps = connection.execute(f"SELECT count(*), total({step}), total({step} * {step}) {_SCORED}").fetchone()
         rows, after = _items(connection, query)
         criteria = _criteria(connection) if common else []
         points = connection.execute(
@@ -56,30 +57,19 @@ def comparison_page(
         "common": common,
         "means": [own["mean"], theirs["mean"]],
         "intervals": [own["interval"], theirs["interval"]],
-        "difference": mean._asdict(),
+        "difference": estimate_mean(*steps)._asdict(),
         "items": rows,
         "next": after,
         "criteria": criteria,
     }
     charts = {}
     if points:
-        axes = Axes(f"score in {source.name}", f"score in {other.name}", diagonal=True, **_ranges(points))
+        scores = [score for point in points for score in point[:2]]
+        reach = min(0.0, *scores), max(1.0, *scores)
+        axes = Axes(f"score in {source.name}", f"score in {other.name}", reach, reach, diagonal=True)
         pairs = [Point(a, b, f"{name}: {a:.3f}, {b:.3f}") for a, b, name in points]
         charts["scores"] = line_chart("Scores in both runs", [Series("items", pairs, joined=False)], axes)
     return Page("comparison", f"{source.name} and {other.name}", data, rows, charts)
-
-
-def _ranges(points: Sequence[Any]) -> dict[str, Any]:
-    ends = [value for point in points for value in point[:2]]
-    low, high = min(0.0, *ends), max(1.0, *ends)
-    return {"x_range": (low, high), "y_range": (low, high)}
-
-
-def _difference(connection: sqlite3.Connection) -> Mean:
-    """The mean of second less first score, over items that have both."""
-    step = "(two.score - one.score)"
-    query = f"SELECT count(*), total({step}), total({step} * {step}) {_SCORED}"
-    return estimate_mean(*connection.execute(query).fetchone())
 
 
 def _items(connection: sqlite3.Connection, query: Query) -> tuple[list[dict[str, Any]], str | None]:

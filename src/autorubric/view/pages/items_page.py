@@ -8,10 +8,10 @@ import sqlite3
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from autorubric.files.strict_json import json_value
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FLAGGED
@@ -114,15 +114,11 @@ def _rows(connection: sqlite3.Connection, choice: Choice, query: Query) -> tuple
 
 
 def _row(row: sqlite3.Row) -> dict[str, Any]:
-    marks = row["marks"]
     return {
-        "item": row["item"],
-        "id": row["id"],
-        "description": row["description"],
-        "score": row["score"],
+        **{name: row[name] for name in ("item", "id", "description", "score")},
         "doubt": -row["doubt"] or 0.0,
         "characters": -row["length"],
-        **{name: bool(marks & mark) for name, (mark, _) in SWITCHES.items()},
+        **{name: bool(row["marks"] & mark) for name, (mark, _) in SWITCHES.items()},
         "labelled": row["labelled"],
         "agreed": row["agreed"],
     }
@@ -177,51 +173,46 @@ def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[i
 
 def _places(path: Path, starts: Sequence[int], words: str, careful: bool) -> Iterator[int]:
     """The places of the records in a file that hold some words."""
+    escaped, plain = json.dumps(words)[1:-1], json.dumps(words, ensure_ascii=False)[1:-1]
+    needles = {escaped.lower().encode(), plain.encode("utf-8", "replace").lower()}
     try:
         file = path.open("rb")
     except OSError as error:
         raise Refusal(410, f"{path.name} cannot be read: {error.strerror}") from None
     with file:
-        for place in sorted(_hits(file, starts, words)):
-            if not careful or _holds(file, starts, place, words):
-                yield place
+        first = 0
+        while first < len(starts):
+            last = max(bisect_right(starts, starts[first] + _CHUNK) - 1, first + 1)
+            file.seek(starts[first])
+            data = file.read(starts[last] - starts[first] if last < len(starts) else -1)
+            ends = [*(start - starts[first] for start in starts[first + 1 : last]), len(data)]
+            for place in sorted(_hits(data.lower(), ends, needles)):
+                record = data[ends[place - 1] if place else 0 : ends[place]]
+                if not careful or _holds(record, words):
+                    yield first + place
+            first = last
 
 
-def _hits(file: BinaryIO, starts: Sequence[int], words: str) -> set[int]:
-    """The places of the records whose bytes hold some words, as JSON writes them."""
-    escaped, plain = json.dumps(words)[1:-1], json.dumps(words, ensure_ascii=False)[1:-1]
-    needles = {escaped.lower().encode(), plain.encode("utf-8", "replace").lower()}
-    overlap = max(map(len, needles)) - 1
+def _hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> set[int]:
+    """The places of the records whose bytes hold a needle."""
     hits: set[int] = set()
-    at, tail = 0, b""
-    while chunk := file.read(_CHUNK):
-        held, first = tail + chunk.lower(), at - len(tail)
-        for needle in needles:
-            start = held.find(needle)
-            while start >= 0:
-                place = bisect_right(starts, first + start) - 1
-                hits.add(place)
-                # On to the next record: how often one holds the words does not matter.
-                beyond = starts[place + 1] - first if place + 1 < len(starts) else len(held)
-                start = held.find(needle, max(beyond, start + 1))
-        at += len(chunk)
-        tail = held[len(held) - overlap :] if overlap else b""
-    return hits - {-1}
+    for needle in needles:
+        start = data.find(needle)
+        while start >= 0:
+            place = bisect_right(ends, start)
+            hits.add(place)
+            start = data.find(needle, ends[place])  # how often a record holds it does not matter
+    return hits
 
 
-def _holds(file: BinaryIO, starts: Sequence[int], place: int, words: str) -> bool:
+def _holds(record: bytes, words: str) -> bool:
     """Whether a text of a record holds some words, and not only one of its keys."""
-    file.seek(starts[place])
-    size = starts[place + 1] - starts[place] if place + 1 < len(starts) else -1
-    data = file.read(size)
     try:
-        record = json_value(
-            data.split(b"\n  ]", 1)[0].strip().rstrip(b",") if size < 0 else data.strip().rstrip(b",")
-        )
+        value = json_value(record.split(b"\n  ]", 1)[0].strip().rstrip(b","))  # the list may end after it
     except (ValueError, RecursionError):
         return True
     wanted = words.casefold()
-    return any(wanted in text.casefold() for text in _texts(record))
+    return any(wanted in text.casefold() for text in _texts(value))
 
 
 def _texts(value: Any) -> Iterator[str]:

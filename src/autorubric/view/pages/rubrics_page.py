@@ -255,13 +255,8 @@ def _plain(row: Mapping[str, Any], step: Mapping[str, Any]) -> list[dict[str, An
     for number, one in enumerate(row.get("rubrics") or (), start=1):
         words = str(one.get("criterion") or "")
         origin, model, title = origins.get(words.strip(), ("", "", ""))
-        made.append(
-            {
-                "id": str(number), "title": title, "description": words, "weight": one.get("points"),
-                "origin": origin, "round": 0, "models": [model] if model else [], "outcome": "kept", "reason": "",
-                "rejected_by": "", "rewritten_from": "", "proposals": [], "pair": [], "check": None, "gates": [],
-            }
-        )  # fmt: skip
+        known = {"id": str(number), "title": title, "description": words, "weight": one.get("points")}
+        made.append(_criterion({**known, "origin": origin, "models": filter(None, [model])}, "kept", {}, {}, {}))
     return made
 
 

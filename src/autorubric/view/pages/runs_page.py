@@ -146,11 +146,6 @@ def live_state(source: Source) -> dict[str, Any]:
             found, held = source.kept(connection, "scores", figures.scores), notes_in(connection)
             state["indexed"] = index_state(connection)["share"]
         groups = FailureGroups.from_list(json.loads(held.get("failures") or "[]"))
-        state |= {
-            "done": found["items"],
-            "mean": found["mean"],
-            "interval": found["interval"],
-            "failed": found["failed"],
-        }
+        state |= {"done": found["items"], **{name: found[name] for name in ("mean", "interval", "failed")}}
         state["failures"] = [group.line("judgment") for group in groups][:10]
     return state

@@ -31,8 +31,6 @@ def drift_page(source: Source, query: Query) -> Page:
         "criteria": criteria,
         "saturated_weight": found.saturated_weight,
         "count": windows,
-    }
-    data |= {
         "audit": None if found.audit is None else asdict(found.audit),
         "warnings": list(find_warnings(found)),
         "advice": list(find_recommendations(found)),

@@ -58,21 +58,6 @@ class Section(NamedTuple):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """A report before it is written down.
-
-    Attributes:
-        name: of the run.
-        sections: in order.
-        figures: all figures as JSON values.
-    """
-
-    name: str
-    sections: Sequence[Section]
-    figures: Mapping[str, Any]
-
-
 @contextmanager
 def indexed(run: Path, baseline_of: Source | None = None) -> Iterator[Source]:
     """A run with an index of its own, as `RUN/.view` may be old, and reports write nothing into runs.
@@ -111,8 +96,10 @@ def indexed(run: Path, baseline_of: Source | None = None) -> Iterator[Source]:
         yield source
 
 
-def build_contents(source: Source, other: Source | None, wanted: Wanted) -> Contents:
-    """The sections and figures of a report.
+def build_contents(
+    source: Source, other: Source | None, wanted: Wanted
+) -> tuple[Sequence[Section], Mapping[str, Any]]:
+    """The sections of a report in order, and all its figures as JSON values.
 
     Args:
         source: the run.
@@ -122,8 +109,7 @@ def build_contents(source: Source, other: Source | None, wanted: Wanted) -> Cont
     sections = list(_sections(source, other, wanted) if source.has_items else _of_rubrics(source, wanted))
     if not wanted.has_text:
         sections = [one._replace(page=replace(one.page, data=without_texts(one.page.data))) for one in sections]
-    made = _figures(source, sections, wanted) if source.has_items else _rubric_figures(source, sections)
-    return Contents(source.name, sections, made)
+    return sections, _figures(source, sections, wanted) if source.has_items else _rubric_figures(source, sections)
 
 
 def _summary(source: Source) -> Section:
@@ -136,16 +122,10 @@ def _summary(source: Source) -> Section:
 def _of_rubrics(source: Source, wanted: Wanted) -> Iterator[Section]:
     """The sections on a synthesis run: its rubrics in order, as many as items of a graded run would be."""
     yield _summary(source)
-    page = rubrics_page(source, Query(()))
-    rows, after = list(page.data["rubrics"]), page.data["next"]
-    while after is not None and (wanted.items is None or len(rows) < wanted.items):
-        more = rubrics_page(source, Query([("after", str(after))])).data
-        rows, after = rows + more["rubrics"], more["next"]
-    rows = rows if wanted.items is None else rows[: wanted.items]
-    page = replace(page, data={**page.data, "rubrics": rows, "next": None})
+    page = _joined(partial(rubrics_page, source), "rubrics", most=wanted.items)
     yield Section("rubrics", page, "Rubrics", _rest(page, page.data["count"], "rubrics", "rubrics"))
-    for row in rows:
-        one = _whole(partial(rubric_page, source, rubric=row["rubric"]))
+    for row in page.data["rubrics"]:
+        one = _joined(partial(rubric_page, source, rubric=row["rubric"]), "criteria", "criteria", "criteria_next")
         yield Section(f"rubric-{row['rubric']}", replace(one, data={**one.data, "previous": None, "next": None}))
 
 
@@ -163,10 +143,12 @@ def _sections(source: Source, other: Source | None, wanted: Wanted) -> Iterator[
         note = _rest(agreement, criteria.data["count"], "criteria", "criteria")
         yield Section("agreement", agreement, "Agreement", note)
     yield Section("criteria", criteria, "Criteria", _rest(criteria, criteria.data["count"], "criteria", "criteria"))
-    items = _items(source, wanted.items)
+    order = "place" if wanted.items is None else "worst"
+    items = _joined(partial(items_page, source), "items", most=wanted.items, sort=order)
     yield Section("items", items, "Items", _rest(items, items.data["count"], "items", "items with the lowest scores"))
     for row in items.data["items"]:
-        yield Section(f"item-{row['item']}", _whole(partial(item_page, source, item=row["item"])))
+        one = _joined(partial(item_page, source, item=row["item"]), "criteria", "criteria", "criteria_next")
+        yield Section(f"item-{row['item']}", one)
 
 
 def _rest(page: Page, count: int, name: str, words: str) -> str:
@@ -174,28 +156,26 @@ def _rest(page: Page, count: int, name: str, words: str) -> str:
     return f"{shown:,} of {count:,} {words}" if shown < count else ""
 
 
-def _items(source: Source, most: int | None) -> Page:
-    """The page of the items that are shown, however many."""
-    query = Query([("sort", "place" if most is None else "worst")])
-    page = items_page(source, query)
-    rows: list[dict[str, Any]] = []
-    after: str | None = ""
-    while after is not None and (most is None or len(rows) < most):
-        found = items_page(source, Query([("sort", page.data["sort"]), ("after", after)]))
-        rows += found.data["items"]
-        after = found.data["next"]
-    return replace(page, data={**page.data, "items": rows if most is None else rows[:most], "next": None})
+def _joined(
+    page_of: Callable[..., Page], rows: str, start: str = "after", following: str = "next", *,
+    most: int | None = None, **asked: str,
+) -> Page:  # fmt: skip
+    """A page that also has the rows of the pages after it.
 
-
-def _whole(page_of: Callable[..., Page]) -> Page:
-    """A page with all its criteria."""
-    page = page_of(query=Query(()))
-    criteria, after = list(page.data["criteria"]), page.data["criteria_next"]
-    while after is not None:
-        more = page_of(query=Query([("criteria", str(after))])).data
-        criteria += more["criteria"]
-        after = more["criteria_next"]
-    return replace(page, data={**page.data, "criteria": criteria, "criteria_next": None})
+    Args:
+        page_of: makes a page of a query.
+        rows: their name in its data.
+        start: the parameter that says where a page begins.
+        following: the name of where the next one begins.
+        most: how many rows; None for all.
+        asked: further parameters.
+    """
+    page = page_of(query=Query(asked.items()))
+    held, after = list(page.data[rows]), page.data[following]
+    while after is not None and (most is None or len(held) < most):
+        more = page_of(query=Query([*asked.items(), (start, str(after))])).data
+        held, after = held + more[rows], more[following]
+    return replace(page, data={**page.data, rows: held[:most], following: None})
 
 
 def without_texts(value: Any) -> Any:

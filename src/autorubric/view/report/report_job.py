@@ -20,12 +20,12 @@ from autorubric.charts.html import figure, spelled
 from autorubric.core.display import counted
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import write_atomically
-from autorubric.jobs.job import RunSource, job
+from autorubric.jobs.job import RunSource, job, refuse_existing
 from autorubric.jobs.status import RunDirectory
 from autorubric.settings import FileName, NewDirectory, Settings, setting
 from autorubric.view.page import Query, Refusal
 from autorubric.view.rendering import asset, dollars, environment, html, interval, percent, percents
-from autorubric.view.report.contents import Contents, Section, Wanted, build_contents, indexed
+from autorubric.view.report.contents import Section, Wanted, build_contents, indexed
 from autorubric.view.report.verification import (
     Difference,
     Verification,
@@ -120,8 +120,8 @@ def report(run: RunDirectory, settings: ReportSettings) -> Report:
         autorubric.errors.InputError: the run directory no-such-run does not exist
     """
     target = None if settings.out is None else Path(settings.out)
-    if target is not None and _exists(target) and not settings.force:
-        raise InputError(f"{target} exists; pass another file, or --force to replace it (Python: force=True)")
+    if target is not None:
+        refuse_existing(target, force=settings.force)
     form = settings.format or _ENDINGS.get("" if target is None else target.suffix.lower(), "html")
     text, numbers = _made(Path(run), settings.against, {"items": settings.items, "text": not settings.no_text}, form)
     if target is not None:
@@ -170,66 +170,50 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
     return Verification(count, differences, note)
 
 
-def _exists(target: Path) -> bool:
-    try:
-        target.lstat()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror}") from None
-    return True
-
-
 def _made(run: Path, against: Path | None, chosen: dict[str, Any], form: str) -> tuple[str, dict[str, Any]]:
     """The text of a report in a form, and its numbers."""
     most = None if chosen["items"] == "all" else int(chosen["items"].partition(":")[2])
     wanted = Wanted(most, bool(chosen.get("text", True)), form != "html")
-    contents = _contents(run, against, wanted)
-    own = version("autorubric-hub")
-    settings = {"items": chosen["items"], "text": wanted.has_text}
-    numbers = {"autorubric": own, "layout": _LAYOUT, "settings": settings, **contents.figures}
-    if form == "json":
-        return data_text(numbers, indent=1) + "\n", numbers
-    text = markdown(numbers) if form == "md" else document(contents, numbers, own)
-    return text.encode("utf-8", "backslashreplace").decode(), numbers
-
-
-def _contents(run: Path, against: Path | None, wanted: Wanted) -> Contents:
     with ExitStack() as stack:
         source = stack.enter_context(indexed(run))
         other = None if against is None else stack.enter_context(indexed(Path(against), baseline_of=source))
         try:
-            return build_contents(source, other, wanted)
+            sections, found = build_contents(source, other, wanted)
         except Refusal as refusal:
             raise InputError(f"{run}: {refusal.problem}") from None
+    own = version("autorubric-hub")
+    settings = {"items": chosen["items"], "text": wanted.has_text}
+    numbers = {"autorubric": own, "layout": _LAYOUT, "settings": settings, **found}
+    if form == "json":
+        return data_text(numbers, indent=1) + "\n", numbers
+    text = markdown(numbers) if form == "md" else document(sections, numbers, own)
+    return text.encode("utf-8", "backslashreplace").decode(), numbers
 
 
 _LINK = re.compile(r"<a\b([^>]*)>(.*?)</a>", re.DOTALL)  # texts are escaped, so these are the templates' own
-_ITEM = re.compile(r"/items/(\d+)\"")
-_RUBRIC = re.compile(r"/rubrics/(\d+)\"")
+_TARGET = re.compile(r"/(item|rubric)s/(\d+)[\"?]")
 _HEADING = re.compile(r"(</?h)([1-4])\b")
 
 
-def document(contents: Contents, figures: Mapping[str, Any], version: str) -> str:
+def document(contents: Sequence[Section], figures: Mapping[str, Any], version: str) -> str:
     """The file.
 
     Args:
-        contents: what it shows.
+        contents: what it shows, in order.
         figures: what it holds as data.
         version: of this package.
     """
     style = (asset("view.css") + asset("report.css")).decode()
-    anchors = {one.anchor for one in contents.sections}
+    anchors = {one.anchor for one in contents}
     sections = [
-        {"anchor": one.anchor, "note": one.note, "html": Markup(_section(one, anchors, version))}
-        for one in contents.sections
+        {"anchor": one.anchor, "note": one.note, "html": Markup(_section(one, anchors, version))} for one in contents
     ]
     return environment().get_template("report.html").render(
-        name=contents.name,
+        name=figures["run"],
         version=version,
         style=Markup(style),
         style_hash=Markup(base64.b64encode(sha256(style.encode()).digest()).decode()),
-        contents=[one for one in contents.sections if one.words],
+        contents=[one for one in contents if one.words],
         sections=sections,
         figures=Markup(_inert(data_text(figures))),
     )  # fmt: skip
@@ -256,13 +240,9 @@ def _section(section: Section, anchors: Collection[str], version: str) -> str:
 
 
 def _link(found: re.Match[str], anchors: Collection[str]) -> str:
-    item = _ITEM.search(found[1]) or re.search(r"/items/(\d+)\?", found[1])
-    if item is not None and f"item-{item[1]}" in anchors:
-        return f'<a href="#item-{item[1]}">{found[2]}</a>'
-    rubric = _RUBRIC.search(found[1])
-    if rubric is not None and f"rubric-{rubric[1]}" in anchors:
-        return f'<a href="#rubric-{rubric[1]}">{found[2]}</a>'
-    return found[2]
+    target = _TARGET.search(found[1])
+    anchor = "" if target is None else f"{target[1]}-{target[2]}"
+    return f'<a href="#{anchor}">{found[2]}</a>' if anchor in anchors else found[2]
 
 
 _MOST_MOVED = 5
@@ -309,14 +289,11 @@ def _criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any
         cells = [_name(one["name"]), f"{one['weight']:g}", mean, f"{one['failed']:,}"]
         if labelled:
             label = labelled.get(one["criterion"])
-            cells.append("–" if label is None else percent(label["agreement"]) + _in_brackets(label["interval"]))
+            ends = percents(label["interval"]) if label else ""
+            cells.append("–" if label is None else percent(label["agreement"]) + (f" ({ends})" if ends else ""))
         yield f"| {' | '.join(cells)} |"
     if len(criteria) > _MOST_CRITERIA:
         yield from ("", f"The first {_MOST_CRITERIA} of {len(criteria):,} criteria.")
-
-
-def _in_brackets(ends: Sequence[float] | None) -> str:
-    return f" ({percents(ends)})" if ends else ""
 
 
 def _rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
