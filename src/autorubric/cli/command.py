@@ -184,18 +184,13 @@ def command_again(
             next(words, None)
         elif word not in without and word.partition("=")[0] not in without_values:
             kept.append(word)
-    return " ".join(map(_quoted, [*_program(), *kept]))
-
-
-def _program() -> list[str]:
-    """How the command was started, where `autorubric` alone would not start this installation."""
-    started = Path(sys.argv[0])
+    started, found = Path(sys.argv[0]), shutil.which("autorubric")
+    program = ["autorubric"]
     if started.parts[-2:] == ("autorubric", "__main__.py"):
-        return [sys.executable, "-m", "autorubric"]
-    found = shutil.which("autorubric")
-    if started.stem != "autorubric" or (found and Path(found).resolve() == started.resolve()):
-        return ["autorubric"]
-    return [sys.argv[0]]
+        program = [sys.executable, "-m", "autorubric"]
+    elif started.stem == "autorubric" and not (found and Path(found).resolve() == started.resolve()):
+        program = [sys.argv[0]]  # `autorubric` alone would not start this installation
+    return " ".join(map(_quoted, [*program, *kept]))
 
 
 def _quoted(word: str) -> str:

@@ -21,7 +21,6 @@ from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, Synthesis
 
 if TYPE_CHECKING:
     from autorubric.llm.limits import ModelEstimate
-    from autorubric.synthesis.final_files import Exported
     from autorubric.synthesis.plan_estimate import Estimate, JudgePrice, NeededCalls
 
 _EXAMPLES = """
@@ -72,7 +71,14 @@ def print_summary(summary: Summary, out: Path) -> None:
     """Print what was done, what it cost, and what is not finished."""
     print(f"\n{summary.finished} of {summary.rows} queries finished in {format_duration(summary.seconds)}")
     if summary.exported:
-        _print_exported(summary.exported, out)
+        files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
+        criteria = summary.exported.criteria
+        noun = "criterion" if criteria == 1 else "criteria"
+        print(f"  {counted(summary.exported.rows, 'rubric')} with {criteria:,} {noun} in {files}")
+        for remark in summary.exported.remarks:
+            print(f"  {remark}")
+        if summary.exported.remarks:
+            print(f"  `autorubric lint {out / 'final.jsonl'}` reports more")
     for line in (line for tally in summary.tallies.values() for line in tally.lines()):
         print(f"  {line}")
     print_spending(summary.totals)
@@ -89,8 +95,8 @@ def print_summary(summary: Summary, out: Path) -> None:
 
 def _print_counts(summary: Summary) -> None:
     replaced = {
-        "by another question with their id or line:": summary.replaced.changed,
-        "by themselves under another id or line:": summary.replaced.moved,
+        "by another question with their id or line:": summary.replaced["changed"],
+        "by themselves under another id or line:": summary.replaced["moved"],
     }
     for what, counts in (
         ("reused from earlier files", summary.reused),
@@ -101,16 +107,6 @@ def _print_counts(summary: Summary) -> None:
     ):
         if counts:
             print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
-
-
-def _print_exported(exported: Exported, out: Path) -> None:
-    files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
-    criteria = "1 criterion" if exported.criteria == 1 else f"{exported.criteria:,} criteria"
-    print(f"  {counted(exported.rows, 'rubric')} with {criteria} in {files}")
-    for remark in exported.remarks:
-        print(f"  {remark}")
-    if exported.remarks:
-        print(f"  `autorubric lint {out / 'final.jsonl'}` reports more")
 
 
 def print_rubrics(out: Path, count: int) -> None:

@@ -69,11 +69,8 @@ class BatchSettings(Settings):
 
 
 @contextmanager
-def use_batches(settings: Settings) -> Iterator[None]:
+def use_batches(settings: BatchSettings) -> Iterator[None]:
     """Let the models of a function with these settings send batches; a dry run ends with how long that may take."""
-    if not isinstance(settings, BatchSettings) or settings.batch is None:
-        yield
-        return
     how = settings.batching(getattr(getattr(settings, "progress", None), "tell", None))
     with batches_on(how):
         yield

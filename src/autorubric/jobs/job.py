@@ -7,7 +7,7 @@ import inspect
 import operator
 import warnings
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, Union, cast, get_args, get_origin
@@ -84,7 +84,11 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         async def awaited(data: Any = None, /, **given: Any) -> Any:
             value, settings = read(data, given)
-            with use_batches(settings), _allow_missing_keys(settings):
+            with ExitStack() as stack:
+                if getattr(settings, "batch", None) is not None:
+                    stack.enter_context(use_batches(settings))
+                if getattr(settings, "dry_run", False):
+                    stack.enter_context(_allow_missing_keys())
                 return await cast("Any", function)(value, settings)
 
         wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
@@ -97,11 +101,8 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
 
 @contextmanager
-def _allow_missing_keys(settings: Settings) -> Iterator[None]:
+def _allow_missing_keys() -> Iterator[None]:
     """Let a dry run go on without the keys of its models; a warning names those that the run needs."""
-    if not getattr(settings, "dry_run", False):
-        yield
-        return
     noted: dict[str, None] = {}
     token = keys_missing.set(noted)
     try:

@@ -103,7 +103,14 @@ def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, dom
     final = final_row(row, most) if row.get("gated") or not full else None
     made: Export = {"name": str(row.get("id") or row.get("__record_id__") or ""), "remarks": [], "rows": {}}
     if final is not None:
-        made["remarks"] = list(_find_remark(row.get("question"), final["rubrics"]))
+        # The linter is needed at the end of a run only.
+        from autorubric.linting.finding import RawCriterion, RawRubric
+        from autorubric.linting.records import read_query
+        from autorubric.linting.rules.form import LANGUAGE, MOST
+
+        criteria = [RawCriterion(one["criterion"]) for one in final["rubrics"]]
+        foreign = next(LANGUAGE.find(RawRubric(criteria, read_query(row.get("question")))), None) is not None
+        made["remarks"] = ["language"] * foreign + ["length"] * (len(criteria) > MOST)
         made["rows"] = {"final": final, **({"final_full": _full_row(row, domain)} if full else {})}
     elif row.get("merged_rubrics") and not full:
         made["remarks"] = ["points"]
@@ -273,20 +280,6 @@ def _release_record(row: Mapping[str, Any]) -> Record:
     )
     domain = _ABILITIES.get(row["domain"], row["domain"])
     return Record(criteria, list(row["prompt"]), row["id"], domain=domain)
-
-
-def _find_remark(question: Any, rubric: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The names of what is conspicuous about a rubric, as the final files hold it."""
-    # The linter is needed at the end of a run only.
-    from autorubric.linting.finding import RawCriterion, RawRubric
-    from autorubric.linting.records import read_query
-    from autorubric.linting.rules.form import LANGUAGE, MOST
-
-    raw = RawRubric([RawCriterion(one["criterion"]) for one in rubric], read_query(question))
-    if rubric and next(LANGUAGE.find(raw), None) is not None:
-        yield "language"
-    if len(rubric) > MOST:
-        yield "length"
 
 
 def _describe(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:

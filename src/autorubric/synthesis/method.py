@@ -64,7 +64,7 @@ class Shape:
     """The slots of a plan.
 
     Attributes:
-        responses: the slot letters of the responses.
+        responses: the fields of the responses.
         rubrics: the slot letters of the rubric models, each with the field its rubric is grounded in.
         judges: the judges' slots, each with the judge it is a draw of; empty in the basic profile.
         given: whether the responses come with the input.
@@ -76,11 +76,6 @@ class Shape:
     judges: Mapping[str, str]
     given: bool = False
     licence: Mapping[str, str] = field(default_factory=lambda: {"licence": "licence"})
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The fields of the responses."""
-        return tuple(f"response_{letter}" for letter in self.responses)
 
 
 def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings | None = None) -> Plan:
@@ -98,7 +93,7 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
 
     Example:
         >>> from autorubric.synthesis.templates import load_synthesis_prompts
-        >>> shape = Shape(("a", "b"), {"a": "reference"}, {"judge_a": "judge_a"})
+        >>> shape = Shape(("response_a", "response_b"), {"a": "reference"}, {"judge_a": "judge_a"})
         >>> [stage.name for stage in build_plan(load_synthesis_prompts(None, full=False), shape).stages]
         ['reference', 'response_a', 'response_b', 'rubrics_a', 'merged_rubrics', 'augmented_rubrics']
         >>> full = build_plan(load_synthesis_prompts(None, full=True), shape, FullSettings())
@@ -116,7 +111,7 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
         stages.append(plain_evolution_stage(prompts.drafts.augment, shape.responses))
     else:
         stages += _full_stages(prompts, shape, settings)
-    return Plan(tuple(stages), ("question", *(shape.texts if shape.given else ())))
+    return Plan(tuple(stages), ("question", *(shape.responses if shape.given else ())))
 
 
 def _draft_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings | None) -> list[Stage]:
@@ -125,7 +120,8 @@ def _draft_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSetting
     if "reference" in shape.rubrics.values():
         stages.append(answer_stage(draft, "reference", "reference", step=0, draw=0))
     if not shape.given:
-        stages += [answer_stage(draft, name, "response", step=1, draw=1 + i) for i, name in enumerate(shape.texts)]
+        names = enumerate(shape.responses, 1)
+        stages += [answer_stage(draft, name, "response", step=1, draw=draw) for draw, name in names]
     own = [ground for letter, ground in grounds if ground == f"own_{letter}"]
     stages += [answer_stage(draft, name, "reference", step=1, draw=100 + i) for i, name in enumerate(own)]
     if settings is not None:
@@ -156,7 +152,7 @@ def _full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings
     judges = PoolJudges(tuple(shape.judges), settings.judging, JudgeOptions(prompts=prompts.judges))
     evidence = Evidence(tuple(shape.judges.values()), (), (), "")
     assessing = RelevanceJudges(prompts.gates, shape.licence, settings.gates)
-    full = _FullStages(assessing, prompts.drafts.augment, judges, shape.texts, settings, evidence)
+    full = _FullStages(assessing, prompts.drafts.augment, judges, shape.responses, settings, evidence)
     full.stages += [merge_stage(prompts.drafts.merge_sets, merged, settings), merged_stage()]
     full.grade("merge", "merged_verdicts", 4)
     full.evolve()

@@ -31,15 +31,26 @@ DRAWS_PER_REFRESH = 1000
 
 @dataclass(slots=True)
 class Row:
-    """A record being worked on: the fields so far, and how each stage ended."""
+    """A record being worked on.
+
+    Attributes:
+        query: its input row.
+        fields: of its row so far.
+        outcomes: how each stage ended.
+        failures: the stages that failed, or lost a call, in the order they ended.
+    """
 
     query: Query
     fields: dict[str, Any]
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
 
     def settle(self, stage: Stage, outcome: Outcome) -> None:
         """Write a stage's three fields."""
         self.outcomes[stage.name] = outcome
+        failure = outcome.failure or next(iter(outcome.lost), None)
+        if failure is not None:
+            self.failures[stage.name] = failure
         name, model, error = stage.keys
         for key in stage.keys:
             self.fields.pop(key, None)
@@ -56,11 +67,6 @@ class Row:
         """The end of a stage that reads what was not requested yet: it was not reached either."""
         read = (self.outcomes.get(name) for name in stage.reads)
         return next((Outcome(failure=one.failure) for one in read if one is not None and one.unreached), None)
-
-    def failures(self) -> dict[str, Failure]:
-        """The stages that failed, or lost a call, by name, in the order they ended."""
-        ended = {name: o.failure or next(iter(o.lost), None) for name, o in self.outcomes.items()}
-        return {name: failure for name, failure in ended.items() if failure is not None}
 
 
 Answerer: TypeAlias = Callable[[Stage, str, Fields], Awaitable[Outcome]]
@@ -191,8 +197,13 @@ class StageRunner:
             built = stage.build(fields, self.models)
             if isinstance(built, Outcome):
                 outcome = built
-            elif len(built) == 1:
-                outcome = stage.fold(fields, [await access.ask(built[0])])
+            elif stage.fold is None:
+                (call,) = built
+                answer = await access.ask(call)
+                if isinstance(answer, Failure):
+                    outcome = Outcome(failure=answer)
+                else:
+                    outcome = Outcome(answer.value, notes=answer.notes)
             else:
                 outcome = stage.fold(fields, await asyncio.gather(*map(access.ask, built)))
         if access.ended is not None:

@@ -166,17 +166,14 @@ def build_request(
     A text names a schema of the package.
     """
     # A prompt is given only what it uses: its section codes follow from all values.
-    more = {"chinese": _is_chinese(inputs.get("query"))} if "chinese" in template.variables else {}
     given = {name: value for name, value in inputs.items() if name != "verdicts" or name in template.variables}
-    messages = tuple(Message(speaker, text) for speaker, text in template.render(**given, **more))
+    if "chinese" in template.variables:
+        query = inputs.get("query")
+        last = query if isinstance(query, str) else query[-1].get("content", "") if query else ""
+        given["chinese"] = not str(last).isascii() and Wording(str(last)).chinese
+    messages = tuple(Message(speaker, text) for speaker, text in template.render(**given))
     shape = load_reply_schema(schema) if isinstance(schema, str) else schema
     return Request(messages, role, shape, draw, room=room, constrained=not template.wants_list)
-
-
-def _is_chinese(query: Any) -> bool:
-    """Whether a query, or the last turn of a conversation, is written in Chinese."""
-    text = query if isinstance(query, str) else query[-1].get("content", "") if query else ""
-    return not str(text).isascii() and Wording(str(text)).chinese
 
 
 # The names that endpoints are shown and that ledger keys contain.
