@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, overload
 
 from autorubric.errors import InputError
-from autorubric.files.descriptors import opened, set_permissions, sync_folder
+from autorubric.files.descriptors import opened, sync_folder
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM})
@@ -52,9 +52,10 @@ def atomic_writer(
 def atomic_writer(
     path: str | Path, mode: Literal["wb"], *, permissions: int | None = None
 ) -> AbstractContextManager[IO[bytes]]: ...
+@contextmanager
 def atomic_writer(
     path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None
-) -> AbstractContextManager[IO[Any]]:
+) -> Iterator[IO[Any]]:
     r"""A handle whose content takes the place of `path` when the block ends well, durably and all at once.
 
     When the block raises, `path` is as it was and nothing is left behind. A symbolic link stays a link: the
@@ -78,7 +79,28 @@ def atomic_writer(
         >>> path.read_text()
         'done\n'
     """
-    return _writer(path, mode, permissions)
+    target = Path(os.path.realpath(path))
+    replaced = _find_mode(target)
+    if replaced is not None and not stat.S_ISREG(replaced):
+        with _opened(path, target, os.O_WRONLY, mode) as file:
+            yield file
+        return
+    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.tmp")
+    file = _opened(path, draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with file:
+            wanted = permissions if permissions is not None else replaced and stat.S_IMODE(replaced)
+            if wanted is not None and hasattr(os, "fchmod"):  # not on Windows
+                os.fchmod(file.fileno(), wanted)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+    sync_folder(target.parent)
 
 
 @contextmanager
@@ -157,32 +179,6 @@ def remove_drafts(folder: Path) -> None:
         if _DRAFT.fullmatch(path.name):
             with suppress(OSError):
                 path.unlink()
-
-
-@contextmanager
-def _writer(path: str | Path, mode: str, permissions: int | None) -> Iterator[IO[Any]]:
-    target = Path(os.path.realpath(path))
-    replaced = _find_mode(target)
-    if replaced is not None and not stat.S_ISREG(replaced):
-        with _opened(path, target, os.O_WRONLY, mode) as file:
-            yield file
-        return
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.tmp")
-    file = _opened(path, draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with file:
-            wanted = permissions if permissions is not None else replaced and stat.S_IMODE(replaced)
-            if wanted is not None:
-                set_permissions(file.fileno(), wanted)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise
-    sync_folder(target.parent)
 
 
 def _opened(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
