@@ -9,8 +9,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -22,7 +21,7 @@ from pydantic_core import PydanticUndefined
 from autorubric.background import ending_heard, new_event_loop, wait_for
 from autorubric.files.descriptors import can_open_more, raise_open_file_limit
 from autorubric.runs.progress import ProgressDisplay
-from autorubric.runs.stopping import STOPPING, Stop, Stoppable
+from autorubric.runs.stopping import STOPPING, Stop
 from autorubric.settings import Flag, Settings, config_values, flag_for, kinds_in
 
 S = TypeVar("S", bound=Settings)
@@ -256,11 +255,7 @@ def run_shown(
 class KeyboardStop(Stop):
     """Stops a run cleanly at Ctrl-C or SIGTERM, and at once at a second one."""
 
-    @contextmanager
-    def bound(self, run: Stoppable) -> Iterator[None]:
-        """Handle signals during the run."""
-        with super().bound(run), ending_heard(self._heard):
-            yield
+    _hearing = staticmethod(ending_heard)
 
     def _heard(self) -> None:
         if self.requested:

@@ -122,6 +122,7 @@ class Template:
 
     def __init__(self, name: str, source: str, origin: str = PACKAGED, varies: frozenset[str] = frozenset()) -> None:
         self.name, self.source, self.origin = name, source, origin
+        self._place = f"prompt {name!r}" if origin == PACKAGED else origin
         self.fingerprint = source_fingerprint(name, source)
         self.wants_list = origin != PACKAGED and asks_for_list(source)
         try:
@@ -130,10 +131,10 @@ class Template:
             self._globals: dict[str, Any] = dict(self._compiled.globals)
         except jinja2.TemplateError as error:
             line = f":{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
-            raise InputError(f"{_place(name, origin)}{line}: {error.message}") from error
+            raise InputError(f"{self._place}{line}: {error.message}") from error
         except (RecursionError, MemoryError, SyntaxError) as error:  # of the Python that it would become
-            raise InputError(f"{_place(name, origin)}: nested too deeply") from error
-        self._parts = _message_parts(tree, _place(name, origin))
+            raise InputError(f"{self._place}: nested too deeply") from error
+        self._parts = _message_parts(tree, self._place)
         self._tail = _TAIL in self._compiled.blocks
         self._tail_names = _names_in_tail(tree) if self._tail else frozenset[str]()
         self._tails: dict[tuple[Any, ...], _Tail | None] = {}
@@ -267,7 +268,7 @@ class Template:
         missing = sorted(self.variables - values.keys() - set(_OPTIONAL.findall(self.source)))
         given = [name for name in values if name != _CODE]
         what = f"needs {', '.join(map(repr, missing))}" if missing else str(error.message)
-        return f"{_place(self.name, self.origin)} {what}; given: {', '.join(given) or 'nothing'}"
+        return f"{self._place} {what}; given: {', '.join(given) or 'nothing'}"
 
     def __repr__(self) -> str:
         return f"Template({self.name!r}, origin={self.origin!r}, fingerprint={self.fingerprint!r})"
@@ -325,10 +326,6 @@ def read_source(path: Path) -> str:
     if not source.strip():
         raise InputError(f"{path}: the prompt is blank")
     return source
-
-
-def _place(name: str, origin: str) -> str:
-    return f"prompt {name!r}" if origin == PACKAGED else origin
 
 
 def _names_in_tail(tree: nodes.Template) -> frozenset[str]:

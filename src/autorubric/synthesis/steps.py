@@ -53,7 +53,19 @@ class RowStore:
 
     def add(self, row: Row) -> None:
         """Keep a row."""
-        pieces = list(_encode_steps(self._plan, row))
+        stages, pieces = self._plan.stages, list[bytes]()
+        stage_keys = {key for stage in stages for key in stage.keys}
+        members = {key: value for key, value in row.query.fields.items() if key not in stage_keys}
+        for step in range(self._plan.last_step + 1):
+            ending = [stage for stage in stages if stage.step == step]
+            if any(row.outcomes[stage.name].unreached for stage in ending):
+                break
+            members |= {key: row.fields[key] for stage in ending for key in stage.keys if key in row.fields}
+            try:
+                pieces.append(to_json(members, inf_nan_mode="null")[1:-1])
+            except PydanticSerializationError:  # half characters
+                pieces.append(json.dumps(members, ensure_ascii=False)[1:-1].encode())
+            members = {}
         is_whole = len(pieces) > self._plan.last_step
         if self._export is not None and is_whole and (held := _read_row(_line(pieces))) is not None:
             pieces.append(json.dumps(self._export(held), ensure_ascii=False).encode())
@@ -96,23 +108,6 @@ class RowStore:
 
 def _line(pieces: Iterable[bytes]) -> bytes:
     return b"{" + b",".join(filter(None, pieces)) + b"}\n"
-
-
-def _encode_steps(plan: Plan, row: Row) -> Iterator[bytes]:
-    """The members of each step in turn, up to the first step that did not end."""
-    stage_keys = {key for stage in plan.stages for key in stage.keys}
-    head = {key: value for key, value in row.query.fields.items() if key not in stage_keys}
-    for step in range(plan.last_step + 1):
-        stages = [stage for stage in plan.stages if stage.step == step]
-        if any(row.outcomes[stage.name].unreached for stage in stages):
-            return
-        members = head if step == 0 else {}
-        for stage in stages:
-            members = members | {key: row.fields[key] for key in stage.keys if key in row.fields}
-        try:
-            yield to_json(members, inf_nan_mode="null")[1:-1]
-        except PydanticSerializationError:  # half characters
-            yield json.dumps(members, ensure_ascii=False)[1:-1].encode()
 
 
 def find_record_id(row: Mapping[str, Any]) -> str:

@@ -283,6 +283,9 @@ def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
         return plays if len(path) == 2 else f"{told} is missing"
     if kind == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
+    raised = problem.get("ctx", {}).get("error")
+    if isinstance(raised, ConfigError):
+        return str(raised)
     # The value may be the key.
     rule = problem["msg"].replace("Input should", "must").removeprefix("Value error, ")
     wrong = f"is {problem['input']!r}; {rule}"
