@@ -328,12 +328,25 @@ def json_lines(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple
     """
     for row, line in enumerate(iter_lines(file), start=1):
         data = line.removeprefix(codecs.BOM_UTF8) if row == 1 else line
-        data = data.rstrip(b"\r\n")
+        data, where = data.rstrip(b"\r\n"), f"{name}:{row}"
         if not data.strip():
             continue
-        value = _row(data, f"{name}:{row}", problems)
-        if value is not None:
+        if len(data) > LONGEST_ROW:
+            problems.append(f"{where}: the row is longer than {LONGEST_ROW // 2**20} MiB; shorten it")
+            continue
+        try:
+            try:
+                text = data.decode()
+            except UnicodeDecodeError:
+                text = decode(data, where)
+            value = parse_json(text, where)
+        except InputError as error:
+            problems.extend(error.problems)
+            continue
+        if isinstance(value, dict):
             yield row, value
+        else:
+            problems.append(f"{where}: expected a JSON object, got {type(value).__name__}")
 
 
 def iter_lines(file: BinaryIO) -> Iterator[bytes]:
@@ -342,22 +355,3 @@ def iter_lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
         while len(line) > LONGEST_ROW and not line.endswith(b"\n"):
             line = file.readline(LONGEST_ROW + 1)
-
-
-def _row(data: bytes, where: str, problems: list[str]) -> dict[str, Any] | None:
-    if len(data) > LONGEST_ROW:
-        problems.append(f"{where}: the row is longer than {LONGEST_ROW // 2**20} MiB; shorten it")
-        return None
-    try:
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            text = decode(data, where)
-        value = parse_json(text, where)
-    except InputError as error:
-        problems.extend(error.problems)
-        return None
-    if not isinstance(value, dict):
-        problems.append(f"{where}: expected a JSON object, got {type(value).__name__}")
-        return None
-    return value

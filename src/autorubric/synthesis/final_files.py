@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from autorubric.errors import shortened
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.parquet import final_schema
-from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
+from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, read_items
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
 from autorubric.synthesis.steps import read_rows, show_question
@@ -145,9 +145,9 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
 def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
     """The exported form of a row of the last step file, or None if it holds no rubric.
 
-    Merged and evolved criteria, or those that passed the gates, without pitfalls. Of duplicates (same words,
-    ignoring case and spacing) the one with more points is kept, and `max_criteria` > 0 keeps those with the most
-    points, ties in order.
+    Merged and evolved criteria, or those that passed the gates, without pitfalls and entries that are no criterion.
+    Of duplicates (same words, ignoring case and spacing) the one with more points is kept, and `max_criteria` > 0
+    keeps those with the most points, ties in order.
 
     Example:
         >>> final_row({"question": " Why? ", "id": "q1", "augmented_rubrics": [],
@@ -160,7 +160,8 @@ def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] |
     else:
         merged = row.get("merged_rubrics")
         items = [*merged, *(row.get("augmented_rubrics") or [])] if merged else []
-    rubrics = dedup_final_rubrics(rubrics_to_final_format(items))
+    read = read_items(items).items
+    rubrics = dedup_final_rubrics([{"criterion": one["description"], "points": one["weight"]} for one in read])
     if max_criteria:
         rubrics = cap_criteria(rubrics, max_criteria)
     if not question or not any(item["points"] > 0 for item in rubrics):

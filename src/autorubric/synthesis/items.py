@@ -128,16 +128,6 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
     return Answer(items, reply, (*answer.notes, *left_out, *notes))
 
 
-def rubrics_to_final_format(items: Iterable[Mapping[str, Any]]) -> list[FinalItem]:
-    """Items as the final files hold them; an entry that is not a criterion is left out.
-
-    Example:
-        >>> rubrics_to_final_format([{"title": "Dose", "description": "Names 4 g.", "weight": 9}])
-        [{'criterion': 'Names 4 g.', 'points': 9}]
-    """
-    return [{"criterion": item["description"], "points": item["weight"]} for item in read_items(list(items)).items]
-
-
 def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
     """`rubrics` without repetitions: same words, whatever the case and spacing.
 

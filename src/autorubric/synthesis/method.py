@@ -102,19 +102,6 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
         'merged_verdicts', 'round_1', 'verdicts_1', 'augmented_rubrics', 'licences_1', 'rewriting',
         'rewritten_verdicts', 'rewritten_licences', 'gated']
     """
-    stages = _draft_stages(prompts, shape, settings)
-    if settings is None:
-        from autorubric.synthesis.evolution import plain_evolution_stage
-        from autorubric.synthesis.rubric_merge import plain_merge_stage
-
-        stages.append(plain_merge_stage(prompts.drafts.merge, tuple(shape.rubrics)))
-        stages.append(plain_evolution_stage(prompts.drafts.augment, shape.responses))
-    else:
-        stages += _full_stages(prompts, shape, settings)
-    return Plan(tuple(stages), ("question", *(shape.responses if shape.given else ())))
-
-
-def _draft_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings | None) -> list[Stage]:
     draft, grounds = prompts.drafts, list(shape.rubrics.items())
     stages: list[Stage] = []
     if "reference" in shape.rubrics.values():
@@ -131,7 +118,15 @@ def _draft_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSetting
     for kind in kinds:
         for i, (letter, ground) in enumerate(grounds):
             stages.append(criteria_stage(draft, f"{kind}_{letter}", ground, draw=i, lowest=lowest))
-    return stages
+    if settings is None:
+        from autorubric.synthesis.evolution import plain_evolution_stage
+        from autorubric.synthesis.rubric_merge import plain_merge_stage
+
+        stages.append(plain_merge_stage(draft.merge, tuple(shape.rubrics)))
+        stages.append(plain_evolution_stage(draft.augment, shape.responses))
+    else:
+        stages += _full_stages(prompts, shape, settings)
+    return Plan(tuple(stages), ("question", *(shape.responses if shape.given else ())))
 
 
 def _full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings) -> list[Stage]:

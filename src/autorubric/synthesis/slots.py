@@ -168,43 +168,35 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
         if role.api_key_env and not environ.get(role.api_key_env) and keys_missing.get() is None:
             problems.append(f"no key for {slot.source}: {role.api_key_env} is not set")
             continue
+        part = slot.name.split("_", maxsplit=1)[0]
+        temperature = settings.response_temperature if part == "response" else settings.temperature
+        setting = _LIMITS.get(part, f"{part}_max_tokens")
+        # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
+        of_role = None if part == "own" else role.max_tokens
+        variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
+        key = environ.get(variable, "")
         try:
-            made[slot.name] = _configure(settings, slot, environ, prices.get(role.model))
+            made[slot.name] = LLMConfig(
+                model=role.model,
+                api_base=role.base_url or None,
+                api_key=checked_key(key, variable).reveal() if key.strip() else None,
+                api_key_env=None if key.strip() else role.api_key_env or settings.api_key_env,
+                allow_plain_http=settings.allow_plain_http,
+                temperature=temperature if role.temperature is None else role.temperature,
+                max_tokens=getattr(settings, setting) if of_role is None else of_role,
+                max_tokens_ceiling=settings.max_tokens_ceiling,
+                max_tokens_fixed=of_role is not None or setting in settings.model_fields_set,
+                top_p=role.top_p,
+                seed=role.seed,
+                requests_per_minute=role.requests_per_minute,
+                tokens_per_minute=role.tokens_per_minute,
+                prices=prices.get(role.model),
+                extra_params=dict(role.extra),
+                timeout=settings.timeout,
+                max_retries=settings.retry,
+            )
         except ConfigError as error:
             problems += (f"{slot.name}: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     return made
-
-
-def _configure(
-    settings: SynthesisSettings, slot: Slot, environ: Mapping[str, str], prices: dict[str, float] | None
-) -> LLMConfig:
-    role, part = slot.role, slot.name.split("_", maxsplit=1)[0]
-    temperature = settings.response_temperature if part == "response" else settings.temperature
-    setting = _LIMITS.get(part, f"{part}_max_tokens")
-    longest: int = getattr(settings, setting)
-    # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
-    of_role = None if part == "own" else role.max_tokens
-    variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
-    key = environ.get(variable, "")
-    named = None if key.strip() else role.api_key_env or settings.api_key_env
-    return LLMConfig(
-        model=role.model,
-        api_base=role.base_url or None,
-        api_key=checked_key(key, variable).reveal() if key.strip() else None,
-        api_key_env=named,
-        allow_plain_http=settings.allow_plain_http,
-        temperature=temperature if role.temperature is None else role.temperature,
-        max_tokens=longest if of_role is None else of_role,
-        max_tokens_ceiling=settings.max_tokens_ceiling,
-        max_tokens_fixed=of_role is not None or setting in settings.model_fields_set,
-        top_p=role.top_p,
-        seed=role.seed,
-        requests_per_minute=role.requests_per_minute,
-        tokens_per_minute=role.tokens_per_minute,
-        prices=prices,
-        extra_params=dict(role.extra),
-        timeout=settings.timeout,
-        max_retries=settings.retry,
-    )
