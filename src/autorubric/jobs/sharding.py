@@ -14,11 +14,6 @@ from autorubric.jobs.job import UploadedSettings
 from autorubric.runs.shard import Division, Parts, Shard, Workers
 from autorubric.settings import setting
 
-
-def _shard(value: Any) -> str:
-    return str(Shard.parse(value))
-
-
 _OF_ONE_SHARD = frozenset(
     {
         *("shard", "out", "wait", "replace", "start_over", "refresh", "dry_run", "export_only", "upload"),
@@ -32,7 +27,7 @@ _OF_ONE_SHARD = frozenset(
 class ShardedSettings(UploadedSettings):
     """A run that can be divided into shards, which run anywhere and are merged afterwards."""
 
-    shard: Annotated[str, BeforeValidator(_shard)] | None = setting(
+    shard: Annotated[str, BeforeValidator(lambda value: str(Shard.parse(value)))] | None = setting(
         None,
         "Run shard I of N only; `autorubric merge` unites finished shards.",
         metavar="I/N",

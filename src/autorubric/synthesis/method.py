@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from autorubric.synthesis.relevance import PoolJudges, RelevanceJudges
 
 _RELEVANCE_GATES = frozenset({"answerable", "licensed", "surface"})
-
-
-def _read_off(value: Any) -> Any:
-    return "off" if value is False else value  # a bare `off` is false in YAML
 
 
 class FullSettings(Settings):
@@ -49,7 +45,10 @@ class FullSettings(Settings):
 
     pool: int = Field(6, ge=2, le=26)
     grounding: Literal["own", "reference"] = "own"
-    pitfalls: Annotated[Literal["keep", "drop", "off"], BeforeValidator(_read_off)] = "drop"
+    # A bare `off` is false in YAML.
+    pitfalls: Annotated[
+        Literal["keep", "drop", "off"], BeforeValidator(lambda value: "off" if value is False else value)
+    ] = "drop"
     rounds: int = Field(1, ge=0, le=4)
     judging: Literal["rubric", "criterion"] = "criterion"
     merge_characters: int = Field(60_000, ge=1000)

@@ -216,13 +216,9 @@ class StageRunner:
 
     def is_recorded(self, slot: str, request: Request) -> bool:
         """Whether the complete reply to a request is in the ledger, so that asking makes no call."""
-        found = self.executor.find(self.models[slot], self.shift_draw(slot, request))
+        draw = request.draw + self.refreshes.get(slot, 0) * DRAWS_PER_REFRESH
+        found = self.executor.find(self.models[slot], changed(request, draw=draw))
         return found is not None and found.finish_reason != "length"
-
-    def shift_draw(self, slot: str, request: Request) -> Request:
-        """The request with the draw that it has after the refreshes of its slot."""
-        refreshed = self.refreshes.get(slot, 0)
-        return changed(request, draw=request.draw + refreshed * DRAWS_PER_REFRESH) if refreshed else request
 
     def _find_held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
         """The value that the input row or an earlier pipeline's files hold, unless a slot was refreshed."""
@@ -258,10 +254,13 @@ class RecordAccess:
 
     async def ask(self, call: Call, follow_up: FollowUp | None = None) -> Answer[Any] | Failure:
         """Send one call; after an unreadable reply it is sent again, with the run's follow-up or another."""
-        runner, model = self.runner, self.runner.models[call.slot]
-        request = changed(runner.shift_draw(call.slot, call.request), item=self.item)
+        runner, request = self.runner, call.request
+        draw = request.draw + runner.refreshes.get(call.slot, 0) * DRAWS_PER_REFRESH
         answer: Answer[Any] | Failure = await runner.executor.ask_for(
-            model, request, call.read, follow_up or runner.follow_up
+            runner.models[call.slot],
+            changed(request, draw=draw, item=self.item),
+            call.read,
+            follow_up or runner.follow_up,
         )
         if isinstance(answer, Failure) and answer.ends_run and self.ended is None:
             self.ended = answer

@@ -325,11 +325,12 @@ class Session:
             budget = None if usd is None and tokens is None else Budget(usd=usd, tokens=tokens, spent=ledger.spent())
             executor = Executor(ledger, budget, detached=False)
             run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
-            if workers is not None:
-                run.ended_early, run.interrupted = workers.stopped or "", workers.interrupted
-            run.seconds_before = measure_seconds(parts)
+            if parts is not None:
+                run.seconds_before = measure_seconds(parts)
+                run.ended_early = (workers and workers.stopped) or ""
+                run.interrupted = workers is not None and workers.interrupted
             if export_only or parts is not None:
-                run.executor.replay("export only", ledger.failures())
+                executor.replay("export only", ledger.failures())
             # Workers have been stopped already; what they have recorded becomes files.
             stack.enter_context(((self.stop if workers is None else None) or Stop()).bound(run))
             async with reported(self.progress, run.state):

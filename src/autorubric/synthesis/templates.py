@@ -67,8 +67,8 @@ def load_synthesis_prompts(
     """
     judges, gates = (directory / name if directory else None for name in ("judges", "gates"))
     parts = full and bool((judges and judges.is_dir()) or (gates and gates.is_dir()))
-    own = directory is not None and not (parts and not _has_files(directory))
-    drafts = load_prompts(directory) if directory and own else package_prompts()
+    files_in = [path for path in directory.glob("[!.]*") if path.is_file()] if directory and parts else []
+    drafts = load_prompts(directory) if directory and (files_in or not parts) else package_prompts()
     if full and drafts.merge.origin != PACKAGED:
         raise ConfigError(
             f"{drafts.merge.origin}: the full profile merges with merge_sets.jinja; use that name instead"
@@ -90,10 +90,6 @@ def _with_first_wording(prompts: PromptSet) -> PromptSet:
     folder = files("autorubric.prompts").joinpath("first")
     texts = {name: folder.joinpath(f"{name}.jinja").read_text(encoding="utf-8") for name in own}
     return replace(prompts, **{name: Template(name, text) for name, text in texts.items()})
-
-
-def _has_files(directory: Path) -> bool:
-    return any(path.is_file() and not path.name.startswith(".") for path in directory.glob("*"))
 
 
 def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
