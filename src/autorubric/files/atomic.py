@@ -80,7 +80,11 @@ def atomic_writer(
         'done\n'
     """
     target = Path(os.path.realpath(path))
-    replaced = _find_mode(target)
+    replaced: int | None = None
+    with suppress(OSError):
+        replaced = target.stat().st_mode
+    if replaced is not None and stat.S_ISDIR(replaced):
+        raise InputError(f"{target}: cannot be written: it is a folder")
     if replaced is not None and not stat.S_ISREG(replaced):
         with _opened(path, target, os.O_WRONLY, mode) as file:
             yield file
@@ -192,13 +196,3 @@ def _opened(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
     if mode == "wb":
         return os.fdopen(descriptor, "wb")
     return os.fdopen(descriptor, "w", encoding="utf-8", newline="\n")
-
-
-def _find_mode(target: Path) -> int | None:
-    try:
-        found = target.stat().st_mode
-    except OSError:
-        return None
-    if stat.S_ISDIR(found):
-        raise InputError(f"{target}: cannot be written: it is a folder")
-    return found

@@ -204,7 +204,13 @@ class RowReader:
         fields = record.fields
         names = tuple(fields)
         if names not in self._layouts:
-            columns = {role: self._candidates(role, names) for role in self.roles}
+            keys, columns = {name: folded(name) for name in names}, dict[str, list[str]]()
+            for role in self.roles:
+                named, usual, last = self.given.get(role), ROLES[role].names, ROLES[role].fallback
+                if named is None:
+                    columns[role] = [n for group in (usual, last) for n, key in keys.items() if key in group]
+                else:
+                    columns[role] = [name for name in names if name == named]
             found = {role: held[0] for role, held in columns.items() if len(held) == 1}
             for role, column in found.items():
                 self._note(role, column)
@@ -213,15 +219,6 @@ class RowReader:
         if rivals:
             found = {**found, **{role: self._decided(role, held, fields) for role, held in rivals.items()}}
         return Record(record.where, record.number, fields, found)
-
-    def _candidates(self, role: str, names: Iterable[str]) -> list[str]:
-        """The columns that may play a role, those of the fallback last."""
-        named = self.given.get(role)
-        if named is not None:
-            return [name for name in names if name == named]
-        usual, last = ROLES[role].names, ROLES[role].fallback
-        keys = {name: folded(name) for name in names}
-        return [name for name, key in keys.items() if key in usual] + [n for n, key in keys.items() if key in last]
 
     def _note(self, role: str, column: str) -> str:
         """The column; a note tells the user of a guess from an unusual name."""

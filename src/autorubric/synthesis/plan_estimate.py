@@ -136,7 +136,7 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
         for stage in plan.stages:
             if row.outcomes[stage.name].failure is None or not stage.slots:
                 continue
-            calls = stage.calls(row.fields, runner.models) if row.stopped(stage) is None else ()
+            calls = stage.calls(row.fields, runner.models) if row.unreached.isdisjoint(stage.reads) else ()
             if calls:
                 asked = [call for call in calls if not runner.is_recorded(call.slot, call.request)]
                 needed.fixed.update((stage.name, call.slot) for call in asked or calls[:1])

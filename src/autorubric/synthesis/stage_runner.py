@@ -20,7 +20,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Request
 from autorubric.runs.blocks import fed, note_ended
 from autorubric.synthesis.query_file import FROM_INPUT, Query
-from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Outcome, Plan, Stage
+from autorubric.synthesis.stages import DERIVED, NO_CALL_MADE, Call, Fields, Models, Outcome, Plan, Stage
 
 if TYPE_CHECKING:
     from autorubric.graders.judge import Ask
@@ -38,12 +38,14 @@ class Row:
         fields: of its row so far.
         outcomes: how each stage ended.
         failures: the stages that failed, or lost a call, in the order they ended.
+        unreached: those that ended before their requests were sent.
     """
 
     query: Query
     fields: dict[str, Any]
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
+    unreached: set[str] = field(default_factory=set)
 
     def settle(self, stage: Stage, outcome: Outcome) -> None:
         """Write a stage's three fields."""
@@ -60,13 +62,10 @@ class Row:
                 # A value with an error next to it is not finished: the next run sends what is missing.
                 told = f"{counted(len(outcome.lost), 'call')} failed, the first with {outcome.lost[0]}"
                 self.fields[error] = told[:500]
-        elif not outcome.unreached:
+        elif outcome.failure.kind in NO_CALL_MADE:
+            self.unreached.add(name)
+        else:
             self.fields |= {name: stage.empty, error: str(outcome.failure)[:500]}
-
-    def stopped(self, stage: Stage) -> Outcome | None:
-        """The end of a stage that reads what was not requested yet: it was not reached either."""
-        read = (self.outcomes.get(name) for name in stage.reads)
-        return next((Outcome(failure=one.failure) for one in read if one is not None and one.unreached), None)
 
 
 Answerer: TypeAlias = Callable[[Stage, str, Fields], Awaitable[Outcome]]
@@ -100,7 +99,9 @@ async def run_plan(
     async def run_stage(row: Row, stage: Stage, needs: list[asyncio.Task[None]]) -> None:
         for need in needs:
             await need
-        row.settle(stage, row.stopped(stage) or await answer(stage, row.query.record_id, row.fields))
+        # A stage that reads what was not requested yet is not reached either.
+        ended = next((row.outcomes[name] for name in stage.reads if name in row.unreached), None)
+        row.settle(stage, ended or await answer(stage, row.query.record_id, row.fields))
 
     async def run_row(query: Query) -> None:
         try:
@@ -186,7 +187,7 @@ class StageRunner:
             return outcome
         if outcome.failure.ends_run:
             self.on_end(outcome.failure)
-        self.failed[stage.name] += not outcome.unreached
+        self.failed[stage.name] += outcome.failure.kind not in NO_CALL_MADE
         return outcome
 
     async def _make(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:

@@ -62,11 +62,6 @@ class Outcome:
     notes: tuple[str, ...] = ()
     lost: tuple[Failure, ...] = ()
 
-    @property
-    def unreached(self) -> bool:
-        """Whether the stage ended before its requests were sent."""
-        return self.failure is not None and self.failure.kind in NO_CALL_MADE
-
 
 class Call(NamedTuple):
     """One request to the model of a slot, and how its reply is read."""

@@ -58,7 +58,7 @@ class RowStore:
         members = {key: value for key, value in row.query.fields.items() if key not in stage_keys}
         for step in range(self._plan.last_step + 1):
             ending = [stage for stage in stages if stage.step == step]
-            if any(row.outcomes[stage.name].unreached for stage in ending):
+            if any(stage.name in row.unreached for stage in ending):
                 break
             members |= {key: row.fields[key] for stage in ending for key in stage.keys if key in row.fields}
             try:
