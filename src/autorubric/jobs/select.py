@@ -149,7 +149,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
     selection = Selection(queries, taken, grader, settings.rule(), skipped, settings, trainers, part)
     async with aclosing(grader):
         with settings.attempts_logged():
-            await check_upload(settings, dry_run=settings.dry_run)
+            await check_upload(settings)
             if settings.dry_run:
                 return await estimated(selection)
             return await _uploaded(await selected(selection), settings)

@@ -124,16 +124,6 @@ class ShardedSettings(UploadedSettings):
         return self.passed_on("a run in shards", _OF_ONE_SHARD, ("roles", "full"))
 
 
-class ResumableSettings(ShardedSettings):
-    """A run that can be started over, or estimated without a request."""
-
-    start_over: bool = setting(
-        False, "Ignore saved replies and start over; what was spent still counts in a budget.", group="Run"
-    )
-    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
-    share_equal: bool = setting(False, "Let equal submissions share replies.", group="Run")
-
-
 def load_job(command: str) -> tuple[type[ShardedSettings], Any]:
     """The settings of a command whose runs can be divided, and its function; only its own modules are imported.
 
