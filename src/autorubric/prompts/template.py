@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jinja2
 from jinja2 import meta, nodes
@@ -51,37 +51,6 @@ def asks_for_list(source: str) -> bool:
     return _LIST.search(source) is not None and _OBJECT.search(source) is None
 
 
-class Prompt(Protocol):
-    """What a stage needs of a prompt, from any kind of file."""
-
-    @property
-    def name(self) -> str:
-        """The prompt's name, such as `rubric`."""
-
-    @property
-    def origin(self) -> str:
-        """Where the text came from: `autorubric`, or the path of the user's file."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A short hash of name and source, which identifies the prompt."""
-
-    @property
-    def variables(self) -> frozenset[str]:
-        """The names of the values that the text uses."""
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many entries a list value must have, if the text fixes the number."""
-
-    @property
-    def wants_list(self) -> bool:
-        """Whether this is a user's prompt that asks for a JSON array; ours ask for an object."""
-
-    def render(self, **values: Any) -> tuple[Turn, ...]:
-        """The filled-in messages as (role, content) pairs, system first."""
-
-
 _MOST_TAILS = 4096
 """Criterion blocks that a template keeps."""
 
@@ -110,6 +79,10 @@ class Template:
         source: the template text.
         origin: where the text came from, for messages and manifests.
         varies: values that differ between requests with a common prefix (see `section_code`).
+
+    Attributes:
+        fingerprint: a short hash of name and source, which identifies the prompt.
+        wants_list: whether this is a user's prompt that asks for a JSON array; ours ask for an object.
 
     Raises:
         InputError: the source is not a template of this kind.
@@ -156,8 +129,8 @@ class Template:
         return cls(name, source.read_text(encoding="utf-8"), PACKAGED, varies)
 
     @classmethod
-    def from_file(cls, path: str | Path, name: str | None = None, varies: frozenset[str] = frozenset()) -> Template:
-        """The template in a file; its name is the file's stem unless given.
+    def from_file(cls, path: str | Path, varies: frozenset[str] = frozenset()) -> Template:
+        """The template in a file; its name is the file's stem.
 
         Example:
             >>> import tempfile
@@ -167,7 +140,7 @@ class Template:
             (('user', 'Hello you'),)
         """
         path = Path(path)
-        return cls(name or path.stem, read_source(path), str(path), varies)
+        return cls(path.stem, read_source(path), str(path), varies)
 
     @cached_property
     def variables(self) -> frozenset[str]:
