@@ -53,10 +53,11 @@ def _split_model(value: Any) -> Any:
 
 
 def _as_list(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, str) or (isinstance(value, dict) and not all(str(key).isdigit() for key in value)):
-        return [value]
-    if not isinstance(value, dict):
+    """A list of roles: one alone is a list, too, and so is a mapping from places, which `lay_settings` makes."""
+    if not isinstance(value, str | dict):
         return value
+    if not value or isinstance(value, str) or not all(str(key).isdigit() for key in value):
+        return [value]
     if value.keys() != {str(place) for place in range(len(value))}:
         part = str(info.field_name).removesuffix("s")
         raise ConfigError(f"a model for slot b was given, but none for slot a; pass --{part}-model-a")
