@@ -149,13 +149,12 @@ def print_estimate(estimate: Estimate) -> None:
 
 def _print_calls(each: NeededCalls, needed: NeededCalls) -> None:
     """Print the calls of one query, and what conditions can add to the run."""
-    more = each.by_condition()
-    calls = each.fixed.total()
+    more, calls = each.conditional, each.fixed.total()
     print(f"{counted(calls, 'call')} per query" + ("" if not more else ", and"))
     for condition, added in more.items():
         print(f"  {added} more if {condition}")
     if more:
-        print(f"at most {sum(needed.by_condition().values()):,} more calls in this run")
+        print(f"at most {needed.conditional.total():,} more calls in this run")
 
 
 def _print_judges(judges: Mapping[str, JudgePrice]) -> None:
