@@ -21,7 +21,7 @@ from autorubric.synthesis.gate_rules import (
     find_final_decisions,
     find_passed,
 )
-from autorubric.synthesis.gated import find_disputes, read_rewrites, rewrite_request
+from autorubric.synthesis.gated import read_rewrites, rewrite_request
 from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
 from benchmarks.planted.corpus import Kind, Planted, Scene
 from benchmarks.planted.judges import Noise, Script
@@ -138,7 +138,7 @@ async def rewritten(scene: Scene, split: Sequence[Candidate], pool: Pool, script
     """The new wordings of criteria that judges split on."""
     if not split:
         return {}
-    request = rewrite_request(package_gate_prompts(), scene.query, find_disputes(split, pool), scene.responses)
+    request = rewrite_request(package_gate_prompts(), scene.query, split, pool, {})
     answer = read_rewrites(split, await script.rewriter().complete(request))
     assert isinstance(answer, Answer)
     return answer.value

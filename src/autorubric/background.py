@@ -188,7 +188,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
     """Call `heard` in the running event loop at each Ctrl-C and SIGTERM, instead of ending the process.
 
-    Signals reach the main thread only; in another thread nothing changes.
+    Signals reach the main thread only; in another one this is `interrupt_heard`.
 
     Example:
         >>> async def wait():
@@ -201,7 +201,8 @@ def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
         'ended'
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        with interrupt_heard(heard):
+            yield
         return
     loop = asyncio.get_running_loop()
     with ExitStack() as stack:

@@ -10,8 +10,7 @@ import pytest
 
 from autorubric.cli.app import COMMANDS, run
 from autorubric.errors import ConfigError
-from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.job import RunSettings
+from autorubric.jobs.job import BatchSettings, RunSettings
 from autorubric.jobs.synthesize import SynthesizeSettings
 from autorubric.settings import config_values
 from autorubric.synthesis.role_settings import ROLE_FLAGS

@@ -12,7 +12,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.files import dump_json, iter_jsonl, nearest, parse_json, read_document, read_text
 from autorubric.files.strict_json import _decode_with_care, decode_quickly
 from autorubric.files.strict_yaml import MOST_NODES, dump_yaml, parse_yaml
-from autorubric.files.text import parse_toml
+from autorubric.files.text import json_lines, parse_toml
 from tests.offenders import each
 
 json_values = st.recursive(
@@ -207,10 +207,9 @@ def test_an_unknown_extension_is_an_error(tmp_path: Path) -> None:
 def test_all_bad_rows_of_a_jsonl_file_are_named_and_the_good_ones_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(codecs.BOM_UTF8 + b'{"a": 1}\n\n[1]\n{"a": NaN}\n{"a": "\xff"}\r\n{"a": 2}\n{"a"')
-    good: list[tuple[int, object]] = []
     problems: list[str] = []
-    for row, value in iter_jsonl(path, problems=problems):
-        good.append((row, value))
+    with path.open("rb") as file:
+        good = list(json_lines(file, str(path), problems))
     assert good == [(1, {"a": 1}), (6, {"a": 2})]
     assert [problem.removeprefix(f"{path}:").split(":")[0] for problem in problems] == ["3", "4", "5", "7"]
     with pytest.raises(InputError) as error:

@@ -19,7 +19,7 @@ from tests.offenders import each
 
 TEMPLATE = load_synthesis_prompts(None, full=True).drafts.augment
 MODELS = {"augment": ScriptedModel(lambda request: "[]")}
-PLAIN = plain_evolution_stage(TEMPLATE, "abc")
+PLAIN = plain_evolution_stage(TEMPLATE, ("response_a", "response_b", "response_c"))
 MERGED = [{"title": "Dose", "description": "Names 4 g.", "weight": 9}]
 
 M1, M2 = Candidate("m1", "Dose", "Names 4 g.", 6), Candidate("m2", "Liver", "Warns of the liver.", 4)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.llm.request import Answer, Reply, Unreadable
+from autorubric.synthesis.final_files import final_row
 from autorubric.synthesis.items import (
     Dropped,
     FinalItem,
@@ -15,7 +16,6 @@ from autorubric.synthesis.items import (
     read_additions,
     read_items,
     read_rubric,
-    rubrics_to_final_format,
 )
 from autorubric.synthesis.templates import load_reply_schema
 from tests.offenders import each
@@ -167,7 +167,9 @@ def test_the_schema_is_named() -> None:
 
 def test_the_final_format_keeps_description_and_weight() -> None:
     items = [entry(9), {"title": "Tone", "description": "Is calm.", "weight": "3"}, {"title": "None"}]
-    assert rubrics_to_final_format(items) == final(("Names 4 g.", 9), ("Is calm.", 3))
+    row = final_row({"question": "q", "merged_rubrics": items})
+    assert row is not None
+    assert row["rubrics"] == final(("Names 4 g.", 9), ("Is calm.", 3))
 
 
 def test_the_same_words_are_one_criterion_whatever_their_spacing_and_case() -> None:

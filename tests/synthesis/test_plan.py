@@ -21,7 +21,8 @@ def stage(name: str, *reads: str, step: int = 0) -> Stage:
 
 def basic_plan(*, responses: int = 2, rubrics: int = 2) -> Plan:
     grounds = dict.fromkeys(letters(rubrics), "reference")
-    return build_plan(load_synthesis_prompts(None, full=False), Shape(letters(responses), grounds, {}))
+    names = tuple(f"response_{letter}" for letter in letters(responses))
+    return build_plan(load_synthesis_prompts(None, full=False), Shape(names, grounds, {}))
 
 
 def test_a_plan_that_reads_what_nothing_writes_is_refused() -> None:

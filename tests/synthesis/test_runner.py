@@ -117,5 +117,5 @@ async def test_a_stage_behind_one_that_was_stopped_counts_as_stopped_itself() ->
 
     rows: list[Row] = []
     await run_plan(PLAN, queries(1), answer, window=1, finished=rows.append)
-    assert {name: failure.kind for name, failure in rows[0].failures().items()} == {"a": "stopped", "c": "stopped"}
+    assert {name: failure.kind for name, failure in rows[0].failures.items()} == {"a": "stopped", "c": "stopped"}
     assert "c_error" not in rows[0].fields

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from autorubric.synthesis.templates import load_synthesis_prompts
 Make = Callable[..., Any]  # makes a `Bench`, see conftest
 
 GROUNDS = dict.fromkeys("ab", "reference")
-PLAN = build_plan(load_synthesis_prompts(None, full=False), Shape(("a", "b"), GROUNDS, {}))
+PLAN = build_plan(load_synthesis_prompts(None, full=False), Shape(("response_a", "response_b"), GROUNDS, {}))
 ITEM = {"title": "Cause", "description": "Names the cause.", "weight": 7}
 
 
@@ -48,7 +48,8 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def written(directory: Path, queries: list[Query], rows: list[Row]) -> list[list[dict[str, Any]]]:
-    with closing(RowStore(directory, PLAN)) as store:
+    with TemporaryFile("w+b") as file:
+        store = RowStore(file, PLAN)
         for row in rows:
             store.add(row)
         write_steps(step_paths(directory, 4), iter(queries), store)
@@ -240,7 +241,8 @@ def test_rows_exported_as_they_finish_are_those_of_the_last_step_file(tmp_path: 
     texts = ["Why?", "one\ntwo\u2028", "\u4e3a\u4ec0\u4e48\uff1f", "How?", "When?"]
     asked = [query(place, text) for place, text in enumerate(texts)]
     failed = {2: Failure("server", "500"), 3: Failure("stopped", "interrupted")}
-    with closing(RowStore(tmp_path, PLAN, export_row)) as store:
+    with TemporaryFile("w+b") as file:
+        store = RowStore(file, PLAN, export_row)
         for place in (4, 0, 3, 2, 1):
             store.add(finished(asked[place], PLAN, **({"merged_rubrics": failed[place]} if place in failed else {})))
         paths = step_paths(tmp_path, 4)
@@ -253,7 +255,8 @@ def test_rows_exported_as_they_finish_are_those_of_the_last_step_file(tmp_path: 
 
 
 def test_a_finished_row_takes_two_numbers_of_memory(tmp_path: Path) -> None:
-    with closing(RowStore(tmp_path, PLAN, export_row)) as store:
+    with TemporaryFile("w+b") as file:
+        store = RowStore(file, PLAN, export_row)
         for place in range(200):  # loads what the first rows need
             store.add(finished(query(place)))
         tracemalloc.start()

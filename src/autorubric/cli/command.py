@@ -9,8 +9,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -22,7 +21,7 @@ from pydantic_core import PydanticUndefined
 from autorubric.background import ending_heard, new_event_loop, wait_for
 from autorubric.files.descriptors import can_open_more, raise_open_file_limit
 from autorubric.runs.progress import ProgressDisplay
-from autorubric.runs.stopping import STOPPING, Stop, Stoppable
+from autorubric.runs.stopping import STOPPING, Stop
 from autorubric.settings import Flag, Settings, config_values, flag_for, kinds_in
 
 S = TypeVar("S", bound=Settings)
@@ -184,18 +183,13 @@ def command_again(
             next(words, None)
         elif word not in without and word.partition("=")[0] not in without_values:
             kept.append(word)
-    return " ".join(map(_quoted, [*_program(), *kept]))
-
-
-def _program() -> list[str]:
-    """How the command was started, where `autorubric` alone would not start this installation."""
-    started = Path(sys.argv[0])
+    started, found = Path(sys.argv[0]), shutil.which("autorubric")
+    program = ["autorubric"]
     if started.parts[-2:] == ("autorubric", "__main__.py"):
-        return [sys.executable, "-m", "autorubric"]
-    found = shutil.which("autorubric")
-    if started.stem != "autorubric" or (found and Path(found).resolve() == started.resolve()):
-        return ["autorubric"]
-    return [sys.argv[0]]
+        program = [sys.executable, "-m", "autorubric"]
+    elif started.stem == "autorubric" and not (found and Path(found).resolve() == started.resolve()):
+        program = [sys.argv[0]]  # `autorubric` alone would not start this installation
+    return " ".join(map(_quoted, [*program, *kept]))
 
 
 def _quoted(word: str) -> str:
@@ -261,11 +255,7 @@ def run_shown(
 class KeyboardStop(Stop):
     """Stops a run cleanly at Ctrl-C or SIGTERM, and at once at a second one."""
 
-    @contextmanager
-    def bound(self, run: Stoppable) -> Iterator[None]:
-        """Handle signals during the run."""
-        with super().bound(run), ending_heard(self._heard):
-            yield
+    _hearing = staticmethod(ending_heard)
 
     def _heard(self) -> None:
         if self.requested:

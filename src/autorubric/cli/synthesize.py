@@ -21,7 +21,6 @@ from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, Synthesis
 
 if TYPE_CHECKING:
     from autorubric.llm.limits import ModelEstimate
-    from autorubric.synthesis.final_files import Exported
     from autorubric.synthesis.plan_estimate import Estimate, JudgePrice, NeededCalls
 
 _EXAMPLES = """
@@ -72,7 +71,13 @@ def print_summary(summary: Summary, out: Path) -> None:
     """Print what was done, what it cost, and what is not finished."""
     print(f"\n{summary.finished} of {summary.rows} queries finished in {format_duration(summary.seconds)}")
     if summary.exported:
-        _print_exported(summary.exported, out)
+        files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
+        criteria = counted(summary.exported.criteria, "criterion", "criteria")
+        print(f"  {counted(summary.exported.rows, 'rubric')} with {criteria} in {files}")
+        for remark in summary.exported.remarks:
+            print(f"  {remark}")
+        if summary.exported.remarks:
+            print(f"  `autorubric lint {out / 'final.jsonl'}` reports more")
     for line in (line for tally in summary.tallies.values() for line in tally.lines()):
         print(f"  {line}")
     print_spending(summary.totals)
@@ -89,8 +94,8 @@ def print_summary(summary: Summary, out: Path) -> None:
 
 def _print_counts(summary: Summary) -> None:
     replaced = {
-        "by another question with their id or line:": summary.replaced.changed,
-        "by themselves under another id or line:": summary.replaced.moved,
+        "by another question with their id or line:": summary.replaced["changed"],
+        "by themselves under another id or line:": summary.replaced["moved"],
     }
     for what, counts in (
         ("reused from earlier files", summary.reused),
@@ -101,16 +106,6 @@ def _print_counts(summary: Summary) -> None:
     ):
         if counts:
             print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
-
-
-def _print_exported(exported: Exported, out: Path) -> None:
-    files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
-    criteria = counted(exported.criteria, "criterion", "criteria")
-    print(f"  {counted(exported.rows, 'rubric')} with {criteria} in {files}")
-    for remark in exported.remarks:
-        print(f"  {remark}")
-    if exported.remarks:
-        print(f"  `autorubric lint {out / 'final.jsonl'}` reports more")
 
 
 def print_rubrics(out: Path, count: int) -> None:
@@ -152,13 +147,12 @@ def print_estimate(estimate: Estimate) -> None:
 
 def _print_calls(each: NeededCalls, needed: NeededCalls) -> None:
     """Print the calls of one query, and what conditions can add to the run."""
-    more = each.by_condition()
-    calls = each.fixed.total()
+    more, calls = each.conditional, each.fixed.total()
     print(f"{counted(calls, 'call')} per query" + ("" if not more else ", and"))
     for condition, added in more.items():
         print(f"  {added} more if {condition}")
     if more:
-        print(f"at most {sum(needed.by_condition().values()):,} more calls in this run")
+        print(f"at most {needed.conditional.total():,} more calls in this run")
 
 
 def _print_judges(judges: Mapping[str, JudgePrice]) -> None:

@@ -52,9 +52,10 @@ def atomic_writer(
 def atomic_writer(
     path: str | Path, mode: Literal["wb"], *, permissions: int | None = None
 ) -> AbstractContextManager[IO[bytes]]: ...
+@contextmanager
 def atomic_writer(
     path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None
-) -> AbstractContextManager[IO[Any]]:
+) -> Iterator[IO[Any]]:
     r"""A handle whose content takes the place of `path` when the block ends well, durably and all at once.
 
     When the block raises, `path` is as it was and nothing is left behind. A symbolic link stays a link: the
@@ -78,7 +79,32 @@ def atomic_writer(
         >>> path.read_text()
         'done\n'
     """
-    return _writer(path, mode, permissions)
+    target = Path(os.path.realpath(path))
+    replaced: int | None = None
+    with suppress(OSError):
+        replaced = target.stat().st_mode
+    if replaced is not None and stat.S_ISDIR(replaced):
+        raise InputError(f"{target}: cannot be written: it is a folder")
+    if replaced is not None and not stat.S_ISREG(replaced):
+        with _opened(path, target, os.O_WRONLY, mode) as file:
+            yield file
+        return
+    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.tmp")
+    file = _opened(path, draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with file:
+            wanted = permissions if permissions is not None else replaced and stat.S_IMODE(replaced)
+            if wanted is not None:
+                set_permissions(file.fileno(), wanted)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+    sync_folder(target.parent)
 
 
 @contextmanager
@@ -159,32 +185,6 @@ def remove_drafts(folder: Path) -> None:
                 path.unlink()
 
 
-@contextmanager
-def _writer(path: str | Path, mode: str, permissions: int | None) -> Iterator[IO[Any]]:
-    target = Path(os.path.realpath(path))
-    replaced = _find_mode(target)
-    if replaced is not None and not stat.S_ISREG(replaced):
-        with _opened(path, target, os.O_WRONLY, mode) as file:
-            yield file
-        return
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.tmp")
-    file = _opened(path, draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with file:
-            wanted = permissions if permissions is not None else replaced and stat.S_IMODE(replaced)
-            if wanted is not None:
-                set_permissions(file.fileno(), wanted)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise
-    sync_folder(target.parent)
-
-
 def _opened(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
     """The open file; `path` is the name the caller knows it by."""
     try:
@@ -196,13 +196,3 @@ def _opened(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
     if mode == "wb":
         return os.fdopen(descriptor, "wb")
     return os.fdopen(descriptor, "w", encoding="utf-8", newline="\n")
-
-
-def _find_mode(target: Path) -> int | None:
-    try:
-        found = target.stat().st_mode
-    except OSError:
-        return None
-    if stat.S_ISDIR(found):
-        raise InputError(f"{target}: cannot be written: it is a folder")
-    return found

@@ -43,7 +43,12 @@ def connections_left() -> int | None:
     limits = open_file_limits()
     if limits is None or limits[0] < 0:
         return None
-    left = limits[0] - count_open_files()
+    taken = 32  # a guess, where the system does not list them
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        with suppress(OSError):
+            taken = sum(1 for _ in Path(folder).iterdir())
+            break
+    left = limits[0] - taken
     return max(1, left - min(SPARE, left // 2))
 
 
@@ -227,16 +232,6 @@ def raise_open_file_limit() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):  # a system may allow less than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def count_open_files() -> int:
-    """Files that this process has open; a guess where the system does not list them."""
-    for folder in ("/proc/self/fd", "/dev/fd"):
-        try:
-            return sum(1 for _ in Path(folder).iterdir())
-        except OSError:
-            continue
-    return 32
 
 
 def reuse_address(listening: socket.socket) -> None:

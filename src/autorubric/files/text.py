@@ -277,18 +277,11 @@ LONGEST_ROW = 16 * 2**20
 """Bytes of the longest row that is read: several times what any model takes in."""
 
 
-def iter_jsonl(
-    path: str | Path, *, problems: list[str] | None = None, what: str = "File"
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     r"""The objects of a JSON Lines file with their row numbers, counted from 1 with blank lines included.
 
-    A bad row does not hide the rows after it: it is noted, and reading continues. Only one line is in memory.
-
-    Args:
-        path: the file.
-        problems: a list that takes the bad rows, for a caller that raises them with its own. Without it, they
-            are raised after the last row.
-        what: the noun for the message about a missing file.
+    A bad row does not hide the rows after it: it is noted, reading continues, and all bad rows are raised after the
+    last one. Only one line is in memory.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -302,15 +295,15 @@ def iter_jsonl(
         >>> list(iter_jsonl(path))
         [(1, {'a': 1}), (3, {'a': 2})]
     """
-    found: list[str] = [] if problems is None else problems
-    size_of_plain(path, what=what)
+    problems: list[str] = []
+    size_of_plain(path)
     try:
         with Path(path).open("rb") as file:
-            yield from json_lines(file, str(path), found)
+            yield from json_lines(file, str(path), problems)
     except OSError as error:
         raise unreadable(path, error) from error
-    if problems is None and found:
-        raise InputError(found)
+    if problems:
+        raise InputError(problems)
 
 
 def json_lines(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -328,12 +321,25 @@ def json_lines(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple
     """
     for row, line in enumerate(iter_lines(file), start=1):
         data = line.removeprefix(codecs.BOM_UTF8) if row == 1 else line
-        data = data.rstrip(b"\r\n")
+        data, where = data.rstrip(b"\r\n"), f"{name}:{row}"
         if not data.strip():
             continue
-        value = _row(data, f"{name}:{row}", problems)
-        if value is not None:
+        if len(data) > LONGEST_ROW:
+            problems.append(f"{where}: the row is longer than {LONGEST_ROW // 2**20} MiB; shorten it")
+            continue
+        try:
+            try:
+                text = data.decode()
+            except UnicodeDecodeError:
+                text = decode(data, where)
+            value = parse_json(text, where)
+        except InputError as error:
+            problems.extend(error.problems)
+            continue
+        if isinstance(value, dict):
             yield row, value
+        else:
+            problems.append(f"{where}: expected a JSON object, got {type(value).__name__}")
 
 
 def iter_lines(file: BinaryIO) -> Iterator[bytes]:
@@ -342,22 +348,3 @@ def iter_lines(file: BinaryIO) -> Iterator[bytes]:
         yield line
         while len(line) > LONGEST_ROW and not line.endswith(b"\n"):
             line = file.readline(LONGEST_ROW + 1)
-
-
-def _row(data: bytes, where: str, problems: list[str]) -> dict[str, Any] | None:
-    if len(data) > LONGEST_ROW:
-        problems.append(f"{where}: the row is longer than {LONGEST_ROW // 2**20} MiB; shorten it")
-        return None
-    try:
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            text = decode(data, where)
-        value = parse_json(text, where)
-    except InputError as error:
-        problems.extend(error.problems)
-        return None
-    if not isinstance(value, dict):
-        problems.append(f"{where}: expected a JSON object, got {type(value).__name__}")
-        return None
-    return value

@@ -178,7 +178,7 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
         stack.enter_context(settings.attempts_logged())
-        await check_upload(settings, dry_run=settings.dry_run)
+        await check_upload(settings)
         if settings.dry_run:
             return await _estimated(dataset, grader, settings)
         files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in FORMATS))

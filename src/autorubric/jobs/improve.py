@@ -25,8 +25,7 @@ from autorubric.improvement.refusals import refuse_without_panel
 from autorubric.improvement.run_files import Drawn
 from autorubric.improvement.samples import UsedItems, group_items, split_items
 from autorubric.improvement.writing import chosen_places, read_proposals
-from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.job import DatasetSource, ReplaceableSettings, RubricSource, blocking, job
+from autorubric.jobs.job import BatchSettings, DatasetSource, ResumableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, is_rows, read_dataset, rubric_in
 from autorubric.labels.exchange import labelled_dataset
@@ -41,7 +40,7 @@ from autorubric.runs.plan import describe_grader
 from autorubric.settings import FileName, Names, NewDirectory, setting
 
 
-class ImproveSettings(JudgeSettings, BatchSettings, ReplaceableSettings):
+class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     """The settings of `autorubric.improve` and `autorubric improve`."""
 
     rubric: RubricSource | None = setting(
@@ -105,7 +104,6 @@ class ImproveSettings(JudgeSettings, BatchSettings, ReplaceableSettings):
     start_over: bool = setting(
         False, "Ignore saved replies and start over; needs labels that no run has used yet.", group="Run"
     )
-    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
 
     def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
         """The models of these names, as `configs` describes them where it does."""

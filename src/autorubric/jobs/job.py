@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import operator
 import warnings
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, Union, cast, get_args, get_origin
@@ -20,7 +21,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import find_address, make_path
-from autorubric.jobs.batching import use_batches
+from autorubric.llm.batches.setting import POLL, Batching, batches_on
 from autorubric.llm.http.providers import keys_missing
 from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
@@ -84,7 +85,11 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         async def awaited(data: Any = None, /, **given: Any) -> Any:
             value, settings = read(data, given)
-            with use_batches(settings), _allow_missing_keys(settings):
+            with ExitStack() as stack:
+                if getattr(settings, "batch", None) is not None:
+                    stack.enter_context(_use_batches(settings))
+                if getattr(settings, "dry_run", False):
+                    stack.enter_context(_allow_missing_keys())
                 return await cast("Any", function)(value, settings)
 
         wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
@@ -97,11 +102,18 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
 
 @contextmanager
-def _allow_missing_keys(settings: Settings) -> Iterator[None]:
-    """Let a dry run go on without the keys of its models; a warning names those that the run needs."""
-    if not getattr(settings, "dry_run", False):
+def _use_batches(settings: BatchSettings) -> Iterator[None]:
+    """Let the models of a function with these settings send batches; a dry run ends with how long that may take."""
+    how = settings.batching(getattr(getattr(settings, "progress", None), "tell", None))
+    with batches_on(how):
         yield
-        return
+    if how is not None and getattr(settings, "dry_run", False):
+        how.notice(how.outlook)
+
+
+@contextmanager
+def _allow_missing_keys() -> Iterator[None]:
+    """Let a dry run go on without the keys of its models; a warning names those that the run needs."""
     noted: dict[str, None] = {}
     token = keys_missing.set(noted)
     try:
@@ -233,6 +245,61 @@ def flags_given(settings: Settings, names: Iterable[str]) -> list[str]:
     ]
 
 
+_LOG = logging.getLogger("autorubric.batches")
+_ALL = ("", "auto", "true")
+_NONE = ("none", "false")
+
+
+def _read_size(value: Any) -> int | None:
+    """The most requests in a batch, 0 for the provider's limit; None without batches."""
+    if isinstance(value, bool) or value is None:
+        return 0 if value else None
+    text = str(value).strip().lower()
+    if text in _ALL or text in _NONE:
+        return 0 if text in _ALL else None
+    if isinstance(value, float) or not text.isdecimal() or int(text) > 1_000_000:
+        raise ValueError("expected the most requests in one batch, up to 1,000,000")
+    return int(text)
+
+
+class BatchSettings(Settings):
+    """Whether requests are sent in batches."""
+
+    batch: Annotated[Any, PlainValidator(_read_size)] = setting(
+        None,
+        "Send requests in batches, at about half the price, within a day; SIZE is the most in one batch, 0 (the "
+        "default) the provider's limit.",
+        metavar="[SIZE]",
+        group="Endpoint",
+    )
+    batch_detach: bool = setting(
+        False, "Exit with status 3 once batches are sent; the same command collects them.", group="Endpoint"
+    )
+    batch_cancel: bool = setting(
+        False, "Cancel the open batches of the run, save what they have answered, and send nothing.", group="Endpoint"
+    )
+    batch_poll: float = setting(
+        POLL, "Seconds before a batch is first checked.", group="Endpoint", hidden=True, gt=0, le=3600
+    )
+
+    @model_validator(mode="after")
+    def _check_batches(self) -> Self:
+        for name in ("batch_detach", "batch_cancel"):
+            if getattr(self, name) and self.batch is None:
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigError(f"{flag} (in Python: {name}) has no effect without --batch; pass --batch too")
+        return self
+
+    def batching(self, notice: Callable[[str], object] | None = None) -> Batching | None:
+        """How batches are sent; None where requests are sent one by one."""
+        if self.batch is None:
+            return None
+        # A stronger judge needs the verdicts of the others, and judges need sampled answers.
+        stages = 1 + sum(bool(getattr(self, name, ())) for name in ("escalate_to", "sample"))
+        tell, detach = notice or _LOG.info, self.batch_detach and not self.batch_cancel
+        return Batching(self.batch, detach, self.batch_poll, tell, stages, cancel=self.batch_cancel)
+
+
 class RunSettings(Settings):
     """Where a run is kept, how it resumes, and what it logs."""
 
@@ -294,7 +361,16 @@ class ReplaceableSettings(RunSettings):
     replace: bool = setting(False, "Replace another run in the directory; its files move to replaced-N.", group="Run")
 
 
-class UploadedSettings(ReplaceableSettings):
+class ResumableSettings(ReplaceableSettings):
+    """A run that can be started over, or estimated without a request."""
+
+    start_over: bool = setting(
+        False, "Ignore saved replies and start over; what was spent still counts in a budget.", group="Run"
+    )
+    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
+
+
+class UploadedSettings(ResumableSettings):
     """A run whose finished files can be uploaded."""
 
     upload: str | None = setting(

@@ -19,9 +19,8 @@ from autorubric.graders.assembly import EscalationConfig, JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.reporting import OnFailure
-from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.job import DatasetSource, flags_given
-from autorubric.jobs.sharding import ResumableSettings
+from autorubric.jobs.job import BatchSettings, DatasetSource, flags_given
+from autorubric.jobs.sharding import ShardedSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed
@@ -292,8 +291,10 @@ def _under_its_flag(problem: str, model: str, of: str) -> str:
     return problem
 
 
-class GradingSettings(JudgeSettings, BatchSettings, ResumableSettings):
+class GradingSettings(JudgeSettings, BatchSettings, ShardedSettings):
     """A resumable run that grades."""
+
+    share_equal: bool = setting(False, "Let equal submissions share replies.", group="Run")
 
 
 def experiment_plan(

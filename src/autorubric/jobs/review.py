@@ -19,8 +19,7 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.files import write_atomically
 from autorubric.graders.judge import request_again
 from autorubric.graders.session import Limits
-from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.job import ReplaceableSettings, RubricSource, blocking, job
+from autorubric.jobs.job import BatchSettings, ResumableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import EndpointSettings
 from autorubric.jobs.recorded_run import RecordedRun, begin_generation, ledger_to_estimate, run_ledger
 from autorubric.jobs.submissions import rubric_in
@@ -51,7 +50,7 @@ RECORD_FILE, PROPOSALS_FILE, PAGE_FILE = "review.json", "proposals.json", "repor
 _REPLY_TOKENS = 350
 
 
-class ReviewSettings(EndpointSettings, BatchSettings, ReplaceableSettings):
+class ReviewSettings(EndpointSettings, BatchSettings, ResumableSettings):
     """The settings of `autorubric.review` and `autorubric review`."""
 
     rubric: RubricSource | None = setting(
@@ -66,10 +65,6 @@ class ReviewSettings(EndpointSettings, BatchSettings, ReplaceableSettings):
     )
     temperature: float = setting(0.0, "Temperature of the reviewer.", group="Models")
     max_tokens: int = setting(4096, "Maximum tokens per reply.", group="Models", ge=1, le=10_000_000)
-    start_over: bool = setting(
-        False, "Ignore saved replies and start over; what was spent still counts in a budget.", group="Run"
-    )
-    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
         "never", "Exit with status 100 on a finding this severe: error, warning, note or never.", group="Output"

@@ -149,7 +149,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
     selection = Selection(queries, taken, grader, settings.rule(), skipped, settings, trainers, part)
     async with aclosing(grader):
         with settings.attempts_logged():
-            await check_upload(settings, dry_run=settings.dry_run)
+            await check_upload(settings)
             if settings.dry_run:
                 return await estimated(selection)
             return await _uploaded(await selected(selection), settings)
@@ -210,7 +210,10 @@ def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], li
         raise InputError(problems, "correct these rows, or pass --skip-bad-rows to leave them out")
     if not queries:
         raise InputError([f"{path}: no query can be used", *problems])
-    _check_judged(settings, queries)
+    bare = [query for query in queries if any(criterion.check is None for criterion in query.rubric)]
+    if bare and not settings.judge:  # said once, not once a criterion
+        count = f"{len(bare)} of {len(queries)} queries"
+        raise InputError(f"{count} have criteria without a check, the first in {bare[0].where}; pass --judge MODEL")
     check_weighed((query.where or query.id, query.rubric) for query in queries)
     return queries, _join_candidates(queries, candidates), problems
 
@@ -224,11 +227,3 @@ def _content(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswe
     """What a selection is made from, as bytes that equal inputs share."""
     asked = [[query.id, query.turns, query.rubric.to_dict(), query.source] for query in queries]
     return json.dumps([asked, [astuple(candidate) for candidate in candidates]]).encode()
-
-
-def _check_judged(settings: SelectSettings, queries: Sequence[RubricQuery]) -> None:
-    """Without a judge every criterion needs a check; said once, not once a criterion."""
-    bare = [query for query in queries if any(criterion.check is None for criterion in query.rubric)]
-    if bare and not settings.judge:
-        count = f"{len(bare)} of {len(queries)} queries"
-        raise InputError(f"{count} have criteria without a check, the first in {bare[0].where}; pass --judge MODEL")

@@ -236,7 +236,8 @@ async def estimated(selection: Selection) -> SelectionResult:
     selection.settings.show_stand_ins(0, await _model_names(selection))
     rows: list[ModelEstimate] = []
     with ledger_to_estimate(selection.out) as ledger:
-        lengths = {total.role: _reply_length(total) for total in ledger.totals()}
+        replied = ((total, total.calls - total.failed) for total in ledger.totals())
+        lengths = {total.role: total.usage.completion_tokens / count for total, count in replied if count}
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
             async with open_models(candidates.configs, selection.limits.in_flight) as models:
@@ -378,8 +379,3 @@ def _generation(selection: Selection, ledger: Ledger) -> int:
     """How often sampling was started over when the next run is made, that run included."""
     once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.totals())
     return int(ledger.find_note(_GENERATION) or 0) + once_more
-
-
-def _reply_length(total: Totals) -> float | None:
-    replies = total.calls - total.failed
-    return total.usage.completion_tokens / replies if replies else None

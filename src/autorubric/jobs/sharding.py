@@ -14,11 +14,6 @@ from autorubric.jobs.job import UploadedSettings
 from autorubric.runs.shard import Division, Parts, Shard, Workers
 from autorubric.settings import setting
 
-
-def _shard(value: Any) -> str:
-    return str(Shard.parse(value))
-
-
 _OF_ONE_SHARD = frozenset(
     {
         *("shard", "out", "wait", "replace", "start_over", "refresh", "dry_run", "export_only", "upload"),
@@ -32,7 +27,7 @@ _OF_ONE_SHARD = frozenset(
 class ShardedSettings(UploadedSettings):
     """A run that can be divided into shards, which run anywhere and are merged afterwards."""
 
-    shard: Annotated[str, BeforeValidator(_shard)] | None = setting(
+    shard: Annotated[str, BeforeValidator(lambda value: str(Shard.parse(value)))] | None = setting(
         None,
         "Run shard I of N only; `autorubric merge` unites finished shards.",
         metavar="I/N",
@@ -124,16 +119,6 @@ class ShardedSettings(UploadedSettings):
             raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")
         # Of what only Python or a config file can pass, the models alone shape the results.
         return self.passed_on("a run in shards", _OF_ONE_SHARD, ("roles", "full"))
-
-
-class ResumableSettings(ShardedSettings):
-    """A run that can be started over, or estimated without a request."""
-
-    start_over: bool = setting(
-        False, "Ignore saved replies and start over; what was spent still counts in a budget.", group="Run"
-    )
-    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
-    share_equal: bool = setting(False, "Let equal submissions share replies.", group="Run")
 
 
 def load_job(command: str) -> tuple[type[ShardedSettings], Any]:

@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, cast
 
 from autorubric.files import write_atomically
-from autorubric.jobs.batching import BatchSettings
-from autorubric.jobs.job import blocking, job
+from autorubric.jobs.job import BatchSettings, blocking, job
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.settings import setting
@@ -23,10 +22,6 @@ class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
     """The settings of `autorubric.synthesize` and `autorubric synthesize`."""
 
     command: ClassVar[str] = "synthesize"
-    dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
-    start_over: bool = setting(
-        False, "Ignore saved replies and start over; what was spent still counts in a budget.", group="Run"
-    )
     export_only: bool = setting(False, "Write the files from saved replies; send no request.", group="Output")
     show: int = setting(0, "Print the first N finished rubrics.", group="Output", ge=0, le=10**9)
     notice: Callable[[str], object] | None = setting(None, "Called with each note on the input.", cli=False)
@@ -73,7 +68,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
             stack.enter_context(settings.attempts_logged())
         session = Session(run, settings.progress, settings.stop, settings.notice, division)
         if settings.upload is not None:
-            await check_upload(settings, dry_run=settings.dry_run)
+            await check_upload(settings)
         if settings.dry_run:
             return await session.estimate()
         result = await session.run(

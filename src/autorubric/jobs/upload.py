@@ -23,7 +23,7 @@ UPLOADS_FILE = ".uploads.json"
 _LOCAL = (LEDGER_FOLDER, SPENT_FILE)
 
 
-async def check_upload(settings: UploadedSettings, *, dry_run: bool = False) -> None:
+async def check_upload(settings: UploadedSettings) -> None:
     """Refuse a destination that cannot be written, or that holds another run, before anything is spent.
 
     An empty object is written and deleted there; a dry run only looks at the address.
@@ -34,7 +34,7 @@ async def check_upload(settings: UploadedSettings, *, dry_run: bool = False) -> 
     if settings.upload is None:
         return
     address = _destination(settings.upload)
-    if not dry_run:
+    if not settings.dry_run:
         await asyncio.to_thread(_check, address, settings)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from autorubric.linting.criterion_words import Wording, detect_language
+from autorubric.linting.criterion_words import Wording
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -82,11 +82,6 @@ class RawRubric:
     reference: bool = False
     place: Place = field(default_factory=Place)
     refusals: Sequence[tuple[int | None, str]] = ()
-
-    @cached_property
-    def query_language(self) -> str | None:
-        """The language of the query; None where it is unclear."""
-        return detect_language(self.query)
 
     @cached_property
     def judged(self) -> list[tuple[int, RawCriterion]]:

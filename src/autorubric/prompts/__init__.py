@@ -2,8 +2,8 @@
 
 from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package_judge_prompts
 from autorubric.prompts.library import PromptSet, load_prompts, load_schema, package_prompts
-from autorubric.prompts.placeholders import PlaceholderTemplate
-from autorubric.prompts.template import Prompt, Template, Turn
+from autorubric.prompts.placeholders import PlaceholderTemplate, Prompt
+from autorubric.prompts.template import Template, Turn
 
 __all__ = [
     "JudgePrompts",

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import advice
-from autorubric.prompts.placeholders import SEED_FILES, PlaceholderTemplate
-from autorubric.prompts.template import Prompt, Template, read_source
+from autorubric.prompts.placeholders import SEED_FILES, PlaceholderTemplate, Prompt
+from autorubric.prompts.template import Template, read_source
 
 P = TypeVar("P", bound=Prompt)
 

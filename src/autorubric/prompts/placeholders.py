@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError
 from autorubric.prompts.fences import fence, section_code, texts_in
-from autorubric.prompts.template import Turn, asks_for_list, source_fingerprint
+from autorubric.prompts.template import Template, Turn, asks_for_list, source_fingerprint
 
 _PLACEHOLDER = re.compile(r"(<<[A-Za-z_]\w*>>|\{\|[A-Za-z_]\w*\|\})")
 
@@ -57,6 +57,12 @@ class PlaceholderTemplate:
         source: the text.
         origin: where the text came from, for messages and manifests.
 
+    Attributes:
+        fingerprint: a short hash of name and source, which identifies the prompt.
+        variables: the names of the values that the text uses.
+        counts: how many entries a list value must have.
+        wants_list: whether it asks for a JSON array rather than an object.
+
     Raises:
         InputError: placeholders are missing or unknown; all of them are listed.
 
@@ -100,6 +106,10 @@ class PlaceholderTemplate:
 
     def __repr__(self) -> str:
         return f"PlaceholderTemplate({self.name!r}, origin={self.origin!r}, fingerprint={self.fingerprint!r})"
+
+
+Prompt: TypeAlias = Template | PlaceholderTemplate
+"""A prompt from any kind of file."""
 
 
 def _entry_counts(places: dict[str, Place]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jinja2
 from jinja2 import meta, nodes
@@ -51,37 +51,6 @@ def asks_for_list(source: str) -> bool:
     return _LIST.search(source) is not None and _OBJECT.search(source) is None
 
 
-class Prompt(Protocol):
-    """What a stage needs of a prompt, from any kind of file."""
-
-    @property
-    def name(self) -> str:
-        """The prompt's name, such as `rubric`."""
-
-    @property
-    def origin(self) -> str:
-        """Where the text came from: `autorubric`, or the path of the user's file."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A short hash of name and source, which identifies the prompt."""
-
-    @property
-    def variables(self) -> frozenset[str]:
-        """The names of the values that the text uses."""
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many entries a list value must have, if the text fixes the number."""
-
-    @property
-    def wants_list(self) -> bool:
-        """Whether this is a user's prompt that asks for a JSON array; ours ask for an object."""
-
-    def render(self, **values: Any) -> tuple[Turn, ...]:
-        """The filled-in messages as (role, content) pairs, system first."""
-
-
 _MOST_TAILS = 4096
 """Criterion blocks that a template keeps."""
 
@@ -111,6 +80,10 @@ class Template:
         origin: where the text came from, for messages and manifests.
         varies: values that differ between requests with a common prefix (see `section_code`).
 
+    Attributes:
+        fingerprint: a short hash of name and source, which identifies the prompt.
+        wants_list: whether this is a user's prompt that asks for a JSON array; ours ask for an object.
+
     Raises:
         InputError: the source is not a template of this kind.
 
@@ -122,6 +95,7 @@ class Template:
 
     def __init__(self, name: str, source: str, origin: str = PACKAGED, varies: frozenset[str] = frozenset()) -> None:
         self.name, self.source, self.origin = name, source, origin
+        self._place = f"prompt {name!r}" if origin == PACKAGED else origin
         self.fingerprint = source_fingerprint(name, source)
         self.wants_list = origin != PACKAGED and asks_for_list(source)
         try:
@@ -130,10 +104,10 @@ class Template:
             self._globals: dict[str, Any] = dict(self._compiled.globals)
         except jinja2.TemplateError as error:
             line = f":{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
-            raise InputError(f"{_place(name, origin)}{line}: {error.message}") from error
+            raise InputError(f"{self._place}{line}: {error.message}") from error
         except (RecursionError, MemoryError, SyntaxError) as error:  # of the Python that it would become
-            raise InputError(f"{_place(name, origin)}: nested too deeply") from error
-        self._parts = _message_parts(tree, _place(name, origin))
+            raise InputError(f"{self._place}: nested too deeply") from error
+        self._parts = _message_parts(tree, self._place)
         self._tail = _TAIL in self._compiled.blocks
         self._tail_names = _names_in_tail(tree) if self._tail else frozenset[str]()
         self._tails: dict[tuple[Any, ...], _Tail | None] = {}
@@ -155,8 +129,8 @@ class Template:
         return cls(name, source.read_text(encoding="utf-8"), PACKAGED, varies)
 
     @classmethod
-    def from_file(cls, path: str | Path, name: str | None = None, varies: frozenset[str] = frozenset()) -> Template:
-        """The template in a file; its name is the file's stem unless given.
+    def from_file(cls, path: str | Path, varies: frozenset[str] = frozenset()) -> Template:
+        """The template in a file; its name is the file's stem.
 
         Example:
             >>> import tempfile
@@ -166,7 +140,7 @@ class Template:
             (('user', 'Hello you'),)
         """
         path = Path(path)
-        return cls(name or path.stem, read_source(path), str(path), varies)
+        return cls(path.stem, read_source(path), str(path), varies)
 
     @cached_property
     def variables(self) -> frozenset[str]:
@@ -267,7 +241,7 @@ class Template:
         missing = sorted(self.variables - values.keys() - set(_OPTIONAL.findall(self.source)))
         given = [name for name in values if name != _CODE]
         what = f"needs {', '.join(map(repr, missing))}" if missing else str(error.message)
-        return f"{_place(self.name, self.origin)} {what}; given: {', '.join(given) or 'nothing'}"
+        return f"{self._place} {what}; given: {', '.join(given) or 'nothing'}"
 
     def __repr__(self) -> str:
         return f"Template({self.name!r}, origin={self.origin!r}, fingerprint={self.fingerprint!r})"
@@ -325,10 +299,6 @@ def read_source(path: Path) -> str:
     if not source.strip():
         raise InputError(f"{path}: the prompt is blank")
     return source
-
-
-def _place(name: str, origin: str) -> str:
-    return f"prompt {name!r}" if origin == PACKAGED else origin
 
 
 def _names_in_tail(tree: nodes.Template) -> frozenset[str]:

@@ -137,11 +137,6 @@ def by_role(given: Mapping[str, str]) -> dict[str, str]:
     return {SYNONYMS.get(role, role): column for role, column in given.items()}
 
 
-class _Layout(NamedTuple):
-    found: dict[str, str]
-    rivals: dict[str, list[str]]
-
-
 COLUMN_OPTION = "--column {role}=NAME (in Python: column={{'{role}': NAME}})"
 """How users of commands and of the functions of the same names say which column holds a role."""
 
@@ -163,7 +158,8 @@ class RowReader:
     option: str = COLUMN_OPTION
     given: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
+    # Of rows with these columns, the column of each role that has one, and those of roles with several.
+    _layouts: dict[tuple[str, ...], tuple[dict[str, str], dict[str, list[str]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.given:
@@ -207,30 +203,22 @@ class RowReader:
         """
         fields = record.fields
         names = tuple(fields)
-        layout = self._layouts.get(names)
-        if layout is None:
-            layout = self._layouts[names] = self._layout(names)
-        found, rivals = layout
+        if names not in self._layouts:
+            keys, columns = {name: folded(name) for name in names}, dict[str, list[str]]()
+            for role in self.roles:
+                named, usual, last = self.given.get(role), ROLES[role].names, ROLES[role].fallback
+                if named is None:
+                    columns[role] = [n for group in (usual, last) for n, key in keys.items() if key in group]
+                else:
+                    columns[role] = [name for name in names if name == named]
+            found = {role: held[0] for role, held in columns.items() if len(held) == 1}
+            for role, column in found.items():
+                self._note(role, column)
+            self._layouts[names] = found, {role: held for role, held in columns.items() if len(held) > 1}
+        found, rivals = self._layouts[names]
         if rivals:
             found = {**found, **{role: self._decided(role, held, fields) for role, held in rivals.items()}}
         return Record(record.where, record.number, fields, found)
-
-    def _layout(self, names: tuple[str, ...]) -> _Layout:
-        """Of rows with these columns, the column of each role that has one, and those of roles with several."""
-        held = {role: self._candidates(role, names) for role in self.roles}
-        found = {role: columns[0] for role, columns in held.items() if len(columns) == 1}
-        for role, column in found.items():
-            self._note(role, column)
-        return _Layout(found, {role: columns for role, columns in held.items() if len(columns) > 1})
-
-    def _candidates(self, role: str, names: Iterable[str]) -> list[str]:
-        """The columns that may play a role, those of the fallback last."""
-        named = self.given.get(role)
-        if named is not None:
-            return [name for name in names if name == named]
-        usual, last = ROLES[role].names, ROLES[role].fallback
-        keys = {name: folded(name) for name in names}
-        return [name for name, key in keys.items() if key in usual] + [n for n, key in keys.items() if key in last]
 
     def _note(self, role: str, column: str) -> str:
         """The column; a note tells the user of a guess from an unusual name."""

@@ -77,10 +77,7 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
     foreign = next((words for mark, words in _FOREIGN if head.startswith(mark)), None)
     if foreign is not None:
         raise InputError(f"{name}: the file is {foreign}")
-    return _kind_of_text(head.decode("utf-8", "replace").lstrip(), _BY_ENDING.get(find_ending(path)), name)
-
-
-def _kind_of_text(text: str, ending: Kind | None, name: str) -> Kind:
+    text, ending = head.decode("utf-8", "replace").lstrip(), _BY_ENDING.get(find_ending(path))
     if text.startswith(("{", "[")) and ending not in ("yaml", "toml"):
         return _kind_of_json(text, ending)
     if ending in ("csv", "yaml", "toml"):

@@ -8,7 +8,7 @@ import itertools
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
@@ -67,14 +67,23 @@ class RowFile:
         Raises:
             InputError: the file as a whole cannot be read.
         """
-        if self.files == (self.path,):
-            yield from (Record(f"{self.name}:{n}", n, fields) for n, fields in _rows(self.path, self.kind, problems))
+        if self.files != (self.path,):
+            number = itertools.count(1)
+            for shard in map(row_file, self.files):
+                records = _document_rows(shard, problems) if shard.is_document else shard.rows(problems)
+                yield from (Record(record.where, next(number), record.fields) for record in records)
             return
-        number = itertools.count(1)
-        for file in self.files:
-            shard = row_file(file)
-            rows = _document_rows(shard, problems) if shard.is_document else shard.rows(problems)
-            yield from (Record(record.where, next(number), record.fields) for record in rows)
+        with (opened_text if self.kind in ("csv", "jsonl") else opened)(self.path) as file:
+            if self.kind == "csv":
+                rows = delimited_rows(file, self.name, problems)
+            elif self.kind == "jsonl":
+                rows = json_lines(file, self.name, problems)
+            elif self.kind == "parquet":
+                rows = parquet_rows(file, self.name)
+            else:
+                rows = arrow_rows(file, self.name, stream=self.kind == "arrow stream")
+            for line, fields in rows:
+                yield Record(f"{self.name}:{line}", line, fields)
 
     def document(self) -> Any:
         """The value of a document.
@@ -129,10 +138,19 @@ def row_file(path: str | Path, *, what: str = "File") -> RowFile:
         [{'id': 'q1', 'question': 'Why?'}]
     """
     path = make_path(path)
+    name = input_name(path)
     if is_dataset_folder(path):
         files = find_part(path)
-        return RowFile(path, input_name(path), row_file(files[0], what=what).kind, files)
-    return RowFile(path, input_name(path), _kind(path, what), (path,))
+        return RowFile(path, name, row_file(files[0], what=what).kind, files)
+    with opened(path, what=what) as file:
+        head = file.read(8)
+    if head.startswith(tuple(BINARY)):
+        return RowFile(path, name, detect_kind(head, path, name), (path,))
+    with opened_text(path, what=what) as text:
+        kind = detect_kind(text.read(HEAD), path, name)
+    if kind in TABLES[1:]:
+        raise InputError(f"{name}: is a {kind.capitalize()} file inside gzip or zstd; unpack it first")
+    return RowFile(path, name, kind, (path,))
 
 
 def read_rows(path: str | Path, problems: list[str], *, what: str = "File") -> Iterator[Record]:
@@ -213,31 +231,6 @@ def without_nulls(value: Any) -> Any:
 
 def _document_rows(found: RowFile, problems: list[str]) -> Iterator[Record]:
     return iter_objects(found.document(), found.name, problems)
-
-
-def _kind(path: Path, what: str) -> Kind:
-    with opened(path, what=what) as file:
-        head = file.read(8)
-    if head.startswith(tuple(BINARY)):
-        return detect_kind(head, path, input_name(path))
-    with opened_text(path, what=what) as text:
-        kind = detect_kind(text.read(HEAD), path, input_name(path))
-    if kind in TABLES[1:]:
-        raise InputError(f"{input_name(path)}: is a {kind.capitalize()} file inside gzip or zstd; unpack it first")
-    return kind
-
-
-def _rows(path: Path, kind: Kind, problems: list[str]) -> Iterable[tuple[int, dict[str, Any]]]:
-    name = input_name(path)
-    if kind in ("csv", "jsonl"):
-        with opened_text(path) as text:
-            yield from delimited_rows(text, name, problems) if kind == "csv" else json_lines(text, name, problems)
-        return
-    with opened(path) as file:
-        if kind == "parquet":
-            yield from parquet_rows(file, name)
-        else:
-            yield from arrow_rows(file, name, stream=kind == "arrow stream")
 
 
 _MOST_COLUMNS = 10_000

@@ -100,26 +100,23 @@ def opened_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
     name = input_name(path)
     with opened(path, what=what) as raw:
         try:
-            yield _recoded(_unpacked(raw), name)
+            yield _decoded(raw, name)
         except (EOFError, zlib.error) as error:
             raise InputError(f"{name}: the compressed data is damaged or cut off: {error}") from error
         except UnicodeDecodeError as error:
             raise InputError(f"{name}: the text is not valid UTF-16 ({error.reason}); save it as UTF-8") from error
 
 
-def _unpacked(raw: io.BufferedReader) -> io.BufferedReader:
-    head = raw.read(4)
+def _decoded(raw: io.BufferedReader, name: str) -> BinaryIO:
+    """The text behind the bytes of a file: unpacked, in UTF-8, and from its first character."""
+    head, buffered = raw.read(4), raw
     raw.seek(0)
     if head.startswith(_GZIP):
         import gzip
 
-        return io.BufferedReader(gzip.GzipFile(fileobj=raw))
-    if head == _ZSTD:
-        return io.BufferedReader(_Chunks(_zstd_chunks(raw)))
-    return raw
-
-
-def _recoded(buffered: io.BufferedReader, name: str) -> BinaryIO:
+        buffered = io.BufferedReader(gzip.GzipFile(fileobj=raw))
+    elif head == _ZSTD:
+        buffered = io.BufferedReader(_Chunks(_zstd_chunks(raw)))
     head = buffered.peek(4)[:4]
     if head.startswith(_UTF32):
         raise InputError(f"{name}: the text is UTF-32; save the file as UTF-8")

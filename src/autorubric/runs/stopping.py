@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -108,6 +108,8 @@ class Stop:
         True
     """
 
+    _hearing: Callable[[Callable[[], object]], AbstractContextManager[None]] = staticmethod(interrupt_heard)
+
     def __init__(self) -> None:
         self.requested = False
         self._running: tuple[asyncio.AbstractEventLoop, Stoppable] | None = None
@@ -126,7 +128,7 @@ class Stop:
         if self.requested:
             self()
         try:
-            with interrupt_heard(self._heard):
+            with self._hearing(self._heard):
                 yield
         finally:
             self._running = None

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 from autorubric.core.wording import narrowed, numbers_in
 from autorubric.synthesis.candidate import Candidate
 
-# Marks that change the meaning of a number or a name; other punctuation only separates words.
-_MEANING = frozenset("%‰#&@*/\\§†′")
+# Marks that change the meaning of a number or a name, and what stands for some; other punctuation separates words.
+_MEANING = frozenset("%‰#&@*/\\§†′\x01\x02\x03\x04")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,:’'](?=\d)")
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _NOT = re.compile(r"!(?=[\w=])")
@@ -42,7 +42,7 @@ def sameness_key(text: str) -> str:
     text = _NOT.sub("\x04", _SIGN.sub("\x01", text.casefold()))
     text = _BETWEEN_DIGITS.sub(lambda mark: "\x02" if mark[0] in ".:" else "\x03", text)
     text = re.sub(r"(?<![\w.])(\d+)(?=[^\W\d_])", r"\1 ", text)
-    kept = "".join(char if _has_meaning(char) else " " for char in text)
+    kept = "".join(c if c in _MEANING or unicodedata.category(c)[0] in "LMNS" else " " for c in text)
     key = _BESIDE_WIDE.sub("", " ".join(kept.split()))
     return f"{key}|{units}" if units else key
 
@@ -50,10 +50,6 @@ def sameness_key(text: str) -> str:
 def lost_numbers(source: str, merged: str) -> frozenset[str]:
     """The numbers of a wording that the one it was merged into lacks; "one" counts as an article."""
     return numbers_in(source) - numbers_in(merged)
-
-
-def _has_meaning(char: str) -> bool:
-    return char in _MEANING or char in "\x01\x02\x03\x04" or unicodedata.category(char)[0] in "LMNS"
 
 
 class Fate(NamedTuple):

@@ -112,11 +112,11 @@ def read_pitfalls(reply: Reply) -> Answer[list[Item]] | Unreadable:
     return Answer(items, reply, (*answer.notes, *notes))
 
 
-def pool_stage(letters: Sequence[str], filters: Filters) -> Stage:
+def pool_stage(names: Sequence[str], filters: Filters) -> Stage:
     """The stage that writes `pool`: the slots of the responses that stay, and of those left out with reasons."""
 
     def build(fields: Fields, models: Models) -> Outcome:
-        texts = {letter: str(fields.get(f"response_{letter}") or "") for letter in letters}
+        texts = {name.removeprefix("response_"): str(fields.get(name) or "") for name in names}
         faults = {letter: find_response_fault(text, filters) for letter, text in texts.items() if has_text(text)}
         slots = [letter for letter, fault in faults.items() if fault is None]
         left_out = [{"slot": letter, "reason": fault} for letter, fault in faults.items() if fault]
@@ -125,8 +125,9 @@ def pool_stage(letters: Sequence[str], filters: Filters) -> Stage:
         notes = tuple(f"a response left the pool: {one['reason']}" for one in left_out)
         return Outcome({"slots": slots, "left_out": left_out}, "filters", notes=notes)
 
-    reads = tuple(f"response_{letter}" for letter in letters)
-    return Stage("pool", 1, reads, build, finished=lambda value: isinstance(value, dict) and bool(value.get("slots")))
+    return Stage(
+        "pool", 1, tuple(names), build, finished=lambda value: isinstance(value, dict) and bool(value.get("slots"))
+    )
 
 
 def find_response_fault(text: str, filters: Filters) -> str | None:

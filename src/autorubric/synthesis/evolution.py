@@ -49,13 +49,12 @@ _MOST_SHOWN = 60
 """Criteria whose verdicts the prompt shows; rubrics have 25 at most from each model."""
 
 
-def plain_evolution_stage(template: Prompt, letters: Sequence[str]) -> Stage:
+def plain_evolution_stage(template: Prompt, names: Sequence[str]) -> Stage:
     """The stage that writes `augmented_rubrics` in the basic profile: new criteria only, possibly none.
 
     With fewer than two responses there is nothing to compare: an empty list, and the model is called
     `skipped(no responses)`.
     """
-    names = tuple(f"response_{letter}" for letter in letters)
 
     def build(fields: Fields, models: Models) -> list[Call] | Outcome:
         if not has_items(fields.get("merged_rubrics")):

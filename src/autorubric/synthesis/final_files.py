@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from autorubric.errors import shortened
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.parquet import final_schema
-from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, rubrics_to_final_format
+from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, read_items
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
 from autorubric.synthesis.steps import read_rows, show_question
@@ -103,7 +103,14 @@ def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, dom
     final = final_row(row, most) if row.get("gated") or not full else None
     made: Export = {"name": str(row.get("id") or row.get("__record_id__") or ""), "remarks": [], "rows": {}}
     if final is not None:
-        made["remarks"] = list(_find_remark(row.get("question"), final["rubrics"]))
+        # The linter is needed at the end of a run only.
+        from autorubric.linting.finding import RawCriterion, RawRubric
+        from autorubric.linting.records import read_query
+        from autorubric.linting.rules.form import LANGUAGE, MOST
+
+        criteria = [RawCriterion(one["criterion"]) for one in final["rubrics"]]
+        foreign = next(LANGUAGE.find(RawRubric(criteria, read_query(row.get("question")))), None) is not None
+        made["remarks"] = ["language"] * foreign + ["length"] * (len(criteria) > MOST)
         made["rows"] = {"final": final, **({"final_full": _full_row(row, domain)} if full else {})}
     elif row.get("merged_rubrics") and not full:
         made["remarks"] = ["points"]
@@ -138,9 +145,9 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
 def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
     """The exported form of a row of the last step file, or None if it holds no rubric.
 
-    Merged and evolved criteria, or those that passed the gates, without pitfalls. Of duplicates (same words,
-    ignoring case and spacing) the one with more points is kept, and `max_criteria` > 0 keeps those with the most
-    points, ties in order.
+    Merged and evolved criteria, or those that passed the gates, without pitfalls and entries that are no criterion.
+    Of duplicates (same words, ignoring case and spacing) the one with more points is kept, and `max_criteria` > 0
+    keeps those with the most points, ties in order.
 
     Example:
         >>> final_row({"question": " Why? ", "id": "q1", "augmented_rubrics": [],
@@ -153,7 +160,8 @@ def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] |
     else:
         merged = row.get("merged_rubrics")
         items = [*merged, *(row.get("augmented_rubrics") or [])] if merged else []
-    rubrics = dedup_final_rubrics(rubrics_to_final_format(items))
+    read = read_items(items).items
+    rubrics = dedup_final_rubrics([{"criterion": one["description"], "points": one["weight"]} for one in read])
     if max_criteria:
         rubrics = cap_criteria(rubrics, max_criteria)
     if not question or not any(item["points"] > 0 for item in rubrics):
@@ -273,20 +281,6 @@ def _release_record(row: Mapping[str, Any]) -> Record:
     )
     domain = _ABILITIES.get(row["domain"], row["domain"])
     return Record(criteria, list(row["prompt"]), row["id"], domain=domain)
-
-
-def _find_remark(question: Any, rubric: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The names of what is conspicuous about a rubric, as the final files hold it."""
-    # The linter is needed at the end of a run only.
-    from autorubric.linting.finding import RawCriterion, RawRubric
-    from autorubric.linting.records import read_query
-    from autorubric.linting.rules.form import LANGUAGE, MOST
-
-    raw = RawRubric([RawCriterion(one["criterion"]) for one in rubric], read_query(question))
-    if rubric and next(LANGUAGE.find(raw), None) is not None:
-        yield "language"
-    if len(rubric) > MOST:
-        yield "length"
 
 
 def _describe(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
@@ -79,13 +79,6 @@ Reasons = Mapping[str, Sequence[Sequence[str | None]]]
 """Why judges gave their verdicts: by criterion id, shaped like `Pool.votes`."""
 
 
-class Dispute(NamedTuple):
-    """A criterion that judges disagree on: indices of responses, each with the judges' verdicts and reasons."""
-
-    candidate: Candidate
-    splits: tuple[tuple[int, tuple[tuple[bool, str], ...]], ...]
-
-
 def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings, texts: Sequence[str]) -> Stage:
     """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
 
@@ -99,8 +92,7 @@ def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings
             return Outcome({"criteria": []}, "skipped(nothing is disputed)")
         held = (fields[name].get("reasons", {}) for name in before.verdicts)
         reasons = {one: said for some in held for one, said in some.items()}
-        disputes = find_disputes(criteria, context.pool, reasons)
-        request = rewrite_request(prompts, context.query, disputes, context.pool.responses)
+        request = rewrite_request(prompts, context.query, criteria, context.pool, reasons)
 
         def read(reply: Reply) -> Answer[dict[str, Any]] | Unreadable:
             answer = read_rewrites(criteria, reply)
@@ -128,26 +120,29 @@ def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings
     )
 
 
-def find_disputes(candidates: Sequence[Candidate], pool: Pool, reasons: Reasons | None = None) -> list[Dispute]:
-    """Where the judges disagree on each of these criteria; at most three responses each."""
-    reasons = reasons or {}
-    return [Dispute(one, _find_splits(one.id, pool, reasons.get(one.id))[:MOST_ANSWERS]) for one in candidates]
-
-
 def rewrite_request(
     prompts: GatePrompts,
     query: str | Sequence[Mapping[str, Any]],
-    disputes: Sequence[Dispute],
-    responses: Sequence[str],
+    criteria: Sequence[Candidate],
+    pool: Pool,
+    reasons: Reasons,
 ) -> Request:
-    """The request for unambiguous wordings; one call for all disputed criteria of a query."""
-    shown = sorted({number for dispute in disputes for number, _ in dispute.splits})
-    place = {number: index for index, number in enumerate(shown, 1)}
-    inputs = {
-        "query": query,
-        "answers": [responses[number] for number in shown],
-        "disputes": [_show_dispute(dispute, place) for dispute in disputes],
-    }
+    """The request for unambiguous wordings of criteria that judges disagree on, one call for all of them.
+
+    Of each criterion at most `MOST_ANSWERS` responses are shown on which verdicts differ, with the judges' reasons.
+    """
+    splits = {one.id: _find_splits(one.id, pool, reasons.get(one.id))[:MOST_ANSWERS] for one in criteria}
+    shown = sorted({number for some in splits.values() for number, _ in some})
+    disputes = [
+        {
+            "id": one.id,
+            "requirement": one.description,
+            "pitfall": one.pitfall,
+            "splits": [{"answer": 1 + shown.index(number), "said": said} for number, said in splits[one.id]],
+        }
+        for one in criteria
+    ]
+    inputs = {"query": query, "answers": [pool.responses[number] for number in shown], "disputes": disputes}
     return build_request(prompts.rewrite, "rewrite", inputs, "rewrite", room=room_for(entries=len(disputes)))
 
 
@@ -196,30 +191,16 @@ def _read_text(entry: Mapping[str, Any], name: str) -> str:
 
 def _find_splits(
     candidate: str, pool: Pool, reasons: Sequence[Sequence[str | None]] | None
-) -> tuple[tuple[int, tuple[tuple[bool, str], ...]], ...]:
-    votes = pool.votes.get(candidate, ())
+) -> list[tuple[int, list[dict[str, str]]]]:
+    """The places of responses on which judges differ, each with the verdicts and their reasons."""
     splits = []
-    for number, column in enumerate(zip(*votes, strict=True)):
+    for number, column in enumerate(zip(*pool.votes.get(candidate, ()), strict=True)):
         if True in column and False in column:
             why = [row[number] or "" for row in reasons] if reasons is not None else [""] * len(column)
-            said = tuple((vote, reason) for vote, reason in zip(column, why, strict=True) if vote is not None)
+            votes = [(vote, reason) for vote, reason in zip(column, why, strict=True) if vote is not None]
+            said = [{"verdict": "MET" if vote else "UNMET", "reason": reason} for vote, reason in votes]
             splits.append((number, said))
-    return tuple(splits)
-
-
-def _show_dispute(dispute: Dispute, place: Mapping[int, int]) -> dict[str, Any]:
-    return {
-        "id": dispute.candidate.id,
-        "requirement": dispute.candidate.description,
-        "pitfall": dispute.candidate.pitfall,
-        "splits": [
-            {
-                "answer": place[number],
-                "said": [{"verdict": "MET" if vote else "UNMET", "reason": reason} for vote, reason in said],
-            }
-            for number, said in dispute.splits
-        ],
-    }
+    return splits
 
 
 def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Stage:

@@ -37,9 +37,10 @@ class Dropped(NamedTuple):
 
 
 class ItemReading(NamedTuple):
-    """The items of a list, the entries that are not criteria, and what was changed."""
+    """The items of a list with their weights as written, the entries that are not criteria, and what was changed."""
 
     items: list[Item]
+    weights: list[float]
     dropped: list[Dropped]
     notes: list[str]
 
@@ -82,13 +83,10 @@ def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
         [Dropped(entry=2, reason="weight is 'high'; expected a number")]
     """
     if not isinstance(value, list):
-        return ItemReading([], [Dropped(1, f"a list was expected; got {value!r:.60}")], [])
-    return _as_items([_read_item(entry) for entry in value], lowest)
-
-
-def _as_items(entries: Sequence[tuple[str, str, float] | str], lowest: int) -> ItemReading:
-    items, dropped, notes = list[Item](), list[Dropped](), list[str]()
-    for number, read in enumerate(entries, 1):
+        return ItemReading([], [], [Dropped(1, f"a list was expected; got {value!r:.60}")], [])
+    items, weights, dropped, notes = list[Item](), list[float](), list[Dropped](), list[str]()
+    for number, entry in enumerate(value, 1):
+        read = _read_item(entry)
         if isinstance(read, str):
             dropped.append(Dropped(number, read))
             continue
@@ -98,7 +96,8 @@ def _as_items(entries: Sequence[tuple[str, str, float] | str], lowest: int) -> I
             weight = min(HIGHEST_WEIGHT, max(lowest, weight))
             notes.append(f"criterion {number} has weight {exact:g}; {weight} was taken")
         items.append({"title": title, "description": description, "weight": weight})
-    return ItemReading(items, dropped, notes)
+        weights.append(exact)
+    return ItemReading(items, weights, dropped, notes)
 
 
 def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
@@ -117,10 +116,9 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
     answer = read_json(reply, "array", _LIST_KEYS, named="title")
     if isinstance(answer, Unreadable):
         return answer
-    read = [_read_item(entry) for entry in answer.value]
-    if problem := _find_groups(answer.value) or _check_scale(read):
+    items, weights, dropped, notes = read_items(answer.value, lowest)
+    if problem := _find_groups(answer.value) or _check_scale(weights):
         return Unreadable("unreadable", problem)
-    items, dropped, notes = _as_items(read, lowest)
     if len(dropped) > len(items):
         first, usable = dropped[0], f"only {len(items)} of {len(answer.value)} criteria" if items else "no criterion"
         return Unreadable(
@@ -128,16 +126,6 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
         )
     left_out = [f"criterion {number} was dropped: {reason}" for number, reason in dropped]
     return Answer(items, reply, (*answer.notes, *left_out, *notes))
-
-
-def rubrics_to_final_format(items: Iterable[Mapping[str, Any]]) -> list[FinalItem]:
-    """Items as the final files hold them; an entry that is not a criterion is left out.
-
-    Example:
-        >>> rubrics_to_final_format([{"title": "Dose", "description": "Names 4 g.", "weight": 9}])
-        [{'criterion': 'Names 4 g.', 'points': 9}]
-    """
-    return [{"criterion": item["description"], "points": item["weight"]} for item in read_items(list(items)).items]
 
 
 def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
@@ -186,9 +174,9 @@ def _find_groups(entries: Sequence[Any]) -> str:
     return ""
 
 
-def _check_scale(read: Sequence[tuple[str, str, float] | str]) -> str:
+def _check_scale(weights: Sequence[float]) -> str:
     """Why the weights of a list are not on the requested scale; empty if they may be."""
-    sizes = [abs(one[2]) for one in read if not isinstance(one, str)]
+    sizes = [abs(weight) for weight in weights]
     largest = max(sizes, default=0)
     if largest > HIGHEST_WEIGHT and 2 * sum(size > HIGHEST_WEIGHT for size in sizes) > len(sizes):
         return f"most weights are above {HIGHEST_WEIGHT}; expected whole numbers from 0 to {HIGHEST_WEIGHT}"

@@ -89,7 +89,7 @@ def sums_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
     return sums
 
 
-def split_chance(votes: Votes, error: float, prior: float = 0.5) -> float | None:
+def split_chance(votes: Votes, error: float) -> float | None:
     """The chance that judges split on a criterion (each verdict a coin flip); None where no two judged a response.
 
     Example:
@@ -100,7 +100,7 @@ def split_chance(votes: Votes, error: float, prior: float = 0.5) -> float | None
         True
     """
     compared = Counter(tally for tally in tallies(votes) if sum(tally) > 1)
-    return _split_given(compared, error, prior) if compared else None
+    return _split_given(compared, error, 0.5) if compared else None
 
 
 def same_factor(left: Votes, right: Votes, noise: Noise, alike: float) -> float:

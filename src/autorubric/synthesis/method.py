@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from autorubric.synthesis.relevance import PoolJudges, RelevanceJudges
 
 _RELEVANCE_GATES = frozenset({"answerable", "licensed", "surface"})
-
-
-def _read_off(value: Any) -> Any:
-    return "off" if value is False else value  # a bare `off` is false in YAML
 
 
 class FullSettings(Settings):
@@ -49,7 +45,10 @@ class FullSettings(Settings):
 
     pool: int = Field(6, ge=2, le=26)
     grounding: Literal["own", "reference"] = "own"
-    pitfalls: Annotated[Literal["keep", "drop", "off"], BeforeValidator(_read_off)] = "drop"
+    # A bare `off` is false in YAML.
+    pitfalls: Annotated[
+        Literal["keep", "drop", "off"], BeforeValidator(lambda value: "off" if value is False else value)
+    ] = "drop"
     rounds: int = Field(1, ge=0, le=4)
     judging: Literal["rubric", "criterion"] = "criterion"
     merge_characters: int = Field(60_000, ge=1000)
@@ -64,7 +63,7 @@ class Shape:
     """The slots of a plan.
 
     Attributes:
-        responses: the slot letters of the responses.
+        responses: the fields of the responses.
         rubrics: the slot letters of the rubric models, each with the field its rubric is grounded in.
         judges: the judges' slots, each with the judge it is a draw of; empty in the basic profile.
         given: whether the responses come with the input.
@@ -76,11 +75,6 @@ class Shape:
     judges: Mapping[str, str]
     given: bool = False
     licence: Mapping[str, str] = field(default_factory=lambda: {"licence": "licence"})
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The fields of the responses."""
-        return tuple(f"response_{letter}" for letter in self.responses)
 
 
 def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings | None = None) -> Plan:
@@ -98,7 +92,7 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
 
     Example:
         >>> from autorubric.synthesis.templates import load_synthesis_prompts
-        >>> shape = Shape(("a", "b"), {"a": "reference"}, {"judge_a": "judge_a"})
+        >>> shape = Shape(("response_a", "response_b"), {"a": "reference"}, {"judge_a": "judge_a"})
         >>> [stage.name for stage in build_plan(load_synthesis_prompts(None, full=False), shape).stages]
         ['reference', 'response_a', 'response_b', 'rubrics_a', 'merged_rubrics', 'augmented_rubrics']
         >>> full = build_plan(load_synthesis_prompts(None, full=True), shape, FullSettings())
@@ -107,25 +101,13 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
         'merged_verdicts', 'round_1', 'verdicts_1', 'augmented_rubrics', 'licences_1', 'rewriting',
         'rewritten_verdicts', 'rewritten_licences', 'gated']
     """
-    stages = _draft_stages(prompts, shape, settings)
-    if settings is None:
-        from autorubric.synthesis.evolution import plain_evolution_stage
-        from autorubric.synthesis.rubric_merge import plain_merge_stage
-
-        stages.append(plain_merge_stage(prompts.drafts.merge, tuple(shape.rubrics)))
-        stages.append(plain_evolution_stage(prompts.drafts.augment, shape.responses))
-    else:
-        stages += _full_stages(prompts, shape, settings)
-    return Plan(tuple(stages), ("question", *(shape.texts if shape.given else ())))
-
-
-def _draft_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings | None) -> list[Stage]:
     draft, grounds = prompts.drafts, list(shape.rubrics.items())
     stages: list[Stage] = []
     if "reference" in shape.rubrics.values():
         stages.append(answer_stage(draft, "reference", "reference", step=0, draw=0))
     if not shape.given:
-        stages += [answer_stage(draft, name, "response", step=1, draw=1 + i) for i, name in enumerate(shape.texts)]
+        names = enumerate(shape.responses, 1)
+        stages += [answer_stage(draft, name, "response", step=1, draw=draw) for draw, name in names]
     own = [ground for letter, ground in grounds if ground == f"own_{letter}"]
     stages += [answer_stage(draft, name, "reference", step=1, draw=100 + i) for i, name in enumerate(own)]
     if settings is not None:
@@ -135,7 +117,15 @@ def _draft_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSetting
     for kind in kinds:
         for i, (letter, ground) in enumerate(grounds):
             stages.append(criteria_stage(draft, f"{kind}_{letter}", ground, draw=i, lowest=lowest))
-    return stages
+    if settings is None:
+        from autorubric.synthesis.evolution import plain_evolution_stage
+        from autorubric.synthesis.rubric_merge import plain_merge_stage
+
+        stages.append(plain_merge_stage(draft.merge, tuple(shape.rubrics)))
+        stages.append(plain_evolution_stage(draft.augment, shape.responses))
+    else:
+        stages += _full_stages(prompts, shape, settings)
+    return Plan(tuple(stages), ("question", *(shape.responses if shape.given else ())))
 
 
 def _full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings) -> list[Stage]:
@@ -156,7 +146,7 @@ def _full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings
     judges = PoolJudges(tuple(shape.judges), settings.judging, JudgeOptions(prompts=prompts.judges))
     evidence = Evidence(tuple(shape.judges.values()), (), (), "")
     assessing = RelevanceJudges(prompts.gates, shape.licence, settings.gates)
-    full = _FullStages(assessing, prompts.drafts.augment, judges, shape.texts, settings, evidence)
+    full = _FullStages(assessing, prompts.drafts.augment, judges, shape.responses, settings, evidence)
     full.stages += [merge_stage(prompts.drafts.merge_sets, merged, settings), merged_stage()]
     full.grade("merge", "merged_verdicts", 4)
     full.evolve()

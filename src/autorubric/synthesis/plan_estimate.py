@@ -31,24 +31,17 @@ class NeededCalls:
 
     Attributes:
         fixed: calls that are made in any case, by (stage, slot).
-        conditional: calls that are made under a condition only, by (condition, stage, slot).
+        conditional: how many calls each condition adds, in the order of the stages.
     """
 
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    conditional: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-
-    def by_condition(self) -> dict[str, int]:
-        """How many calls each condition adds, in the order of the stages."""
-        found: Counter[str] = Counter()
-        for (condition, _, _), calls in self.conditional.items():
-            found[condition] += calls
-        return dict(found)
+    conditional: Counter[str] = field(default_factory=Counter)
 
     def add_example(self, stage: Stage, fields: Mapping[str, Any], models: Models) -> None:
         """Count the calls of a stage for an example row."""
         for call in stage.calls(fields, models):
             if stage.only_if:
-                self.conditional[stage.only_if, stage.name, call.slot] += 1
+                self.conditional[stage.only_if] += 1
             else:
                 self.fixed[stage.name, call.slot] += 1
 
@@ -136,7 +129,7 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
         for stage in plan.stages:
             if row.outcomes[stage.name].failure is None or not stage.slots:
                 continue
-            calls = stage.calls(row.fields, runner.models) if row.stopped(stage) is None else ()
+            calls = stage.calls(row.fields, runner.models) if row.unreached.isdisjoint(stage.reads) else ()
             if calls:
                 asked = [call for call in calls if not runner.is_recorded(call.slot, call.request)]
                 needed.fixed.update((stage.name, call.slot) for call in asked or calls[:1])

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from autorubric.linting.criterion_words import Wording
+from autorubric.linting.criterion_words import Wording, detect_language
 from autorubric.linting.finding import RawCriterion, RawRubric, Rule
 from autorubric.linting.records import read_query
 from autorubric.linting.rules.comparative import COMPARATIVE
@@ -194,7 +194,7 @@ def weight_rationality(evidence: _Evidence) -> float | None:
 
 def language(evidence: _Evidence) -> float | None:
     """The share of criteria in the language of the query; None where that language is not clear."""
-    if evidence.rubric.query_language is None or not evidence.candidates:
+    if detect_language(evidence.rubric.query) is None or not evidence.candidates:
         return None
     return 0.0 if None in evidence.broken(LANGUAGE) else evidence.share_without(LANGUAGE)
 

@@ -181,34 +181,28 @@ class QueryFile:
         if usable == 0:
             raise InputError([f"{input_name(self.path)}: no row can be used", *problems])
 
-    def _find_problem(
-        self, row: Mapping[str, Any], column: str, turns: list[dict[str, str]] | str | None, keys: Mapping[str, Any]
-    ) -> str:
-        """Why a row cannot be used; empty where it can."""
-        question = _lookup(row, column)
-        if question is None:
-            return f"nothing at {column!r}{_LACKING}{listed(row)}"
-        if isinstance(turns, str):
-            return f"{column!r}: {turns}"
-        texts = keys if turns else {column: question, **keys}
-        for name, text in texts.items():
-            if isinstance(text, bool | list | dict):
-                return _not_text(name, text)
-        return "" if str(question).strip() else f"{column!r} is blank"
-
     def _query(self, index: int, row: Mapping[str, Any]) -> Query | str:
+        """The query of a row, or why it cannot be used."""
         guessed = {} if self.reader is None else self.reader.read(Record(str(self.path), 0, dict(row))).columns
         column = guessed.get("query", self.question_column)
         question = _lookup(row, column)
+        if question is None:
+            return f"nothing at {column!r}{_LACKING}{listed(row)}"
         turns = read_turns(question)
+        if isinstance(turns, str):
+            return f"{column!r}: {turns}"
         own_id = _lookup(row, self.id_column) if self.id_column else None
         held = row.get("__record_id__") or ""
-        responses = _responses(row, self.responses_column) if self.responses_column else {}
         domain = _lookup(row, self.domain_column) if self.domain_column else None
         keys = {self.id_column or "": own_id, "__record_id__": held, self.domain_column or "": domain}
-        problem = self._find_problem(row, column, turns, keys)
-        if problem or isinstance(responses, str):
-            return problem or str(responses)
+        for name, text in (keys if turns else {column: question, **keys}).items():
+            if isinstance(text, bool | list | dict):
+                return _not_text(name, text)
+        if not str(question).strip():
+            return f"{column!r} is blank"
+        responses = _responses(row, self.responses_column) if self.responses_column else {}
+        if isinstance(responses, str):
+            return responses
         own_id = None if own_id is None or not str(own_id).strip() else own_id
         record_id = str(held).strip() or (str(own_id).strip() if own_id is not None else f"idx:{index}")
         fields = {**row, "question": turns or str(question), **responses}

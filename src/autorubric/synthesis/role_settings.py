@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from autorubric.errors import ConfigError
 from autorubric.llm.http.secrets import VariableName, split_address
@@ -52,8 +52,16 @@ def _split_model(value: Any) -> Any:
     return role if address is None else {**role, "model": model, "base_url": role.get("base_url") or address}
 
 
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str | dict) else value
+def _as_list(value: Any, info: ValidationInfo) -> Any:
+    """A list of roles: one alone is a list, too, and so is a mapping from places, which `lay_settings` makes."""
+    if not isinstance(value, str | dict):
+        return value
+    if not value or isinstance(value, str) or not all(str(key).isdigit() for key in value):
+        return [value]
+    if value.keys() != {str(place) for place in range(len(value))}:
+        part = str(info.field_name).removesuffix("s")
+        raise ConfigError(f"a model for slot b was given, but none for slot a; pass --{part}-model-a")
+    return [value[str(place)] for place in range(len(value))]
 
 
 Role = Annotated[RoleSettings, BeforeValidator(_split_model)]
@@ -123,8 +131,7 @@ def lay_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     if models and isinstance(models, str):
         for place in _SLOTS.values():
             _put(made, [*place.split("."), "model"], models, keep=True)
-    nested = {name: _unindex(made[name], name) for name in NESTED if name in made}
-    return {**made, "full": nested.get("full", {}), "roles": nested.get("roles") or None}
+    return {**made, "full": made.get("full", {}), "roles": made.get("roles") or None}
 
 
 def _index_roles(roles: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,15 +157,3 @@ def _put(tree: dict[str, Any], path: list[str], value: Any, keep: bool = False) 
         tree[folder] = dict(held)
         tree = tree[folder]
     tree[leaf] = tree.get(leaf, value) if keep else value
-
-
-def _unindex(value: Any, name: str) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    if value and all(str(key).isdigit() for key in value):
-        places = sorted(value, key=int)
-        if places != [str(i) for i in range(len(places))]:
-            part = name.removesuffix("s")
-            raise ConfigError(f"a model for slot b was given, but none for slot a; pass --{part}-model-a")
-        return [_unindex(value[place], name) for place in places]
-    return {key: _unindex(entry, key) for key, entry in value.items()}

@@ -19,7 +19,7 @@ from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
 from autorubric.synthesis.stages import NO_CALL_MADE, Plan, Tally
-from autorubric.synthesis.steps import Replaced, RowStore
+from autorubric.synthesis.steps import RowStore
 
 if TYPE_CHECKING:
     from autorubric.llm.records.ledger_view import LedgerView
@@ -44,7 +44,7 @@ class Summary:
         reused: values that came from the input or another pipeline's files, by stage.
         stale: imported values that were not used because what they were made from had changed, by stage.
         overwritten: unusable input values in a stage's field, by stage.
-        replaced: rows of the step files that were replaced by rows with another question, or under another key.
+        replaced: rows of the step files that were replaced, as `write_steps` counts them.
         totals: calls, tokens and cost by role and model, earlier sessions included.
         calls: calls this session paid for.
         exported: what the final files hold; None if the run ended before the export.
@@ -62,7 +62,7 @@ class Summary:
     reused: Counter[str] = field(default_factory=Counter)
     stale: Counter[str] = field(default_factory=Counter)
     overwritten: Counter[str] = field(default_factory=Counter)
-    replaced: Replaced = field(default_factory=lambda: Replaced(0, 0))
+    replaced: Counter[str] = field(default_factory=lambda: Counter(changed=0, moved=0))
     totals: list[Totals] = field(default_factory=list)
     calls: int = 0
     exported: Exported | None = None
@@ -71,19 +71,13 @@ class Summary:
     seconds: float = 0.0
 
     @property
-    def not_reached(self) -> int:
-        """Rows that were not started or not completed, because the run was stopped."""
-        return self.rows - self.finished - self.failed
-
-    @property
     def complete(self) -> bool:
         """True when every input row is finished."""
         return self.finished == self.rows and not self.skipped
 
     def add(self, row: Row, plan: Plan, *, failed: bool) -> None:
         """Count a row that ended; `failed` where a stage of it did."""
-        failures = row.failures()
-        for name, failure in failures.items():
+        for name, failure in row.failures.items():
             if failure.kind not in NO_CALL_MADE | {"missing_input"}:
                 self.failures.add(failure.kind, failure.message, row.query.record_id, name)
         for outcome in row.outcomes.values():
@@ -91,7 +85,7 @@ class Summary:
         for stage in plan.stages:
             if stage.tally and row.fields.get(stage.name):
                 self.tallies[stage.tally[0]].add(row.fields[stage.name])
-        self.finished += not failures
+        self.finished += not row.failures
         self.failed += failed
 
     def as_dict(self) -> dict[str, Any]:
@@ -100,7 +94,7 @@ class Summary:
             "rows": self.rows,
             "finished": self.finished,
             "failed": self.failed,
-            "not_reached": self.not_reached,
+            "not_reached": self.rows - self.finished - self.failed,
             "skipped": len(self.skipped),
             "failures": self.failures.counts(),
             "failure_groups": self.failures.to_list(),
@@ -108,7 +102,7 @@ class Summary:
             "reused": dict(self.reused),
             "asked_anew": dict(self.stale),
             "overwritten": dict(self.overwritten),
-            "replaced": self.replaced._asdict(),
+            "replaced": dict(self.replaced),
             "calls_this_session": self.calls,
             "exported_rows": self.exported.rows if self.exported else 0,
             "exported_criteria": self.exported.criteria if self.exported else 0,

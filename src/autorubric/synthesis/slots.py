@@ -26,11 +26,6 @@ class Slot(NamedTuple):
     role: RoleSettings
     source: str
 
-    @property
-    def address(self) -> tuple[str, str | None]:
-        """Which model it is, and where."""
-        return self.role.model, self.role.base_url
-
 
 def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
     """Every slot of a run with its model: reference, response_a, …, rubric_a, …, merge, augment.
@@ -108,11 +103,11 @@ def _draw(part: str, roles: Sequence[RoleSettings], least: int = 0) -> list[Slot
 
 def _add_own_answers(slots: Sequence[Slot]) -> list[Slot]:
     """A slot for each rubric model that is not a response model, for the answer that grounds its rubric."""
-    responders = {slot.address for slot in slots if slot.name.startswith("response_")}
+    responders = {(role.model, role.base_url) for name, role, _ in slots if name.startswith("response_")}
     return [
-        Slot(slot.name.replace("rubric", "own"), slot.role, slot.source)
-        for slot in slots
-        if slot.name.startswith("rubric_") and slot.address not in responders
+        Slot(name.replace("rubric", "own"), role, source)
+        for name, role, source in slots
+        if name.startswith("rubric_") and (role.model, role.base_url) not in responders
     ]
 
 
@@ -136,23 +131,23 @@ def find_shape(settings: SynthesisSettings, given: int) -> Shape:
     responses, rubrics, judges = (
         [slot for slot in slots if slot.name.startswith(part)] for part in ("response_", "rubric_", "judge_")
     )
-    texts = tuple(slot.name.removeprefix("response_") for slot in responses)
     # A candidate rubric is grounded in a response of its own model. Draws of one model take its responses in turn; a
     # model that is not a response model gives an answer of its own.
     own: dict[tuple[str, str | None], list[str]] = {}
-    for slot in responses:
-        own.setdefault(slot.address, []).append(slot.name)
+    for name, role, _ in responses:
+        own.setdefault((role.model, role.base_url), []).append(name)
     shared = settings.profile == "basic" or settings.full_profile.grounding == "reference"
     grounds, taken = dict[str, str](), Counter[tuple[str, str | None]]()
-    for slot in rubrics:
-        letter = slot.name.removeprefix("rubric_")
-        held = ["reference"] if shared else own.get(slot.address, [f"own_{letter}"])
-        grounds[letter] = held[taken[slot.address] % len(held)]
-        taken[slot.address] += 1
+    for name, role, _ in rubrics:
+        letter, address = name.removeprefix("rubric_"), (role.model, role.base_url)
+        held = ["reference"] if shared else own.get(address, [f"own_{letter}"])
+        grounds[letter] = held[taken[address] % len(held)]
+        taken[address] += 1
     finished = bool(settings.responses_column)
+    texts = (f"response_{letter}" for letter in letters(given)) if finished else (slot.name for slot in responses)
     licence = {slot.name: slot.source for slot in slots if slot.name.split("_")[0] == "licence"}
     sources = {one.name: one.source for one in judges}
-    return Shape(letters(given) if finished else texts, grounds, sources, finished, licence)
+    return Shape(tuple(texts), grounds, sources, finished, licence)
 
 
 def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
@@ -173,43 +168,35 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
         if role.api_key_env and not environ.get(role.api_key_env) and keys_missing.get() is None:
             problems.append(f"no key for {slot.source}: {role.api_key_env} is not set")
             continue
+        part = slot.name.split("_", maxsplit=1)[0]
+        temperature = settings.response_temperature if part == "response" else settings.temperature
+        setting = _LIMITS.get(part, f"{part}_max_tokens")
+        # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
+        of_role = None if part == "own" else role.max_tokens
+        variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
+        key = environ.get(variable, "")
         try:
-            made[slot.name] = _configure(settings, slot, environ, prices.get(role.model))
+            made[slot.name] = LLMConfig(
+                model=role.model,
+                api_base=role.base_url or None,
+                api_key=checked_key(key, variable).reveal() if key.strip() else None,
+                api_key_env=None if key.strip() else role.api_key_env or settings.api_key_env,
+                allow_plain_http=settings.allow_plain_http,
+                temperature=temperature if role.temperature is None else role.temperature,
+                max_tokens=getattr(settings, setting) if of_role is None else of_role,
+                max_tokens_ceiling=settings.max_tokens_ceiling,
+                max_tokens_fixed=of_role is not None or setting in settings.model_fields_set,
+                top_p=role.top_p,
+                seed=role.seed,
+                requests_per_minute=role.requests_per_minute,
+                tokens_per_minute=role.tokens_per_minute,
+                prices=prices.get(role.model),
+                extra_params=dict(role.extra),
+                timeout=settings.timeout,
+                max_retries=settings.retry,
+            )
         except ConfigError as error:
             problems += (f"{slot.name}: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     return made
-
-
-def _configure(
-    settings: SynthesisSettings, slot: Slot, environ: Mapping[str, str], prices: dict[str, float] | None
-) -> LLMConfig:
-    role, part = slot.role, slot.name.split("_", maxsplit=1)[0]
-    temperature = settings.response_temperature if part == "response" else settings.temperature
-    setting = _LIMITS.get(part, f"{part}_max_tokens")
-    longest: int = getattr(settings, setting)
-    # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
-    of_role = None if part == "own" else role.max_tokens
-    variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
-    key = environ.get(variable, "")
-    named = None if key.strip() else role.api_key_env or settings.api_key_env
-    return LLMConfig(
-        model=role.model,
-        api_base=role.base_url or None,
-        api_key=checked_key(key, variable).reveal() if key.strip() else None,
-        api_key_env=named,
-        allow_plain_http=settings.allow_plain_http,
-        temperature=temperature if role.temperature is None else role.temperature,
-        max_tokens=longest if of_role is None else of_role,
-        max_tokens_ceiling=settings.max_tokens_ceiling,
-        max_tokens_fixed=of_role is not None or setting in settings.model_fields_set,
-        top_p=role.top_p,
-        seed=role.seed,
-        requests_per_minute=role.requests_per_minute,
-        tokens_per_minute=role.tokens_per_minute,
-        prices=prices,
-        extra_params=dict(role.extra),
-        timeout=settings.timeout,
-        max_retries=settings.retry,
-    )

@@ -20,7 +20,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Request
 from autorubric.runs.blocks import fed, note_ended
 from autorubric.synthesis.query_file import FROM_INPUT, Query
-from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Outcome, Plan, Stage
+from autorubric.synthesis.stages import DERIVED, NO_CALL_MADE, Call, Fields, Models, Outcome, Plan, Stage
 
 if TYPE_CHECKING:
     from autorubric.graders.judge import Ask
@@ -31,15 +31,28 @@ DRAWS_PER_REFRESH = 1000
 
 @dataclass(slots=True)
 class Row:
-    """A record being worked on: the fields so far, and how each stage ended."""
+    """A record being worked on.
+
+    Attributes:
+        query: its input row.
+        fields: of its row so far.
+        outcomes: how each stage ended.
+        failures: the stages that failed, or lost a call, in the order they ended.
+        unreached: those that ended before their requests were sent.
+    """
 
     query: Query
     fields: dict[str, Any]
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    unreached: set[str] = field(default_factory=set)
 
     def settle(self, stage: Stage, outcome: Outcome) -> None:
         """Write a stage's three fields."""
         self.outcomes[stage.name] = outcome
+        failure = outcome.failure or next(iter(outcome.lost), None)
+        if failure is not None:
+            self.failures[stage.name] = failure
         name, model, error = stage.keys
         for key in stage.keys:
             self.fields.pop(key, None)
@@ -49,18 +62,10 @@ class Row:
                 # A value with an error next to it is not finished: the next run sends what is missing.
                 told = f"{counted(len(outcome.lost), 'call')} failed, the first with {outcome.lost[0]}"
                 self.fields[error] = told[:500]
-        elif not outcome.unreached:
+        elif outcome.failure.kind in NO_CALL_MADE:
+            self.unreached.add(name)
+        else:
             self.fields |= {name: stage.empty, error: str(outcome.failure)[:500]}
-
-    def stopped(self, stage: Stage) -> Outcome | None:
-        """The end of a stage that reads what was not requested yet: it was not reached either."""
-        read = (self.outcomes.get(name) for name in stage.reads)
-        return next((Outcome(failure=one.failure) for one in read if one is not None and one.unreached), None)
-
-    def failures(self) -> dict[str, Failure]:
-        """The stages that failed, or lost a call, by name, in the order they ended."""
-        ended = {name: o.failure or next(iter(o.lost), None) for name, o in self.outcomes.items()}
-        return {name: failure for name, failure in ended.items() if failure is not None}
 
 
 Answerer: TypeAlias = Callable[[Stage, str, Fields], Awaitable[Outcome]]
@@ -94,7 +99,9 @@ async def run_plan(
     async def run_stage(row: Row, stage: Stage, needs: list[asyncio.Task[None]]) -> None:
         for need in needs:
             await need
-        row.settle(stage, row.stopped(stage) or await answer(stage, row.query.record_id, row.fields))
+        # A stage that reads what was not requested yet is not reached either.
+        ended = next((row.outcomes[name] for name in stage.reads if name in row.unreached), None)
+        row.settle(stage, ended or await answer(stage, row.query.record_id, row.fields))
 
     async def run_row(query: Query) -> None:
         try:
@@ -180,7 +187,7 @@ class StageRunner:
             return outcome
         if outcome.failure.ends_run:
             self.on_end(outcome.failure)
-        self.failed[stage.name] += not outcome.unreached
+        self.failed[stage.name] += outcome.failure.kind not in NO_CALL_MADE
         return outcome
 
     async def _make(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
@@ -191,8 +198,13 @@ class StageRunner:
             built = stage.build(fields, self.models)
             if isinstance(built, Outcome):
                 outcome = built
-            elif len(built) == 1:
-                outcome = stage.fold(fields, [await access.ask(built[0])])
+            elif stage.fold is None:
+                (call,) = built
+                answer = await access.ask(call)
+                if isinstance(answer, Failure):
+                    outcome = Outcome(failure=answer)
+                else:
+                    outcome = Outcome(answer.value, notes=answer.notes)
             else:
                 outcome = stage.fold(fields, await asyncio.gather(*map(access.ask, built)))
         if access.ended is not None:
@@ -205,13 +217,9 @@ class StageRunner:
 
     def is_recorded(self, slot: str, request: Request) -> bool:
         """Whether the complete reply to a request is in the ledger, so that asking makes no call."""
-        found = self.executor.find(self.models[slot], self.shift_draw(slot, request))
+        draw = request.draw + self.refreshes.get(slot, 0) * DRAWS_PER_REFRESH
+        found = self.executor.find(self.models[slot], changed(request, draw=draw))
         return found is not None and found.finish_reason != "length"
-
-    def shift_draw(self, slot: str, request: Request) -> Request:
-        """The request with the draw that it has after the refreshes of its slot."""
-        refreshed = self.refreshes.get(slot, 0)
-        return changed(request, draw=request.draw + refreshed * DRAWS_PER_REFRESH) if refreshed else request
 
     def _find_held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
         """The value that the input row or an earlier pipeline's files hold, unless a slot was refreshed."""
@@ -247,10 +255,13 @@ class RecordAccess:
 
     async def ask(self, call: Call, follow_up: FollowUp | None = None) -> Answer[Any] | Failure:
         """Send one call; after an unreadable reply it is sent again, with the run's follow-up or another."""
-        runner, model = self.runner, self.runner.models[call.slot]
-        request = changed(runner.shift_draw(call.slot, call.request), item=self.item)
+        runner, request = self.runner, call.request
+        draw = request.draw + runner.refreshes.get(call.slot, 0) * DRAWS_PER_REFRESH
         answer: Answer[Any] | Failure = await runner.executor.ask_for(
-            model, request, call.read, follow_up or runner.follow_up
+            runner.models[call.slot],
+            changed(request, draw=draw, item=self.item),
+            call.read,
+            follow_up or runner.follow_up,
         )
         if isinstance(answer, Failure) and answer.ends_run and self.ended is None:
             self.ended = answer

@@ -62,11 +62,6 @@ class Outcome:
     notes: tuple[str, ...] = ()
     lost: tuple[Failure, ...] = ()
 
-    @property
-    def unreached(self) -> bool:
-        """Whether the stage ended before its requests were sent."""
-        return self.failure is not None and self.failure.kind in NO_CALL_MADE
-
 
 class Call(NamedTuple):
     """One request to the model of a slot, and how its reply is read."""
@@ -86,14 +81,6 @@ class Tally(Protocol):
     def lines(self) -> Iterator[str]: ...  # noqa: D102
 
 
-def take_answer(fields: Fields, answers: Answers) -> Outcome:
-    """The value of the only call of a stage."""
-    (answer,) = answers
-    if isinstance(answer, Failure):
-        return Outcome(failure=answer)
-    return Outcome(answer.value, notes=answer.notes)
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One field of the row, and how it is made.
@@ -103,7 +90,7 @@ class Stage:
         step: the step file in which the field first appears, 0 to 5.
         reads: the fields it needs; it starts as soon as the last of them is there.
         build: the calls for a row, or the outcome that makes calls unnecessary. Pure.
-        fold: the outcome of the calls' answers, in order. Pure.
+        fold: the outcome of the calls' answers, in order; None for the value of the only call. Pure.
         slots: every slot it may call; empty for a stage that needs no model.
         role: the role of its requests.
         reply_tokens: assumed length of a reply, where the ledger has none to measure.
@@ -121,7 +108,7 @@ class Stage:
     step: int
     reads: tuple[str, ...]
     build: Callable[[Fields, Models], Sequence[Call] | Outcome]
-    fold: Callable[[Fields, Answers], Outcome] = take_answer
+    fold: Callable[[Fields, Answers], Outcome] | None = None
     slots: tuple[str, ...] = ()
     role: str = ""
     reply_tokens: int = 0
@@ -145,7 +132,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Stages in an order in which each finds what it reads.
+    """Stages in an order in which each finds what it reads; `last_step` is the highest step of any of them.
 
     Raises:
         ConfigError: a stage reads a field that neither the input nor an earlier stage writes, or two stages
@@ -154,16 +141,18 @@ class Plan:
 
     stages: tuple[Stage, ...]
     given: tuple[str, ...] = ("question",)
+    last_step: int = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "last_step", max(stage.step for stage in self.stages))
         known, problems = set(self.given), list[str]()
         for stage in self.stages:
             if stage.name in known:
                 problems.append(f"two stages write {stage.name!r}")
             problems += [
-                f"stage {stage.name!r} reads {field!r}, which nothing before it writes"
-                for field in stage.reads
-                if field not in known
+                f"stage {stage.name!r} reads {name!r}, which nothing before it writes"
+                for name in stage.reads
+                if name not in known
             ]
             known.add(stage.name)
         if problems:
@@ -176,11 +165,6 @@ class Plan:
         for stage in self.stages:
             depth[stage.name] = max((depth.get(name, 0) for name in stage.reads), default=0) + bool(stage.slots)
         return max(depth.values(), default=0)
-
-    @property
-    def last_step(self) -> int:
-        """The highest step any stage belongs to."""
-        return max(stage.step for stage in self.stages)
 
     def until(self, step: str) -> Plan:
         """The plan cut off after `step` (one of `STEPS` that it has)."""

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
+from typing import IO, Any, Literal, TypeAlias
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -24,14 +23,14 @@ from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FI
 
 
 class RowStore:
-    """A scratch file of finished rows, gone when the process ends; memory is two numbers a row.
+    """The finished rows of a run in a scratch file; memory is two numbers a row.
 
     Each row is stored as one line of JSON members a step, so that the row of step file k is the first k + 1
     pieces in braces, and no text is encoded twice. A row that has all steps is followed by what the final files make
     of it, which is work for the time in which replies are awaited.
 
     Args:
-        directory: of the scratch file.
+        file: an empty file to write and read.
         plan: of the run.
         export: what the final files make of a row of the last step file, as JSON values; None for no final files.
 
@@ -41,9 +40,9 @@ class RowStore:
     """
 
     def __init__(
-        self, directory: Path, plan: Plan, export: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+        self, file: IO[bytes], plan: Plan, export: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     ) -> None:
-        self._file = cast("BinaryIO", TemporaryFile("w+b", dir=directory))  # noqa: SIM115 (closed by __exit__)
+        self._file = file
         self._plan = plan
         self._export = export
         self._slots = array("q")  # by input place; -1 for a row that is not here
@@ -54,12 +53,24 @@ class RowStore:
 
     def add(self, row: Row) -> None:
         """Keep a row."""
-        pieces = list(_encode_steps(self._plan, row))
+        stages, pieces = self._plan.stages, list[bytes]()
+        stage_keys = {key for stage in stages for key in stage.keys}
+        members = {key: value for key, value in row.query.fields.items() if key not in stage_keys}
+        for step in range(self._plan.last_step + 1):
+            ending = [stage for stage in stages if stage.step == step]
+            if any(stage.name in row.unreached for stage in ending):
+                break
+            members |= {key: row.fields[key] for stage in ending for key in stage.keys if key in row.fields}
+            try:
+                pieces.append(to_json(members, inf_nan_mode="null")[1:-1])
+            except PydanticSerializationError:  # half characters
+                pieces.append(json.dumps(members, ensure_ascii=False)[1:-1].encode())
+            members = {}
         is_whole = len(pieces) > self._plan.last_step
         if self._export is not None and is_whole and (held := _read_row(_line(pieces))) is not None:
             pieces.append(json.dumps(self._export(held), ensure_ascii=False).encode())
         data = b"\n".join(pieces)
-        if any(f.kind not in NO_CALL_MADE for f in row.failures().values()):
+        if any(f.kind not in NO_CALL_MADE for f in row.failures.values()):
             self.failed.add(row.query.index)
         index = row.query.index
         self._slots.extend([-1] * (index + 1 - len(self._slots)))
@@ -94,30 +105,9 @@ class RowStore:
         """The fields of the row of input place `index`."""
         return _read_row(_line(self.pieces(index)[: self._plan.last_step + 1])) or {}
 
-    def close(self) -> None:
-        """Let go of the scratch file."""
-        self._file.close()
-
 
 def _line(pieces: Iterable[bytes]) -> bytes:
     return b"{" + b",".join(filter(None, pieces)) + b"}\n"
-
-
-def _encode_steps(plan: Plan, row: Row) -> Iterator[bytes]:
-    """The members of each step in turn, up to the first step that did not end."""
-    stage_keys = {key for stage in plan.stages for key in stage.keys}
-    head = {key: value for key, value in row.query.fields.items() if key not in stage_keys}
-    for step in range(plan.last_step + 1):
-        stages = [stage for stage in plan.stages if stage.step == step]
-        if any(row.outcomes[stage.name].unreached for stage in stages):
-            return
-        members = head if step == 0 else {}
-        for stage in stages:
-            members = members | {key: row.fields[key] for key in stage.keys if key in row.fields}
-        try:
-            yield to_json(members, inf_nan_mode="null")[1:-1]
-        except PydanticSerializationError:  # half characters
-            yield json.dumps(members, ensure_ascii=False)[1:-1].encode()
 
 
 def find_record_id(row: Mapping[str, Any]) -> str:
@@ -130,13 +120,6 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a step file; lines that are not valid are skipped, as the public pipeline does."""
     with path.open("rb") as file:
         yield from (row for line in file if (row := _read_row(line)) is not None)
-
-
-class Replaced(NamedTuple):
-    """Rows that a step file replaced: `changed` under a key with another question, `moved` to another key."""
-
-    changed: int
-    moved: int
 
 
 StepFiles: TypeAlias = Literal["full", "latest", "none"]
@@ -155,12 +138,15 @@ def step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -> dic
     return {step: directory / STEP_FILES[step] for step in range(first, last_step + 1)}
 
 
-def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowStore) -> Replaced:
+def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowStore) -> dict[str, int]:
     """Bring step files up to date; a file that would not change is not written.
 
     Rows of this run come in input order. Rows that the files held before and that this run did not bring to
     the same step are kept: in their place where they are in the input with the same question, else at the end.
     A row that now has another key, as its line moved or got an id, is not kept twice.
+
+    Returns:
+        How many rows of one file were replaced: `changed` under a key with another question, `moved` to another key.
     """
     with ExitStack() as stack:
         files = [
@@ -185,7 +171,7 @@ def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowS
                 kept.write_rest(write)
     store.owned = {paths[step] for step, kept, _ in files if not (kept and kept.kept)}
     earlier = [kept for _, kept, _ in files if kept]
-    return Replaced(*(max((getattr(kept, name) for kept in earlier), default=0) for name in Replaced._fields))
+    return {name: max((getattr(kept, name) for kept in earlier), default=0) for name in ("changed", "moved")}
 
 
 def keep_steps(directory: Path, others: Iterable[Path]) -> None:

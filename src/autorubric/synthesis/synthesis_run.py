@@ -6,11 +6,12 @@ import asyncio
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, cast
 
 from autorubric import __version__
 from autorubric.background import rare_collections
@@ -43,15 +44,7 @@ from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, Synthesis
 from autorubric.synthesis.slots import configs, find_shape, find_slots, refreshed_slots
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, STEPS, Plan
-from autorubric.synthesis.steps import (
-    Replaced,
-    RowStore,
-    import_steps,
-    keep_steps,
-    read_rows,
-    step_paths,
-    write_steps,
-)
+from autorubric.synthesis.steps import RowStore, import_steps, keep_steps, read_rows, step_paths, write_steps
 from autorubric.synthesis.synthesis_settings import SynthesisSettings, resolve_protocol
 from autorubric.synthesis.templates import SynthesisPrompts, load_synthesis_prompts
 
@@ -65,26 +58,13 @@ class Prepared:
     """A run that can start: its input was read completely, and its plan and templates were checked."""
 
     settings: SynthesisSettings
+    folder: Path
     source: QueryFile
     report: InputReport
     prompts: SynthesisPrompts
     plan: Plan
     notes: tuple[str, ...] = ()
     part: Part | None = None
-
-    def find_changes(self, models: Mapping[str, Model]) -> list[str]:
-        """What differs from the last run in the directory so that calls are repeated, one sentence each."""
-        manifest = read_manifest(self.settings.folder) or {}
-        before, templates = manifest.get("models", {}), manifest.get("templates", {})
-        return [
-            f"the model of {slot} changed from {before[slot]} to {model.name}"
-            for slot, model in models.items()
-            if slot in before and before[slot] != model.name
-        ] + [
-            f"template {name} has changed"
-            for name, mark in self.prompts.fingerprints().items()
-            if name in templates and templates[name] != mark
-        ]
 
 
 def prepare(settings: SynthesisSettings, division: Division = _WHOLE) -> Prepared:
@@ -94,8 +74,9 @@ def prepare(settings: SynthesisSettings, division: Division = _WHOLE) -> Prepare
         InputError: the input file, its columns or rows, the templates or the plan are wrong.
     """
     notes: list[str] = []
+    path = cast("Path", settings.input)
     source = QueryFile(
-        settings.source,
+        path,
         settings.question_column,
         settings.id_column,
         settings.limit,
@@ -112,7 +93,7 @@ def prepare(settings: SynthesisSettings, division: Division = _WHOLE) -> Prepare
     report = source.check()
     if report.answered:
         what = "conversation ends" if report.answered == 1 else "conversations end"
-        notes.append(f"{settings.source}: {report.answered:,} {what} with an answer; it is left out of the query")
+        notes.append(f"{path}: {report.answered:,} {what} with an answer; it is left out of the query")
     plan = build_plan(prompts, find_shape(settings, report.responses), settings.full_profile if full else None)
     plan = plan.until(settings.until) if settings.until else plan
     if (how := batching()) is not None:
@@ -120,7 +101,7 @@ def prepare(settings: SynthesisSettings, division: Division = _WHOLE) -> Prepare
     part = None
     if division.shard is not None or division.parts is not None:
         part = division.part(lambda: report.whole, report.all_rows)
-    return Prepared(settings, source, report, prompts, plan, tuple(notes), part)
+    return Prepared(settings, Path(settings.out), source, report, prompts, plan, tuple(notes), part)
 
 
 @dataclass(kw_only=True)
@@ -130,6 +111,7 @@ class SynthesisRun(StoppableRun):
     Attributes:
         again: the command line that resumes the run, for the manifest.
         summary: the counts so far.
+        negotiated: parameters that endpoints turned out not to accept, earlier sessions included.
         ended_early: why the shards that it unites ended early.
         seconds_before: since its processes started on these shards.
     """
@@ -144,20 +126,20 @@ class SynthesisRun(StoppableRun):
     summary: Summary = field(init=False)
     runner: StageRunner = field(init=False)
     stand_ins: tuple[str, ...] = field(init=False)
+    negotiated: list[str] = field(init=False)
     _steps: dict[int, Path] = field(init=False)
-    _negotiated_before: list[str] = field(init=False)
     _next_checkpoint: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         prepared, settings, ledger = self.prepared, self.prepared.settings, self.ledger
-        self._steps = step_paths(settings.folder, prepared.plan.last_step, settings.step_files)
+        self._steps = step_paths(prepared.folder, prepared.plan.last_step, settings.step_files)
         self.stand_ins = tuple(stand_ins(model.name for model in self.models.values()))
-        self._negotiated_before = negotiated((), (read_manifest(settings.folder) or {}).get("negotiated"))
+        self.negotiated = negotiated((), (read_manifest(prepared.folder) or {}).get("negotiated"))
         tallies = {name: make() for name, make in (stage.tally for stage in prepared.plan.stages if stage.tally)}
         self.summary = Summary(prepared.report.rows, skipped=prepared.report.skipped, tallies=tallies)
         imported = ledger.find_note("taken_over")
         if imported is None:
-            imported = dict(import_steps(settings.folder, prepared.plan, ledger))
+            imported = dict(import_steps(prepared.folder, prepared.plan, ledger))
             ledger.keep_note("taken_over", imported)
         self.runner = StageRunner(
             self.executor,
@@ -167,11 +149,6 @@ class SynthesisRun(StoppableRun):
             follow_up=prepared.prompts.follow_up,
             on_end=self.end_with,
         )
-
-    @property
-    def negotiated(self) -> list[str]:
-        """Parameters that endpoints turned out not to accept, earlier sessions included."""
-        return negotiated(self.models.values(), self._negotiated_before)
 
     def state(self) -> RunState:
         """The progress of the run."""
@@ -199,10 +176,10 @@ class SynthesisRun(StoppableRun):
         summary.totals, summary.stopped = self.ledger.totals(), self.stopped or self.ended_early
         summary.seconds = time.monotonic() - started
         if summary.complete:
-            (settings.folder / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
+            (prepared.folder / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
         self._save("completed" if summary.complete else "stopped" if summary.stopped else "incomplete")
         if settings.profile == "full" and summary.exported is not None:
-            publish(settings.folder, read_manifest(settings.folder) or {}, settings.license)
+            publish(prepared.folder, read_manifest(prepared.folder) or {}, settings.license)
         if finished is not None and counts is None and summary.complete and not summary.stopped:
             finished.keep(summary.as_dict() | {"exported": summary.exported and asdict(summary.exported)})
 
@@ -213,7 +190,8 @@ class SynthesisRun(StoppableRun):
         if last == (5 if full else 4):
             export = partial(export_row, most=settings.max_criteria, full=full, domain=settings.domain or "")
         loading = asyncio.create_task(load_export())
-        with closing(RowStore(settings.folder, prepared.plan, export)) as store:
+        with TemporaryFile("w+b", dir=prepared.folder) as file:
+            store = RowStore(file, prepared.plan, export)
             await run_plan(
                 prepared.plan,
                 prepared.source,
@@ -223,12 +201,12 @@ class SynthesisRun(StoppableRun):
                 stopping=lambda: bool(self.stopped),
             )
             await loading
-            self._write_steps(store)
-            write_unfinished(settings.folder, prepared.plan, prepared.source, store)
+            self.summary.replaced.update(write_steps(self._steps, prepared.source, store))
+            write_unfinished(prepared.folder, prepared.plan, prepared.source, store)
             if export is not None:
-                file = self._steps[last]  # with rows that this run does not have, it is read again
-                made = store.exported() if file in store.owned else map(export, read_rows(file))
-                self.summary.exported = export_final(settings.folder, made, full=full)
+                path = self._steps[last]  # with rows that this run does not have, it is read again
+                made = store.exported() if path in store.owned else map(export, read_rows(path))
+                self.summary.exported = export_final(prepared.folder, made, full=full)
 
     def _finished_run(self) -> FinishedRun | None:
         """What shows that the run has finished before; None for shards, and where a summary has counts of stages."""
@@ -244,7 +222,7 @@ class SynthesisRun(StoppableRun):
             "refreshes": dict(self.runner.refreshes),
         }
         names = (*STEP_FILES, *HIDDEN_STEP_FILES, *FINAL_FILES, UNFINISHED_FILE)
-        return FinishedRun(self.ledger, made_of, tuple(settings.folder / name for name in names))
+        return FinishedRun(self.ledger, made_of, tuple(prepared.folder / name for name in names))
 
     def _keep(self, store: RowStore, row: Row) -> None:
         """Count a row that ended and store it; from time to time bring the files up to date."""
@@ -255,18 +233,14 @@ class SynthesisRun(StoppableRun):
             self._save("running")
             started = time.monotonic()
             if started >= self._next_checkpoint:  # no call is sent meanwhile: at most a hundredth of the run's time
-                self._write_steps(store)
+                summary.replaced.update(write_steps(self._steps, self.prepared.source, store))
                 ended = time.monotonic()
                 self._next_checkpoint = ended + 99 * (ended - started)
-
-    def _write_steps(self, store: RowStore) -> None:
-        prepared, before = self.prepared, self.summary.replaced
-        now = write_steps(self._steps, prepared.source, store)
-        self.summary.replaced = Replaced(before.changed + now.changed, before.moved + now.moved)
 
     def _save(self, status: str) -> None:
         prepared, ledger = self.prepared, self.ledger
         self.summary.calls = sum(role.paid for role in self.activity)
+        self.negotiated = negotiated(self.models.values(), self.negotiated)
         content: dict[str, Any] = {
             "kind": "synthesis",
             "status": status,
@@ -284,7 +258,7 @@ class SynthesisRun(StoppableRun):
             "calls": ledger.count,
             **({} if prepared.part is None else {PART: prepared.part.recorded()}),
         }
-        write_manifest(prepared.settings.folder, content)
+        write_manifest(prepared.folder, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,12 +305,12 @@ class Session:
             self._announce(prepared, models)
             full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
             files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
-            stack.enter_context(run_folder(settings.folder, files, sources, start_over=opening.start_over))
+            stack.enter_context(run_folder(prepared.folder, files, sources, start_over=opening.start_over))
             ledger = await stack.enter_async_context(
                 locked_ledger(
-                    settings.folder,
+                    prepared.folder,
                     "synthesis",
-                    lambda _: find_other_queries(settings.folder, prepared.source),
+                    lambda _: find_other_queries(prepared.folder, prepared.source),
                     opening,
                 )
             )
@@ -345,24 +319,25 @@ class Session:
             if workers is not None:
                 workers.clear()
             elif parts is not None and parts.is_partial:
-                keep_steps(settings.folder, parts.folders.values())
+                keep_steps(prepared.folder, parts.folders.values())
             ledger.price(models.values())
             usd, tokens = settings.budget_usd, settings.budget_tokens
             budget = None if usd is None and tokens is None else Budget(usd=usd, tokens=tokens, spent=ledger.spent())
             executor = Executor(ledger, budget, detached=False)
             run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
-            if workers is not None:
-                run.ended_early, run.interrupted = workers.stopped or "", workers.interrupted
-            run.seconds_before = measure_seconds(parts)
+            if parts is not None:
+                run.seconds_before = measure_seconds(parts)
+                run.ended_early = (workers and workers.stopped) or ""
+                run.interrupted = workers is not None and workers.interrupted
             if export_only or parts is not None:
-                run.executor.replay("export only", ledger.failures())
+                executor.replay("export only", ledger.failures())
             # Workers have been stopped already; what they have recorded becomes files.
             stack.enter_context(((self.stop if workers is None else None) or Stop()).bound(run))
             async with reported(self.progress, run.state):
                 await run.execute()
             if run.refused and not run.has_paid:
                 raise InputError(run.summary.stopped)
-        return SynthesisResult(settings.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
+        return SynthesisResult(prepared.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
 
     async def estimate(self) -> SynthesisResult:
         """Requests, tokens and cost of the run; sends no request and writes nothing."""
@@ -370,7 +345,7 @@ class Session:
 
         settings = resolve_protocol(self.settings)
         prepared = prepare(settings, self.division)
-        folder = settings.folder / LEDGER_FOLDER
+        ledgers = prepared.folder / LEDGER_FOLDER
         async with AsyncExitStack() as stack:
             models = await stack.enter_async_context(open_models(configs(settings), 1))
             if self.progress is not None:
@@ -378,14 +353,14 @@ class Session:
                 self.progress(RunState(prepared.report.rows, 0, [], 0, 0, 0, 0.0, stand_ins=labels))
             self._announce(prepared, models)
             note_another_run(
-                settings.folder, "synthesis", lambda _: find_other_queries(settings.folder, prepared.source)
+                prepared.folder, "synthesis", lambda _: find_other_queries(prepared.folder, prepared.source)
             )
-            found = folder.exists()
-            ledger = stack.enter_context(Ledger.open(folder) if found else Ledger.in_memory())
+            found = ledgers.exists()
+            ledger = stack.enter_context(Ledger.open(ledgers) if found else Ledger.in_memory())
             if not found:
-                import_steps(settings.folder, prepared.plan, ledger)
+                import_steps(prepared.folder, prepared.plan, ledger)
             estimate = await estimate_run(prepared, models, ledger)
-        return SynthesisResult(settings.folder, estimate=estimate)
+        return SynthesisResult(prepared.folder, estimate=estimate)
 
     def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:
         if self.notice is None:
@@ -394,5 +369,16 @@ class Session:
             self.notice(f"note: {note}")
         for problem in prepared.report.skipped:
             self.notice(f"left out: {problem}")
-        for change in prepared.find_changes(models):
+        manifest = read_manifest(prepared.folder) or {}
+        before, templates = manifest.get("models", {}), manifest.get("templates", {})
+        changes = [
+            f"the model of {slot} changed from {before[slot]} to {model.name}"
+            for slot, model in models.items()
+            if slot in before and before[slot] != model.name
+        ] + [
+            f"template {name} has changed"
+            for name, mark in prepared.prompts.fingerprints().items()
+            if name in templates and templates[name] != mark
+        ]
+        for change in changes:
             self.notice(f"since the last run here, {change}: its requests will be sent again")

@@ -195,17 +195,6 @@ class SynthesisSettings(Settings):
     _nested: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @property
-    def source(self) -> Path:
-        """The file of queries."""
-        assert isinstance(self.input, Path)
-        return self.input
-
-    @property
-    def folder(self) -> Path:
-        """The run directory."""
-        return Path(self.out)
-
-    @property
     def role_models(self) -> Roles:
         """The models by role."""
         return cast("Roles", self.roles)
@@ -294,6 +283,9 @@ def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
         return plays if len(path) == 2 else f"{told} is missing"
     if kind == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
+    raised = problem.get("ctx", {}).get("error")
+    if isinstance(raised, ConfigError):
+        return str(raised)
     # The value may be the key.
     rule = problem["msg"].replace("Input should", "must").removeprefix("Value error, ")
     wrong = f"is {problem['input']!r}; {rule}"
@@ -322,22 +314,18 @@ answering its requests.
 
 def resolve_protocol(settings: SynthesisSettings, *, start_over: bool = False) -> SynthesisSettings:
     """The settings of a run with its version, and with what the version sets where the user sets nothing."""
-    protocol = settings.protocol or (LATEST if start_over else _find_protocol(settings))
+    manifest = None if settings.protocol or start_over else read_manifest(Path(settings.out))
+    protocol = settings.protocol or LATEST
+    if manifest is not None and manifest.get("kind") == "synthesis":
+        held = manifest.get("settings")
+        recorded = held.get("protocol") if isinstance(held, dict) else None
+        protocol = recorded if recorded in (1, LATEST) else 1
     full = settings.full_profile
     if protocol == 1:
         full = _of_first(full)
     elif full.pitfalls == "drop":  # pitfalls that no file would hold are not paid for
         full = full.model_copy(update={"pitfalls": "off"})
     return settings.model_copy(update={"protocol": protocol, "full": full})
-
-
-def _find_protocol(settings: SynthesisSettings) -> int:
-    manifest = read_manifest(settings.folder)
-    if manifest is None or manifest.get("kind") != "synthesis":
-        return LATEST
-    held = manifest.get("settings")
-    recorded: Any = held.get("protocol") if isinstance(held, dict) else None
-    return recorded if recorded in (1, LATEST) else 1
 
 
 def _of_first(full: FullSettings) -> FullSettings:

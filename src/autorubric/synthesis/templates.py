@@ -67,8 +67,8 @@ def load_synthesis_prompts(
     """
     judges, gates = (directory / name if directory else None for name in ("judges", "gates"))
     parts = full and bool((judges and judges.is_dir()) or (gates and gates.is_dir()))
-    own = directory is not None and not (parts and not _has_files(directory))
-    drafts = load_prompts(directory) if directory and own else package_prompts()
+    files_in = [path for path in directory.glob("[!.]*") if path.is_file()] if directory and parts else []
+    drafts = load_prompts(directory) if directory and (files_in or not parts) else package_prompts()
     if full and drafts.merge.origin != PACKAGED:
         raise ConfigError(
             f"{drafts.merge.origin}: the full profile merges with merge_sets.jinja; use that name instead"
@@ -90,10 +90,6 @@ def _with_first_wording(prompts: PromptSet) -> PromptSet:
     folder = files("autorubric.prompts").joinpath("first")
     texts = {name: folder.joinpath(f"{name}.jinja").read_text(encoding="utf-8") for name in own}
     return replace(prompts, **{name: Template(name, text) for name, text in texts.items()})
-
-
-def _has_files(directory: Path) -> bool:
-    return any(path.is_file() and not path.name.startswith(".") for path in directory.glob("*"))
 
 
 def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,17 +162,14 @@ def build_request(
     A text names a schema of the package.
     """
     # A prompt is given only what it uses: its section codes follow from all values.
-    more = {"chinese": _is_chinese(inputs.get("query"))} if "chinese" in template.variables else {}
     given = {name: value for name, value in inputs.items() if name != "verdicts" or name in template.variables}
-    messages = tuple(Message(speaker, text) for speaker, text in template.render(**given, **more))
+    if "chinese" in template.variables:
+        query = inputs.get("query")
+        last = query if isinstance(query, str) else query[-1].get("content", "") if query else ""
+        given["chinese"] = not str(last).isascii() and Wording(str(last)).chinese
+    messages = tuple(Message(speaker, text) for speaker, text in template.render(**given))
     shape = load_reply_schema(schema) if isinstance(schema, str) else schema
     return Request(messages, role, shape, draw, room=room, constrained=not template.wants_list)
-
-
-def _is_chinese(query: Any) -> bool:
-    """Whether a query, or the last turn of a conversation, is written in Chinese."""
-    text = query if isinstance(query, str) else query[-1].get("content", "") if query else ""
-    return not str(text).isascii() and Wording(str(text)).chinese
 
 
 # The names that endpoints are shown and that ledger keys contain.

@@ -6,7 +6,7 @@ import re
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.synthesis.candidate import Candidate, Pool
-from autorubric.synthesis.gated import find_disputes, read_rewrites, rewrite_request
+from autorubric.synthesis.gated import read_rewrites, rewrite_request
 from autorubric.testing.scripted import PromptSections
 
 TONE = Candidate("e1.1", "Tone", "Has a good tone.", 4, "evolved", 1, models=("evolver",))
@@ -22,7 +22,7 @@ POOL = Pool(
 
 
 def test_the_rewriter_sees_what_judges_split_on_and_no_other_response() -> None:
-    request = rewrite_request(package_gate_prompts(), "Write to Ann.", find_disputes([TONE], POOL), POOL.responses)
+    request = rewrite_request(package_gate_prompts(), "Write to Ann.", [TONE], POOL, {})
     assert request.role == "rewrite"
     assert PromptSections(request).numbered("answer") == ["Second text.", "Third text.", "Fourth text."]
     shown = PromptSections(request).text
@@ -32,7 +32,7 @@ def test_the_rewriter_sees_what_judges_split_on_and_no_other_response() -> None:
 
 
 def test_two_disputes_share_the_responses_they_are_about() -> None:
-    request = rewrite_request(package_gate_prompts(), "Why?", find_disputes([TONE, FAULT], POOL), POOL.responses)
+    request = rewrite_request(package_gate_prompts(), "Why?", [TONE, FAULT], POOL, {})
     assert PromptSections(request).numbered("answer") == list(POOL.responses[1:])
     text = PromptSections(request).text
     assert re.findall(r"^On answer (\d)", text, re.M) == ["1", "2", "3", "1", "3", "4"]
@@ -42,9 +42,11 @@ def test_two_disputes_share_the_responses_they_are_about() -> None:
 
 def test_the_reasons_of_the_judges_go_along_where_they_are_known() -> None:
     reasons = {"e1.1": (("", "Warm.", "Cold.", "", None), ("", "Stiff.", None, "", ""))}
-    (dispute,) = find_disputes([TONE], POOL, reasons)
-    assert dispute.splits[0] == (1, ((True, "Warm."), (False, "Stiff.")))
-    assert dispute.splits[1] == (2, ((False, "Cold."), (True, "")))
+    text = PromptSections(rewrite_request(package_gate_prompts(), "Why?", [TONE], POOL, reasons)).text
+    lines = [line for line in text.partition("On answer 1:")[2].splitlines() if not line.startswith("<")]
+    first = ["- a judge said MET, because", "Warm.", "- a judge said UNMET, because", "Stiff."]
+    second = ["On answer 2:", "- a judge said UNMET, because", "Cold.", "- a judge said MET"]
+    assert lines[1:9] == [*first, *second]
 
 
 def test_a_rewrite_keeps_all_but_the_words() -> None:

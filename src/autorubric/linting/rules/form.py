@@ -57,7 +57,7 @@ _ADVICE = "Write the criteria in the language of the query, so that quotes and t
 
 
 def _mismatch(rubric: RawRubric) -> Iterator[Hit]:
-    wanted = rubric.query_language
+    wanted = detect_language(rubric.query)
     if wanted is None:
         return
     read = rubric.judged
