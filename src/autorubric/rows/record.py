@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import date, time
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -98,11 +99,11 @@ def rubric_inside(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """JSON values only: arrays of parquet readers become lists.
+    """JSON values only: arrays of parquet readers become lists, dates become texts.
 
     Example:
-        >>> plain({"tags": ("a", "b")})
-        {'tags': ['a', 'b']}
+        >>> plain({"tags": ("a", "b"), "day": date(2026, 1, 2)})
+        {'tags': ['a', 'b'], 'day': '2026-01-02'}
     """
     if type(value) in _SCALARS:  # nearly all values are: the tests below are slow
         return value
@@ -110,7 +111,11 @@ def plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def is_blank(value: Any) -> bool:
@@ -128,13 +133,13 @@ def is_blank(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is null, or NaN as pandas writes it.
+    """Whether a value is null, or NaN or NaT as pandas writes them.
 
     Example:
         >>> is_missing(None), is_missing(float("nan")), is_missing("")
         (True, True, False)
     """
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    return value is None or (isinstance(value, float | date) and str(value) in ("nan", "NaT"))
 
 
 _SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}
