@@ -126,9 +126,8 @@ class JudgedPairs:
     @property
     def range(self) -> tuple[float, float]:
         """The least and the greatest mean of such sums."""
-        ends = (self.starts + self.summed(bound(self.shares, 0.0)) for bound in (np.minimum, np.maximum))
-        least, most = (float(end.mean()) for end in ends)
-        return least, most
+        least, most = (self.starts + self.summed(bound(self.shares, 0.0)) for bound in (np.minimum, np.maximum))
+        return float(least.mean()), float(most.mean())
 
     def summed(self, amounts: Floats) -> Floats:
         """The sum of each item's amounts, one amount for each pair."""
