@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from autorubric.core.criterion import Criterion
 from autorubric.errors import AutorubricError, ConfigError
 from autorubric.files.keys import nearest
 from autorubric.graders.aggregation import Rules
@@ -138,8 +137,8 @@ class EscalationConfig:
 
     Example:
         >>> strong = EscalationConfig(LLMConfig("openai/gpt-5.1"), threshold=0.8)
-        >>> strong.threshold_for(Criterion(requirement="Is brief"))
-        0.8
+        >>> [spec.judge_id for spec in strong.specs()]
+        ['escalation']
     """
 
     judges: LLMConfig | str | list[JudgeSpec]
@@ -148,10 +147,6 @@ class EscalationConfig:
 
     def __post_init__(self) -> None:
         refuse_thresholds(self.threshold, self.per_criterion)
-
-    def threshold_for(self, criterion: Criterion) -> float | None:
-        """The threshold that holds for a criterion, or None."""
-        return (self.per_criterion or {}).get(criterion.name or "", self.threshold)
 
     def specs(self) -> tuple[JudgeSpec, ...]:
         """The stronger judges; a single model is called `escalation`."""
