@@ -1,6 +1,5 @@
 """What has to be imported before doctests are collected, and where they are."""
 
-import atexit
 import gc
 import os
 from collections.abc import Generator
@@ -12,9 +11,6 @@ import pytest
 
 # pytest would execute a module of `src` a second time, and the second table of checks would stay empty.
 import autorubric.checks.check_registry  # noqa: F401
-
-# Python would look through all that a worker has collected, imported and cached, several times, before it ends.
-atexit.register(gc.freeze)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -51,3 +47,11 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     finally:
         gc.enable()
         gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """Look for the last cycles until none is left; pytest and Python look through what stays a dozen times more."""
+    while gc.collect():
+        pass
+    gc.freeze()
