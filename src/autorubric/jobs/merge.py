@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
@@ -71,7 +71,8 @@ merge = blocking(merge_async)
 async def merged_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
     """The result of the run whose shards are merged, and its settings."""
     folders = cast("Sequence[Path]", settings.shards)
-    _check_out(Path(settings.out), folders)
+    if any(Path(folder).resolve() == Path(settings.out).resolve() for folder in folders):
+        raise InputError(f"{settings.out} is one of the shards; pass another directory with --out (in Python: out)")
     first, parts = find_parts(folders, partial=settings.partial)
     model, run = load_job(first.command)
     own = {"out": settings.out, "replace": settings.replace, "wait": settings.wait, "again": settings.again}
@@ -112,12 +113,6 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
     return first, Parts(
         dict(sorted(held.items())), first.whole, first.rows, by_prompt=first.command == "select", is_partial=partial
     )
-
-
-def _check_out(out: Path, folders: Iterable[Path]) -> None:
-    """Refuse to merge shards into one of them."""
-    if any(Path(folder).resolve() == out.resolve() for folder in folders):
-        raise InputError(f"{out} is one of the shards; pass another directory with --out (in Python: out)")
 
 
 def _missing(of: int, held: Collection[Shard]) -> Iterator[str]:

@@ -77,12 +77,9 @@ class Submissions:
                 return
         found = row_file(self.path, what="Submissions")
         records = _listed(found) if found.is_document else found.rows(problems)
-        for record in self._mapped(records, found, problems):
-            yield from ((record.where, item) for item in self._item(record, problems))
-
-    def _mapped(self, records: Iterator[Record], found: RowFile, problems: list[str]) -> Iterator[Record]:
         reader = item_reader(found.name, self.columns, self.notes)
-        return item_records(records, reader, problems, is_table=found.is_table)
+        for record in item_records(records, reader, problems, is_table=found.is_table):
+            yield from ((record.where, item) for item in self._item(record, problems))
 
     def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
         """The item of a row; none after adding to `problems` what is wrong with it."""
@@ -92,7 +89,8 @@ class Submissions:
             try:
                 yield _made(record)
             except InputError as error:
-                found = [_placed(problem, record.where) for problem in error.problems]
+                where = record.where
+                found = [one if one.startswith(where) else f"{where}: {one}" for one in error.problems]
         problems += found
 
     def _label_problems(self, record: Record) -> list[str]:
@@ -219,10 +217,6 @@ def _made(record: Record) -> DataItem:
             **{key: fields[key] for key in fields if key not in (*_KEYS, "rubric")},
         },
     )
-
-
-def _placed(problem: str, where: str) -> str:
-    return problem if problem.startswith(where) else f"{where}: {problem}"
 
 
 def read_dataset(
