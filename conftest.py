@@ -51,7 +51,8 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_unconfigure() -> None:
-    """Look for the last cycles until none is left; pytest and Python look through what stays a dozen times more."""
-    while gc.collect():
-        pass
+    """Look for the last cycles here: pytest and Python would look through all that stays a dozen times more."""
+    for _ in range(5):
+        if not gc.collect():
+            break
     gc.freeze()
