@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,11 @@ def pytest_xdist_setupnodes() -> None:
     from tests.warm_commands import share_with_workers
 
     share_with_workers()
+
+
+@pytest.fixture
+def only_new_collected() -> Iterator[None]:
+    """Let `gc.collect()` look through what the test makes only: all that a worker has imported takes it long."""
+    gc.freeze()
+    yield
+    gc.unfreeze()

@@ -1,13 +1,14 @@
 """Processes of `autorubric` that are forked from one that has imported the package already.
 
 Python's start and the imports take most of the time of a command in a test. A forked command has a process of its
-own, with the arguments, streams, directory and environment that it is given, and signals and kills reach it. The
-start of a fresh interpreter has tests of its own.
+own, with the arguments, streams, directory and environment that it is given, and signals and kills reach it. So have
+the processes that it starts, but with `FRESH`. The start of a fresh interpreter has tests of its own.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import os
 import resource
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -31,17 +32,26 @@ from typing import Any
 SOURCE = Path(__file__).parents[1] / "src"
 _SIZE = struct.Struct("q")
 _COMMAND = f"""#!{sys.executable} -IS
-import _signal, os, socket, sys
+import _signal, _socket, os, sys
+def is_inherited(number):
+    try:
+        return os.get_inheritable(number)
+    except OSError:
+        return False
+kept = [0, 1, 2, *filter(is_inherited, range(3, 250))]
 variables = [name + b"=" + value for name, value in os.environb.items()]
-asked = b"\\0".join([os.getcwdb(), *map(os.fsencode, sys.argv), b"", *variables])
-with socket.socket(socket.AF_UNIX) as server:
-    server.connect(os.path.join(os.path.dirname(__file__), "socket"))
-    socket.send_fds(server, [len(asked).to_bytes(8, sys.byteorder)], [0, 1, 2])
-    server.sendall(asked)
-    pid = int.from_bytes(server.recv(8), sys.byteorder)
-    for number in (_signal.SIGINT, _signal.SIGTERM):
-        _signal.signal(number, lambda number, _: os.kill(pid, number))
-    status = os.waitstatus_to_exitcode(int.from_bytes(server.recv(8), sys.byteorder))
+numbers = b" ".join(b"%d" % number for number in kept)
+asked = b"\\0".join([numbers, os.getcwdb(), *map(os.fsencode, sys.argv), b"", *variables])
+server = _socket.socket(_socket.AF_UNIX)
+server.connect(os.path.dirname(__file__) + "/socket")
+rights = b"".join(number.to_bytes(4, sys.byteorder) for number in kept)
+size = len(asked).to_bytes(8, sys.byteorder)
+server.sendmsg([size], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+server.sendall(asked)
+pid = int.from_bytes(server.recv(8), sys.byteorder)
+for number in (_signal.SIGINT, _signal.SIGTERM):
+    _signal.signal(number, lambda number, _: os.kill(pid, number))
+status = os.waitstatus_to_exitcode(int.from_bytes(server.recv(8), sys.byteorder))
 sys.exit(status if status >= 0 else 128 - status)
 """
 
@@ -80,6 +90,11 @@ def warm_folder() -> Path:
 _DESCRIPTORS = "DESCRIPTORS_OF_WARM_COMMAND"
 """The variable that gives a forked command its soft and hard limit of open files."""
 
+_PYTHON = "PYTHON_OF_WARM_COMMAND"
+"""The variable that gives a forked command the Python of the processes that it starts; they are forked without it."""
+FRESH = {_PYTHON: sys.executable}
+"""The processes of a forked command start in fresh interpreters."""
+
 
 def share_with_workers() -> None:
     """Start the one process from which the commands of all test workers are forked."""
@@ -108,7 +123,13 @@ class WarmProcess(subprocess.Popen[str]):
         pipes = options[9:15]
         child_ends = [end if end >= 0 else number for number, end in enumerate((pipes[0], pipes[3], pipes[5]))]
         words = [str(SOURCE / "autorubric" / "__main__.py"), *args]
-        parts = [str(folder or Path.cwd()), *words, "", *(f"{name}={value}" for name, value in variables.items())]
+        parts = [
+            "0 1 2",
+            str(folder or Path.cwd()),
+            *words,
+            "",
+            *(f"{name}={value}" for name, value in variables.items()),
+        ]
         asked = "\0".join(parts).encode("utf-8", "surrogateescape")
         self._server = socket.socket(socket.AF_UNIX)
         self._server.connect(str(warm_folder() / "socket"))
@@ -138,34 +159,59 @@ class WarmProcess(subprocess.Popen[str]):
 def _serve(listener: socket.socket) -> None:
     """Fork a process for each command that is asked for, until standard input ends."""
     children: dict[int, socket.socket] = {}
+    watched: dict[int, int] = {}
+    python = str(Path(listener.getsockname()).with_name("forked-python"))
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        ready, _, _ = select.select([listener, woken, sys.stdin], [], [])
-        if sys.stdin in ready:
+        ready = _wait({listener.fileno(), woken, sys.stdin.fileno()}, watched)
+        if sys.stdin.fileno() in ready:
             return
+        # Whoever asked for these has gone, most likely by a kill: as if the two were one process.
+        _kill(watched.pop(number) for number in watched.keys() & ready)
         if woken in ready:
             os.read(woken, 4096)
             _tell_ends(children)
-        if listener in ready:
+            watched = {number: pid for number, pid in watched.items() if pid in children}
+        if listener.fileno() in ready:
             client, _ = listener.accept()
             pid = os.fork()
             if not pid:
-                signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for end in (listener, *children.values()):
                     end.close()
                 os.close(woken)
                 os.close(wake)
-                try:
-                    _run(client)
-                finally:
-                    os._exit(1)
+                _run_child(client, python)
             children[pid] = client
+            watched[client.fileno()] = pid
             with suppress(OSError):
                 client.sendall(_SIZE.pack(pid))
+
+
+def _wait(read: Iterable[int], watched: Iterable[int]) -> set[int]:
+    """The descriptors that can be read, or whose other end has gone, once there are some."""
+    poll = select.poll()
+    for number in read:
+        poll.register(number, select.POLLIN)
+    for number in watched:
+        poll.register(number, select.POLLRDHUP)
+    return {number for number, _ in poll.poll()}
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _run_child(client: socket.socket, python: str) -> None:
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        _run(client, python)
+    finally:
+        os._exit(1)
 
 
 def _tell_ends(children: dict[int, socket.socket]) -> None:
@@ -177,18 +223,27 @@ def _tell_ends(children: dict[int, socket.socket]) -> None:
             client.sendall(_SIZE.pack(status))
 
 
-def _run(client: socket.socket) -> None:
-    """Carry out what a client asks for, and end."""
+def _take(descriptors: list[int], numbers: Iterable[int]) -> None:
+    """Make received descriptors those with these numbers."""
+    # Out of the way first: one may have come as the number of another.
+    apart = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 300) for descriptor in descriptors]
+    for descriptor in descriptors:
+        os.close(descriptor)
+    for number, descriptor in zip(numbers, apart, strict=True):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+
+
+def _run(client: socket.socket, python: str) -> None:
+    """Carry out what a client asks for, and end; `python` stands for the executable."""
     from autorubric.cli import main
 
-    size, descriptors, _, _ = socket.recv_fds(client, 8, 3)
+    size, descriptors, _, _ = socket.recv_fds(client, 8, 250)
     (length,) = _SIZE.unpack(size)
     asked = client.recv(length, socket.MSG_WAITALL).decode("utf-8", "surrogateescape").split("\0")
     client.close()
+    _take(descriptors, map(int, asked.pop(0).split()))
     end = asked.index("", 1)
-    for number, descriptor in enumerate(descriptors):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         # Made anew: the old ones remember whether what they were opened on can seek.
         old = getattr(sys, name)
@@ -200,6 +255,7 @@ def _run(client: socket.socket) -> None:
     os.environ.clear()
     variables = (variable.partition("=") for variable in asked[end + 1 :])
     os.environ.update({name: value for name, _, value in variables})
+    sys.executable = os.environ.pop(_PYTHON, python)
     if limits := os.environ.pop(_DESCRIPTORS, None):
         soft, hard = map(int, limits.split())
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

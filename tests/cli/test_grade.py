@@ -18,6 +18,7 @@ from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.in_process import NearEndpoint
 from tests.processes import start, wait_until
+from tests.warm_commands import FRESH
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -376,7 +377,7 @@ def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
     source, out = dataset(tmp_path, 30), tmp_path / "run"
     with NearEndpoint("--latency", "lognormal:0.05,0.5") as endpoint:
         command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(out), "-j", "8"]
-        running = start(command)
+        running = start(command, **FRESH)
         until_asked(endpoint, 15)
         running.send_signal(signal.SIGINT)
         told, _ = running.communicate(timeout=600)

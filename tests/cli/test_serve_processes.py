@@ -25,6 +25,7 @@ from tests.cli.in_process import NearEndpoint
 from tests.cli.test_serve import asked, posted, serving
 from tests.jobs.test_processes import children
 from tests.processes import wait_until
+from tests.warm_commands import FRESH
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the processes in /proc")
 
@@ -178,7 +179,7 @@ def test_a_directory_is_taken_as_long_as_a_process_of_a_killed_service_works_in_
     out = tmp_path / "run"
     with NearEndpoint("--latency", "fixed:3") as judge:
         flags: Sequence[str] = ["--judge", f"j@{judge.base_url}", "-o", str(out)]
-        with serving(*flags, "--processes", "2") as (first, url):
+        with serving(*flags, "--processes", "2", **FRESH) as (first, url):
             calling = threading.Thread(target=asked, args=(url, "open"))
             calling.start()
             wait_until(lambda: judge.stats()["requests"] == 1, "the judge was not asked")

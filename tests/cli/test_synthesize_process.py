@@ -16,6 +16,7 @@ from autorubric.runs.stopping import STOPPING
 from tests import processes
 from tests.cli.in_process import Finished, NearEndpoint, finish
 from tests.processes import environment, wait_until
+from tests.warm_commands import FRESH
 
 ROOT = Path(__file__).parents[2]
 SLOTS = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge", "augment")
@@ -36,8 +37,8 @@ def command(source: Path, out: Path, base_url: str, *more: str) -> list[str]:
     return [sys.executable, "-m", "autorubric", "synthesize", str(source), "--out", str(out), *flags, *more]
 
 
-def start(arguments: list[str]) -> subprocess.Popen[str]:
-    return processes.start(arguments[3:])
+def start(arguments: list[str], **variables: str) -> subprocess.Popen[str]:
+    return processes.start(arguments[3:], **variables)
 
 
 def until_asked(endpoint: NearEndpoint, count: int) -> None:
@@ -68,7 +69,7 @@ def test_an_interrupted_run_saves_what_it_has_and_says_how_to_resume(
     folder = tmp_path / "my runs"
     folder.mkdir()
     source, out = queries(folder, 16), folder / "out"
-    running = start(command(source, out, endpoint.base_url))
+    running = start(command(source, out, endpoint.base_url), **FRESH)
     until_asked(endpoint, 16)
     running.send_signal(kind)
     told, _ = running.communicate(timeout=600)

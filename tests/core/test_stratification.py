@@ -61,6 +61,15 @@ def test_rare_labels_of_a_large_set_are_all_on_both_sides() -> None:
         assert [len(chosen & {300 * number, 300 * number + 150}) for number in range(8)] == [1] * 8
 
 
+def test_each_of_many_rare_labels_of_a_large_set_gets_its_share() -> None:
+    # Four items a label: at random an eighth of the labels would lie wholly on one side, and swaps alone mend few.
+    labels = [[f"x{number % 3_000}"] for number in range(12_000)]
+    for size, each in ((6_000, 2), (3_000, 1)):
+        chosen = balanced_sample(labels, size, random.Random(1))
+        count = Counter(labels[index][0] for index in chosen)
+        assert (len(count), set(count.values())) == (3_000, {each})
+
+
 @given(
     st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=3, unique=True), min_size=1, max_size=40),
     st.integers(0, 40),

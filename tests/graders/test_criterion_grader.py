@@ -246,6 +246,7 @@ def test_a_budget_for_replies_of_any_length_is_refused_before_anything_is_asked(
         assert endpoint.counts.requests == 0
 
 
+@pytest.mark.usefixtures("only_new_collected")
 def test_no_warning_is_raised_when_a_loop_ends_with_open_connections() -> None:
     with LoopbackEndpoint().in_thread() as endpoint, warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -135,10 +135,10 @@ def test_a_judge_that_always_fails_or_abstains_never_wins(tmp_path: Path, capsys
 
 
 def test_wordings_that_help_nothing_are_not_accepted_and_the_report_says_by_how_much(tmp_path: Path) -> None:
-    # The new wording mends one item in twelve: a gain, but not on enough items to be significant.
+    # The new wording mends one item in fifteen: a gain, but not on enough items to be significant.
     def little(requirement: str, submission: str) -> str:
         number = int(submission.rpartition("Answer ")[2].partition(",")[0])
-        mended = "depth" in requirement and number % 12 == 1
+        mended = "depth" in requirement and number % 15 == 13
         return judge(BETTER if mended else requirement, submission)
 
     with endpoint(little, wordings("Explains the tides in depth.")).in_thread() as near:

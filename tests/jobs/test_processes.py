@@ -48,7 +48,7 @@ def jobs(folder: Path, url: str) -> dict[str, list[str]]:
 
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processes of a run are forked, and so cannot be killed: what a test would kill stands in front of them."""
+    """The processes of a run are forked."""
     monkeypatch.setattr(sys, "executable", str(warm_folder() / "forked-python"))
 
 

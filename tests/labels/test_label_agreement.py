@@ -95,15 +95,15 @@ class Drawn:
             scope = "K3" if policy == "criterion" else None
             found = draw_from_pairs(self.pairs, Ask(policy, scope, size, seed), list(known.values()), batch)  # type: ignore[arg-type]
             for one in found.pairs:
-                pair, number = self.named[one.item][one.place], number + 1
+                pair, number = self.named[one.item][one.criterion], number + 1
                 draw = Draw(batch, policy, scope, seed + batch, one.probability, found.open, seen)
                 history.add(Event(number, 0.0, "draw", pair.item, pair.criterion, pair.digest, draw=draw))
-                known[one.item, one.place] = Known(one.item, one.place)
+                known[one.item, one.criterion] = Known(one.item, one.criterion)
             labelled = found.pairs[:last] if batch else found.pairs
             for one in labelled:
-                pair, number, word = self.named[one.item][one.place], number + 1, self.word(*one[:2])
+                pair, number, word = self.named[one.item][one.criterion], number + 1, self.word(*one[:2])
                 history.add(Event(number, 0.0, "label", pair.item, pair.criterion, pair.digest, "ana", word))
-                known[one.item, one.place] = Known(one.item, one.place, word)
+                known[one.item, one.criterion] = Known(one.item, one.criterion, word)
         return history
 
     def measured(self, history: History, draws: Draws = QUICK) -> LabelAgreement:

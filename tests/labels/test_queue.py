@@ -196,7 +196,7 @@ def test_policies_draw_from_what_they_name(run: Path, ask: Ask, size: int) -> No
     batch = draw_batch(run, ask, [], 0)
     assert len(batch.pairs) == size
     if ask.policy == "criterion":
-        assert {pair.place for pair in batch.pairs} == {1}
+        assert {pair.criterion for pair in batch.pairs} == {1}
         assert {pair.probability for pair in batch.pairs} == {1.0}
 
 
@@ -212,7 +212,7 @@ def test_disagreements_are_pairs_on_which_judges_differ(tmp_path: Path) -> None:
     }
     drawn = draw_batch(tmp_path / "run", Ask("disagreements", size=100), [], 0)
     assert 0 < len(differ) < 20
-    assert {(pair.item, pair.place) for pair in drawn.pairs} == differ
+    assert {(pair.item, pair.criterion) for pair in drawn.pairs} == differ
 
 
 @each(

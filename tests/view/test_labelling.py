@@ -14,6 +14,7 @@ import pytest
 from autorubric.labels import read_history
 from tests.offenders import offenders
 from tests.view.viewing import RUBRIC, Viewer, item, judged, line, viewing, vote, write_run
+from tests.warm_commands import FRESH
 
 CAUSE, BRIEF = RUBRIC
 ITEMS = 12
@@ -167,16 +168,18 @@ def test_annotators_who_differ_are_adjudicated_without_the_judge(view: Viewer, f
     assert history.verdict(key) == "UNMET"
 
 
-def test_the_figures_of_labels_say_what_more_labels_bring(view: Viewer) -> None:
-    assert "label" in view.data("/r/0/label/figures")["problem"]
-    do(view, "open", policy="random", size=24)
-    task = do(view, "next")["task"]
-    for _ in range(12):
-        task = label(view, task, "MET")["task"]
-    found = view.data("/r/0/label/figures")
-    assert found["problem"] == ""
-    assert found["judge"]["n"] == 12
-    assert 0 < found["half_width_then"] < 0.5
+def test_the_figures_of_labels_say_what_more_labels_bring(folder: Path) -> None:
+    with viewing(folder, variables=FRESH) as viewer:
+        view = viewer.indexed(0)
+        assert "label" in view.data("/r/0/label/figures")["problem"]
+        do(view, "open", policy="random", size=24)
+        task = do(view, "next")["task"]
+        for _ in range(12):
+            task = label(view, task, "MET")["task"]
+        found = view.data("/r/0/label/figures")
+        assert found["problem"] == ""
+        assert found["judge"]["n"] == 12
+        assert 0 < found["half_width_then"] < 0.5
 
 
 def test_what_cannot_be_stored_is_refused_and_stores_nothing(view: Viewer, folder: Path) -> None:

@@ -70,14 +70,16 @@ def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: rand
 def _dealt(
     items: Sequence[Sequence[Hashable]], total: Mapping[Hashable, int], size: int, rng: random.Random
 ) -> list[int]:
-    """Items given, those with the rarest labels first, to the side that lacks their labels most."""
+    """Items given, label by label from the rarest on, to the side that lacks the larger shares of their labels."""
     share, chosen = size / len(items), list[int]()
     lack = {label: min(max(share * held, 1.0), held - 1.0) - share * held for label, held in total.items()}
     order = rng.sample(range(len(items)), len(items))
-    order.sort(key=lambda index: min(total[label] for label in items[index]))
+    rarest = [min(own, key=lambda label: total[label]) for own in items]
+    rank = {label: place for place, label in enumerate(dict.fromkeys(rarest[index] for index in order))}
+    order.sort(key=lambda index: (total[rarest[index]], rank[rarest[index]]))
     for place, index in enumerate(order):
         room, left = size - len(chosen), len(order) - place
-        take = room == left or (room > 0 and sum(lack[label] for label in items[index]) > 0)
+        take = room == left or (room > 0 and sum(lack[label] / total[label] for label in items[index]) > 0)
         if take:
             chosen.append(index)
         for label in items[index]:

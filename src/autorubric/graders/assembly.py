@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from autorubric.core.criterion import Criterion
 from autorubric.errors import AutorubricError, ConfigError
 from autorubric.files.keys import nearest
 from autorubric.graders.aggregation import Rules
@@ -21,7 +20,7 @@ from autorubric.graders.judge import CopiesApart, Judge
 from autorubric.graders.panel import Panel, Repeated
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.graders.without_model import ChecksFirst, EmptyFirst
-from autorubric.llm.config import LLMConfig
+from autorubric.llm.config import LLMConfig, changed_fields
 from autorubric.llm.http.secrets import without_secrets
 from autorubric.llm.request import Model
 from autorubric.plugins import load_plugin, plugins
@@ -138,8 +137,8 @@ class EscalationConfig:
 
     Example:
         >>> strong = EscalationConfig(LLMConfig("openai/gpt-5.1"), threshold=0.8)
-        >>> strong.threshold_for(Criterion(requirement="Is brief"))
-        0.8
+        >>> [spec.judge_id for spec in strong.specs()]
+        ['escalation']
     """
 
     judges: LLMConfig | str | list[JudgeSpec]
@@ -148,10 +147,6 @@ class EscalationConfig:
 
     def __post_init__(self) -> None:
         refuse_thresholds(self.threshold, self.per_criterion)
-
-    def threshold_for(self, criterion: Criterion) -> float | None:
-        """The threshold that holds for a criterion, or None."""
-        return (self.per_criterion or {}).get(criterion.name or "", self.threshold)
 
     def specs(self) -> tuple[JudgeSpec, ...]:
         """The stronger judges; a single model is called `escalation`."""
@@ -345,15 +340,13 @@ def judge_specs(
     return () if judge_model_config is None else (JudgeSpec(judge_model_config, "default"),)
 
 
+_NOT_SHOWN = frozenset({"api_key", "cache_enabled", "cache_dir", "cache_ttl"})
+
+
 def _described(config: LLMConfig) -> dict[str, Any]:
-    defaults = {f.name: f.default for f in dataclasses.fields(config)}
-    shown = {}
-    for spec in dataclasses.fields(config):
-        value = getattr(config, spec.name)
-        empty = value in ({}, None) or value == defaults[spec.name]
-        if spec.name in ("api_key", "cache_enabled", "cache_dir", "cache_ttl") or (empty and spec.name != "model"):
-            continue
-        shown[spec.name] = without_secrets(value) if spec.name == "extra_headers" else value
+    shown = {name: value for name, value in changed_fields(config) if name not in _NOT_SHOWN}
+    if "extra_headers" in shown:
+        shown["extra_headers"] = without_secrets(shown["extra_headers"])
     return {
         name: value if isinstance(value, str | int | float | dict) else str(value) for name, value in shown.items()
     }

@@ -66,8 +66,7 @@ class Cascade:
 
     def threshold_for(self, criterion: Criterion) -> float | None:
         """The threshold that holds for a criterion, or None."""
-        own = self.per_criterion or {}
-        return own.get(criterion.name, self.threshold) if criterion.name is not None else self.threshold
+        return (self.per_criterion or {}).get(criterion.name or "", self.threshold)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgments of `first`, replaced by those of `then` where they do not suffice; see `Judge`."""

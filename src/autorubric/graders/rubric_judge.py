@@ -9,6 +9,7 @@ from itertools import starmap
 from typing import Any, TypeAlias
 
 from autorubric.core.judgment import Judgment, JudgmentFailure
+from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
 from autorubric.graders.asking import (
     JudgeOptions,
@@ -173,13 +174,10 @@ class RubricJudge:
 def _with_earlier_usage(earlier: Entries, later: Entries) -> Entries:
     """The later entries, with what the earlier ones in their places have cost."""
     merged = dict(later)
-    for index, judgment in later.items():
-        before = earlier.get(index)
-        if before is None or before.usage is None:
-            continue
-        usage = before.usage if judgment.usage is None else before.usage + judgment.usage
-        costs = [cost for cost in (before.cost, judgment.cost) if cost is not None]
-        merged[index] = replace(judgment, usage=usage, cost=sum(costs) if costs else None)
+    for index in later.keys() & earlier.keys():
+        both = (earlier[index], later[index])
+        usage = aggregate_token_usage(one.usage for one in both)
+        merged[index] = replace(later[index], usage=usage, cost=aggregate_completion_cost(one.cost for one in both))
     return merged
 
 

@@ -28,7 +28,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.stores import NoRecords, Records, shared_ledger
+from autorubric.llm.records.stores import NoRecords, shared_ledger
 from autorubric.llm.request import CallError, Failure, FailureKind, Message, Model, Reply, Request, Usage
 
 MAX_IN_FLIGHT = 256
@@ -148,7 +148,10 @@ class Sessions:
                 self.limits.check_bounds(models)
             if (ledger := self.ledger()) is not None:
                 ledger.price(models.values())
-            session = Session(models, self._recipe.made(models), self._executor(), opened)
+            if self._budget is None:
+                self._budget = self.limits.budget(ledger)
+            executor = Executor(NoRecords() if ledger is None else ledger, self._budget)
+            session = Session(models, self._recipe.made(models), executor, opened)
             session = self._sessions.setdefault(loop, session)
         return session
 
@@ -172,13 +175,6 @@ class Sessions:
         if clients:
             return nullcontext({name: ClientModel(configs[name].model, client) for name, client in clients.items()})
         return open_models(configs, self.limits.in_flight)
-
-    def _executor(self) -> Executor:
-        ledger = self.ledger()
-        if self._budget is None:
-            self._budget = self.limits.budget(ledger)
-        records: Records = NoRecords() if ledger is None else ledger
-        return Executor(records, self._budget)
 
 
 _GENERATE = LLMClient.generate

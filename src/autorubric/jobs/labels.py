@@ -29,7 +29,7 @@ from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, 
 from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, read_labels
 from autorubric.labels.label_agreement import LabelAgreement, correct_by_labels
 from autorubric.labels.label_agreement import label_agreement as measured
-from autorubric.labels.label_store import History, label_store, read_history
+from autorubric.labels.label_store import label_store, read_history
 from autorubric.metrics.corrected import CorrectedScores, corrected_scores
 from autorubric.metrics.results import CoverageSimulation
 from autorubric.metrics.simulated_coverage import simulate_corrections
@@ -157,22 +157,18 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
     """
     stored = read_run(run)
     history, finder = read_history(run), PairFinder(stored.dataset)
-    keys = list(history.labelled())
+    keys, names = list(history.labelled()), {event.annotator for event in history.events if event.annotator}
     found = [key for key in keys if finder.find_key(key) is not None]
     return LabelStatus(
         pairs=len(found),
         changed=len(keys) - len(found),
         drawn=len(history.draws),
         open=sum(not history.labels(key) for key in history.draws),
-        skipped=sum(history.count_kinds(name)["skip"] for name in _names(history)),
+        skipped=sum(history.count_kinds(name)["skip"] for name in names),
         undecided=len(history.differing()),
         decided=sum(history.decision(key) is not None for key in keys),
         annotators=compare_annotators(history, stored.dataset, finder),
     )
-
-
-def _names(history: History) -> set[str]:
-    return {event.annotator for event in history.events if event.annotator}
 
 
 @job(ImportLabelsSettings)

@@ -106,7 +106,8 @@ class Submissions:
             try:
                 yield _made(record)
             except InputError as error:
-                found = [_placed(problem, record.where) for problem in error.problems]
+                where = record.where
+                found = [one if one.startswith(where) else f"{where}: {one}" for one in error.problems]
         problems += found
 
     def _label_problems(self, record: Record) -> list[str]:
@@ -232,10 +233,6 @@ def _made(record: Record) -> DataItem:
             **{key: fields[key] for key in fields if key not in (*_KEYS, "rubric")},
         },
     )
-
-
-def _placed(problem: str, where: str) -> str:
-    return problem if problem.startswith(where) else f"{where}: {problem}"
 
 
 def read_dataset(

@@ -8,23 +8,24 @@ import secrets
 import shutil
 import warnings
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.jobs.lending import Lender, Purse
-from autorubric.jobs.talk import Child
+from autorubric.jobs.sharding import load_job
+from autorubric.jobs.talk import Child, Talk, run_ordered
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.sharing import Sum
 from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.runs.shard import WORKERS_FOLDER, Shard
-from autorubric.runs.stopping import Stop
+from autorubric.runs.shard import WORKERS_FOLDER, Shard, expected_input
+from autorubric.runs.stopping import GRACE_SECONDS, Stop
 
-_MODULE = "autorubric.jobs.shard_worker"
+_MODULE = "autorubric.jobs.workers"
 _MOST_RESTARTS = 3
 """How often the process of a shard is started again after it was killed."""
 
@@ -191,17 +192,11 @@ class WorkerProcesses:
             sums = (known.done + stage.done, known.in_flight + stage.in_flight, known.failed + stage.failed)
             stages[stage.name] = StageState(stage.name, *sums, stage.unit)
         costs = [state.cost for state in states]
+        counts = ("rows", "finished", "calls", "reused", "tokens", "in_flight", "retries", "rate_limited")
         return RunState(
-            rows=sum(state.rows for state in states),
-            finished=sum(state.finished for state in states),
+            **{name: sum(getattr(state, name) for state in states) for name in counts},
             stages=list(stages.values()),
-            calls=sum(state.calls for state in states),
-            reused=sum(state.reused for state in states),
-            tokens=sum(state.tokens for state in states),
             cost=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
-            in_flight=sum(state.in_flight for state in states),
-            retries=sum(state.retries for state in states),
-            rate_limited=sum(state.rate_limited for state in states),
             stand_ins=list(dict.fromkeys(text for state in states for text in state.stand_ins)),
         )
 
@@ -215,3 +210,36 @@ def _recorded(directory: Path) -> tuple[Path | None, Spent]:
 def _spent(folder: Path) -> Spent:
     with open_ledger(folder) as ledger:
         return ledger.spent()
+
+
+_BACKSTOP = GRACE_SECONDS + 20.0
+"""Seconds after which a process whose parent has gone ends, whatever it does."""
+
+
+async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
+    """Run the shard that the parent orders; how it ended."""
+    stop = Stop()
+
+    def heard(word: dict[str, Any]) -> None:
+        if "stop" in word:
+            stop()
+
+    def told(state: RunState) -> None:
+        talk.say(state=asdict(state))
+
+    expected_input.set(order["input"])
+    talk.share(order["processes"], Path(order["base"]) if order["base"] else None)
+    talk.listen(heard, stop, _BACKSTOP)
+    model, job = load_job(order["command"])
+    return _end(await job(model.checked({**order["settings"], "progress": told, "stop": stop})))
+
+
+def _end(result: Any) -> dict[str, Any]:
+    summary = getattr(result, "summary", None)
+    stopped = getattr(result, "stopped", None) or getattr(summary, "stopped", None) or None
+    interrupted = getattr(result, "interrupted", False) or getattr(summary, "interrupted", False)
+    return {"stopped": stopped, "interrupted": interrupted}
+
+
+if __name__ == "__main__":
+    run_ordered(run_shard)

@@ -20,14 +20,7 @@ from autorubric.core.scoring import cell
 from autorubric.errors import InputError
 from autorubric.labels.event import Event, Pair
 from autorubric.metrics.arrays import Flags, Floats
-from autorubric.metrics.label_choice import (
-    JudgedPairs,
-    doubt,
-    inclusion_probabilities,
-    label_sizes,
-    read_pairs,
-    systematic_draw,
-)
+from autorubric.metrics.label_choice import JudgedPairs, LabelRequest, doubt, draw_pairs, label_sizes, read_pairs
 from autorubric.runs.items_file import read_run
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 
@@ -83,20 +76,6 @@ class Known(NamedTuple):
     verdict: str | None = None
 
 
-class Drawn(NamedTuple):
-    """A pair that was drawn.
-
-    Attributes:
-        item: the item's place in the dataset.
-        place: the criterion's place in the item's rubric.
-        probability: with which it was drawn.
-    """
-
-    item: int
-    place: int
-    probability: float
-
-
 class Batch(NamedTuple):
     """A draw.
 
@@ -105,7 +84,7 @@ class Batch(NamedTuple):
         open: how many pairs were open to it.
     """
 
-    pairs: tuple[Drawn, ...]
+    pairs: tuple[LabelRequest, ...]
     open: int
 
 
@@ -156,13 +135,10 @@ def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[Known], batch:
     free = np.flatnonzero(~np.isnan(pairs.values) & ~closed & inside)
     if not len(free):
         return Batch((), 0)
-    chances = inclusion_probabilities(_sizes(pairs, ask.policy, truth)[free], ask.size)
-    drawn = np.array(systematic_draw(chances, rng), np.int64)
-    found = [
-        Drawn(pairs.items[pairs.rows[pair]], int(pairs.places[pair]), float(chance))
-        for pair, chance in zip(free[drawn], chances[drawn], strict=True)
-    ]
-    return Batch(tuple(_in_random_order(found, rng)), len(free))
+    found = draw_pairs(pairs, free, _sizes(pairs, ask.policy, truth)[free], ask.size, rng)
+    items = sorted({one.item for one in found})
+    rank = dict(zip(items, rng.permutation(len(items)).tolist(), strict=True))
+    return Batch(tuple(sorted(found, key=lambda one: (rank[one.item], one.criterion))), len(free))
 
 
 def in_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
@@ -199,12 +175,6 @@ def _with_known(pairs: JudgedPairs, known: Iterable[Known]) -> tuple[Floats, Fla
     return truth, closed
 
 
-def _in_random_order(drawn: list[Drawn], rng: np.random.Generator) -> Iterable[Drawn]:
-    items = sorted({one.item for one in drawn})
-    rank = dict(zip(items, rng.permutation(len(items)).tolist(), strict=True))
-    return sorted(drawn, key=lambda one: (rank[one.item], one.place))
-
-
 def _drawn_in_child(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> Batch:
     request = json.dumps({"run": str(run), "ask": asdict(ask), "known": known, "batch": batch})
     command = [sys.executable, "-c", f"import sys; from {__name__} import main; sys.exit(main())"]
@@ -212,7 +182,7 @@ def _drawn_in_child(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> 
     if done.returncode:
         raise InputError(f"{run}: cannot be drawn from: {done.stderr.strip()[-1000:]}")
     pairs, n_open = json.loads(done.stdout)
-    return Batch(tuple(Drawn(*pair) for pair in pairs), n_open)
+    return Batch(tuple(LabelRequest(*pair) for pair in pairs), n_open)
 
 
 def main() -> int:

@@ -134,6 +134,7 @@ def projected_half_width(found: Agreement, more: int, confidence: float = 0.95) 
     of an accuracy of 0.5.
 
     Example:
+        >>> from autorubric.metrics.intervals import Interval
         >>> none = Estimate(None)
         >>> found = Agreement("labels", 60, 60, Estimate(0.8, Interval(0.7, 0.9)), none, 0.5, none)
         >>> round(projected_half_width(found, 0), 3), round(projected_half_width(found, 180), 3)

@@ -305,7 +305,7 @@ class Queue:
         """Store the batch that was drawn; whether it has pairs."""
         self._coming = None
         found, ask = coming.drawing.result(), coming.ask
-        drawn = [(find_pair(self._items, one.item, one.place), one.probability) for one in found.pairs]
+        drawn = [(find_pair(self._items, one.item, one.criterion), one.probability) for one in found.pairs]
         self._store.append(
             Event(
                 0, 0.0, "draw", pair.item, pair.criterion, pair.digest,

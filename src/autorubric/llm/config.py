@@ -213,7 +213,7 @@ class LLMConfig:
         """Write every field that differs from its default, except secrets; a comment names those left out."""
         import yaml
 
-        values = {name: value for name, value in _changed(self) if name != "api_key"}
+        values = {name: value for name, value in changed_fields(self) if name != "api_key"}
         left_out = ["api_key"] if self.api_key else []
         if self.extra_headers:
             values["extra_headers"] = secrets.without_secrets(self.extra_headers)
@@ -241,7 +241,8 @@ RESERVED_PARAMS: frozenset[str] = frozenset({"model", "messages", "stream", "n"}
 """Body fields that `extra_params` must not replace."""
 
 
-def _changed(config: LLMConfig) -> Iterator[tuple[str, Any]]:
+def changed_fields(config: LLMConfig) -> Iterator[tuple[str, Any]]:
+    """The name and value of the model and of every field that differs from its default."""
     for spec in dataclasses.fields(config):
         value = getattr(config, spec.name)
         default = spec.default_factory() if callable(spec.default_factory) else spec.default
@@ -250,7 +251,7 @@ def _changed(config: LLMConfig) -> Iterator[tuple[str, Any]]:
 
 
 def _shown(config: LLMConfig) -> Iterator[str]:
-    for name, value in _changed(config):
+    for name, value in changed_fields(config):
         if name == "api_key":
             yield f"api_key={secrets.HIDDEN}"
         elif name == "extra_headers":

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from autorubric.metrics.arrays import Ints, number_pairs, numbers
-from autorubric.metrics.intervals import Interval, normal_p_value, normal_quantile, t_p_value
+from autorubric.metrics.intervals import normal_p_value, normal_quantile, t_p_value
 from autorubric.metrics.statistic_results import (
     INSUFFICIENT,
     UNDEFINED,
@@ -183,15 +183,16 @@ def correlation(
         why = INSUFFICIENT if n < 3 else UNDEFINED
         return CorrelationResult(coefficient=None, interpretation=why, n_samples=n, method=method)
     r, p_value = found
-    interval = None
+    ci = None
     if n >= 5 and abs(r) < 1.0:
         variances = {"pearson": 1.0 / (n - 3), "spearman": (1.0 + r * r / 2.0) / (n - 3), "kendall": 0.437 / (n - 4)}
         half = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(variances[method])
-        interval = Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), confidence)
+        low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+        ci = ConfidenceInterval(lower=low, upper=high, confidence=confidence, method="fisher-z")
     return CorrelationResult(
         coefficient=r,
         p_value=p_value,
-        ci=ConfidenceInterval.of(interval, "fisher-z"),
+        ci=ci,
         interpretation=CorrelationResult.interpret_correlation(r),
         n_samples=n,
         method=method,

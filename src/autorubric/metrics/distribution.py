@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from autorubric.extras import require
 from autorubric.metrics.arrays import Floats, number_pairs, numbers
 from autorubric.metrics.correlation import is_constant
-from autorubric.metrics.intervals import Interval, check_confidence, t_p_value, t_quantile
+from autorubric.metrics.intervals import check_confidence, t_p_value, t_quantile
 from autorubric.metrics.statistic_results import (
     INSUFFICIENT,
     BiasResult,
@@ -85,13 +85,13 @@ def _test_bias(
     if spread is None:
         return BiasResult(mean_bias=mean, std_bias=None, is_significant=False, direction=direction, n_samples=n)
     error, degrees = test or (spread / math.sqrt(n), n - 1.0)
-    interval: Interval | None = None
+    ci: ConfidenceInterval | None = None
     if spread == 0.0:
         p_value = None if direction == "none" else 0.0
     else:
         p_value = t_p_value(mean / error, degrees)
         half = t_quantile(0.5 + confidence / 2.0, degrees) * error
-        interval = Interval(mean - half, mean + half, confidence)
+        ci = ConfidenceInterval(lower=mean - half, upper=mean + half, confidence=confidence, method="t")
     return BiasResult(
         mean_bias=mean,
         std_bias=spread,
@@ -99,7 +99,7 @@ def _test_bias(
         p_value=p_value,
         direction=direction,
         effect_size=mean / spread if spread > 0.0 else None,
-        ci=ConfidenceInterval.of(interval, "t"),
+        ci=ci,
         n_samples=n,
     )
 

@@ -15,7 +15,7 @@ from autorubric.core.self_consistency import NO_JUDGE
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_sums import measure_columns
-from autorubric.metrics.arrays import Flags, Floats, Ints
+from autorubric.metrics.arrays import Flags, Floats, Ints, ratio
 from autorubric.metrics.confusion import krippendorff_alpha, rating_counts
 from autorubric.metrics.intervals import wilson_interval
 from autorubric.metrics.jackknife import Draws, jackknife_intervals
@@ -347,13 +347,9 @@ class _Votes:
     def _interval(self, share: float | None, same: Floats, count: Floats) -> ConfidenceInterval | None:
         if share is None:
             return None
-        sums = np.column_stack([same, count])
-        confidence, items = self.draws.confidence, len(count)
-        if items > 1:
-            [found] = jackknife_intervals(sums, lambda s: s[..., :1] / s[..., 1:], ["share"], confidence)
-            if found is not None:
-                return ConfidenceInterval.of(found, "wilson")
-        return ConfidenceInterval.of(wilson_interval(share * items, items, confidence), "wilson")
+        sums, confidence, items = np.column_stack([same, count]), self.draws.confidence, len(count)
+        [found] = jackknife_intervals(sums, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], confidence)
+        return ConfidenceInterval.of(found or wilson_interval(share * items, items, confidence), "wilson")
 
 
 def _least(found: VoteAgreement) -> float:

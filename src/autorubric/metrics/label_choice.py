@@ -126,9 +126,8 @@ class JudgedPairs:
     @property
     def range(self) -> tuple[float, float]:
         """The least and the greatest mean of such sums."""
-        ends = (self.starts + self.summed(bound(self.shares, 0.0)) for bound in (np.minimum, np.maximum))
-        least, most = (float(end.mean()) for end in ends)
-        return least, most
+        least, most = (self.starts + self.summed(bound(self.shares, 0.0)) for bound in (np.minimum, np.maximum))
+        return float(least.mean()), float(most.mean())
 
     def summed(self, amounts: Floats) -> Floats:
         """The sum of each item's amounts, one amount for each pair."""
@@ -212,13 +211,17 @@ def choose_pairs(pairs: JudgedPairs, k: int, labels: Sequence[CellLabel], seed: 
     free = open_pairs(pairs, truth)
     if not len(free):
         raise InputError("every judged criterion has a label; nothing is left to label")
-    chances = inclusion_probabilities(label_sizes(pairs, truth)[free], k)
-    drawn = systematic_draw(chances, np.random.default_rng(seed))
-    found = [
+    return sorted(draw_pairs(pairs, free, label_sizes(pairs, truth)[free], k, np.random.default_rng(seed)))
+
+
+def draw_pairs(pairs: JudgedPairs, free: Ints, sizes: Floats, k: int, rng: np.random.Generator) -> list[LabelRequest]:
+    """About k of the free pairs, drawn with probabilities that follow their sizes; see `inclusion_probabilities`."""
+    chances = inclusion_probabilities(sizes, k)
+    drawn = systematic_draw(chances, rng)
+    return [
         LabelRequest(pairs.items[pairs.rows[pair]], int(pairs.places[pair]), pairs.name(pair), float(chance))
         for pair, chance in zip(free[drawn], chances[drawn], strict=True)
     ]
-    return sorted(found, key=lambda request: (request.item, request.criterion))
 
 
 def sampled_score(

@@ -24,7 +24,7 @@ def extract_verdicts_from_report(report: Report, num_criteria: int) -> list[Crit
         num_criteria: the length of the list where the report has no criteria because grading failed.
 
     Example:
-        >>> from autorubric.core.report import EvaluationReport
+        >>> from autorubric.core.report import CriterionReport, EvaluationReport
         >>> entry = CriterionReport(requirement="Is brief", verdict="MET", reason=None)
         >>> extract_verdicts_from_report(EvaluationReport(score=1.0, report=[entry]), 1)
         [<CriterionVerdict.MET: 'MET'>]
@@ -43,7 +43,7 @@ def extract_all_verdicts_from_report(
     """For each criterion of a report its verdict or the index of its option; None where the judgment failed.
 
     Example:
-        >>> from autorubric.core.report import EvaluationReport
+        >>> from autorubric.core.report import CriterionReport, EvaluationReport
         >>> failed = CriterionReport(requirement="Is brief", reason=None, error="parse: empty")
         >>> extract_all_verdicts_from_report(EvaluationReport(score=None, report=[failed]), [failed])
         [None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError, MissingFileError
-from autorubric.files import atomic_writer, read_document
+from autorubric.files import atomic_writer, dump_json, read_document
 from autorubric.llm.records.lock import LEDGER_FILE
 
 MANIFEST_FILE = "manifest.json"
@@ -23,8 +22,7 @@ def write_manifest(directory: Path, content: Mapping[str, Any]) -> None:
     created = (read_manifest(directory) or {}).get("created_at", now)
     whole = {"created_at": created, "updated_at": now, **content}
     with atomic_writer(directory / MANIFEST_FILE) as file:
-        json.dump(whole, file, ensure_ascii=False, indent=2)
-        file.write("\n")
+        file.write(f"{dump_json(whole, indent=2)}\n")
 
 
 def read_manifest(directory: Path) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from autorubric.view.index.schema import FAILED, FINAL, HUMAN
 from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
-    from autorubric.llm.records.ledger_view import RecordedCall
+    from autorubric.llm.records.ledger_view import LedgerView, RecordedCall
 
 
 def scores(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -237,18 +237,7 @@ MOST_CALLS = 200
 
 def costs(source: Source) -> dict[str, Any]:
     """Calls, tokens and dollars by role and model; `problem` where the ledger cannot be read."""
-    from autorubric.llm.records.ledger_view import ledger_view
-
-    problem, rows = "", []
-    try:
-        folder = source.ledger
-        if folder is None:
-            problem = "this run has no ledger"
-        else:
-            with ledger_view(folder) as view:
-                rows = [_row(asdict(one)) for one in view.totals()]
-    except (AutorubricError, sqlite3.Error) as error:
-        problem = f"the ledger cannot be read: {error}"
+    rows, problem = _from_ledger(source, lambda view: [_row(asdict(one)) for one in view.totals()])
     unpriced = any(row["unpriced"] for row in rows)
     return {
         "rows": rows,
@@ -265,17 +254,27 @@ def _row(total: dict[str, Any]) -> dict[str, Any]:
 
 def read_replies(source: Source, item: str) -> dict[str, Any]:
     """The judges' calls on an item, oldest first; `problem` where the ledger cannot be read."""
+
+    def read(view: LedgerView) -> list[dict[str, Any]]:
+        return [_call(call) for call in view.calls_about(item) if call.role == "judge"][:MOST_CALLS]
+
+    calls, problem = _from_ledger(source, read)
+    return {"calls": calls, "problem": problem}
+
+
+def _from_ledger(
+    source: Source, read: Callable[[LedgerView], list[dict[str, Any]]]
+) -> tuple[list[dict[str, Any]], str]:
+    """What is read from the ledger of a run, or nothing and why."""
     from autorubric.llm.records.ledger_view import ledger_view
 
-    folder = source.ledger
-    if folder is None:
-        return {"calls": [], "problem": "this run has no ledger"}
     try:
-        with ledger_view(folder) as view:
-            calls = [call for call in view.calls_about(item) if call.role == "judge"]
-            return {"calls": [_call(call) for call in calls[:MOST_CALLS]], "problem": ""}
+        if source.ledger is None:
+            return [], "this run has no ledger"
+        with ledger_view(source.ledger) as view:
+            return read(view), ""
     except (AutorubricError, sqlite3.Error) as error:
-        return {"calls": [], "problem": f"the ledger cannot be read: {error}"}
+        return [], f"the ledger cannot be read: {error}"
 
 
 def _call(call: RecordedCall) -> dict[str, Any]:

@@ -199,10 +199,12 @@ class Source:
         except InputError as error:
             raise Refusal(500, f"{DATASET_FILE} cannot be read: {error}") from None
 
-    def kept(self, connection: sqlite3.Connection, name: str, make: Callable[[sqlite3.Connection], T]) -> T:
-        """A value that goes through the whole index, made once for each state of it."""
+    def kept(
+        self, connection: sqlite3.Connection, name: str, make: Callable[[sqlite3.Connection], T], asked: str = ""
+    ) -> T:
+        """A value that goes through the whole index, made once for each state of it and for what was asked last."""
         held = notes_in(connection)
-        return self._made(name, (held.get("mark"), held.get("offset")), lambda: make(connection))
+        return self._made(name, (held.get("mark"), held.get("offset"), asked), lambda: make(connection))
 
     def _made(self, name: str, mark: object, make: Callable[[], T]) -> T:
         """A value, made once for each state of what it is made of."""

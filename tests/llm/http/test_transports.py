@@ -333,6 +333,7 @@ async def test_a_proxy_of_the_environment_gets_the_whole_url_and_its_own_credent
                     await transport.close()
 
 
+@pytest.mark.usefixtures("only_new_collected")
 def test_a_transport_is_made_without_an_event_loop_moves_between_them_and_can_be_used_after_its_end() -> None:
     async def post(transport: Transport, close: bool) -> bytes:
         async with serving(answer(b"there")) as server:
@@ -371,6 +372,7 @@ def test_a_forked_process_is_told_that_pyreqwest_has_no_threads_there() -> None:
     asyncio.run(transport.close())
 
 
+@pytest.mark.usefixtures("only_new_collected")
 def test_connections_of_a_model_that_nobody_closes_end_with_their_loop() -> None:
     transport = new_transport({"AUTORUBRIC_TRANSPORT": "aiohttp"})
     with LoopbackEndpoint().in_thread() as endpoint, warnings.catch_warnings(record=True) as found:

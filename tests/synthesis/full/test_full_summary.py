@@ -55,5 +55,5 @@ def test_the_replies_of_a_run_are_recorded_with_places_for_labels(
     assert run(["gates", "--replay", str(target)]) == 0
     assert "7 criteria in 1 rubric" in capsys.readouterr().out
     assert run(arguments) == 2
-    assert "pass --force" in capsys.readouterr().err
+    assert "replies.jsonl exists; pass another file, or --force to replace it" in capsys.readouterr().err
     assert finished.stand.endpoint.counts.requests == requests

@@ -18,8 +18,8 @@ from typing import Any
 
 from autorubric import __version__
 from autorubric.errors import InputError
-from autorubric.jobs.shard_worker import run_shard
 from autorubric.jobs.talk import Talk, carry_out
+from autorubric.jobs.workers import run_shard
 from autorubric.llm.http.secrets import environment
 from autorubric.llm.records.union import read_rows
 from autorubric.runs.another_run import NAME_FILE, recovered_name
@@ -118,7 +118,8 @@ class ClusterWorker:
             keys: names of the environment variables that hold keys.
             marker: a file on the driver's machine.
         """
-        before, there = self._recorded_name(), environment()
+        path, there = self._folder / NAME_FILE, environment()
+        before = path.read_text(encoding="utf-8") if path.exists() else None
         self._name = before or self._name
         return {
             "versions": versions(),
@@ -129,10 +130,6 @@ class ClusterWorker:
             "missing": [key for key in keys if not there.get(key, "").strip()],
             "has_base": Path(marker).exists(),
         }
-
-    def _recorded_name(self) -> str | None:
-        path = self._folder / NAME_FILE
-        return path.read_text(encoding="utf-8") if path.exists() else None
 
     def left_over(self) -> list[str]:
         """The folders that workers of earlier sessions have left on this machine."""

@@ -45,10 +45,12 @@ class KeyFilter:
     """
 
     def __init__(self) -> None:
-        self._bits = bytearray(1 << 21)
+        self._bits = bytearray()
 
     def add(self, key: bytes) -> None:
         """Add a key, which is evenly distributed over all bytes."""
+        # Most runs are so small that all their keys wait in memory.
+        self._bits = self._bits or bytearray(1 << 21)
         for place in (key[:3], key[3:6]):
             number = int.from_bytes(place, "little")
             self._bits[number >> 3] |= 1 << (number & 7)
@@ -56,7 +58,7 @@ class KeyFilter:
     def may_hold(self, key: bytes) -> bool:
         """Whether the key may have been added."""
         bits, one, two = self._bits, int.from_bytes(key[:3], "little"), int.from_bytes(key[3:6], "little")
-        return bool(bits[one >> 3] >> (one & 7) & 1 and bits[two >> 3] >> (two & 7) & 1)
+        return bool(bits and bits[one >> 3] >> (one & 7) & 1 and bits[two >> 3] >> (two & 7) & 1)
 
 
 class KeyIndex:

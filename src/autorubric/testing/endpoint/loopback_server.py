@@ -248,18 +248,15 @@ class LoopbackProcess:
 
     def stats(self) -> dict[str, Any]:
         """The endpoint's counts."""
-        stats: dict[str, Any] = self._json("/__stats")
-        return stats
+        return self._json("/__stats")
 
     def batches(self) -> dict[str, Any]:
         """Batches, and how many of their requests ran, once or more often."""
-        books: dict[str, Any] = self._json("/__batches")
-        return books
+        return self._json("/__batches")
 
     def calls_by_body(self) -> dict[str, int]:
         """Completed calls by digest of the request body."""
-        calls: dict[str, int] = self._json("/__calls")
-        return calls
+        return self._json("/__calls")
 
     def __enter__(self) -> LoopbackProcess:
         command = [
@@ -290,6 +287,6 @@ class LoopbackProcess:
             self._process.communicate()
             self._process = None
 
-    def _json(self, path: str) -> Any:
+    def _json(self, path: str) -> dict[str, Any]:
         with urlopen(self.base_url.removesuffix("/v1") + path) as answer:
-            return json.load(answer)
+            return dict(json.load(answer))

@@ -7,7 +7,6 @@ import re
 import sqlite3
 from array import array
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +75,8 @@ def chosen(source: Source, connection: sqlite3.Connection, query: Query) -> Choi
         made = made.only(f"item IN ({cells} WHERE {' AND '.join(given)})", *given.values())
     words = query.text("q")
     if words:
-        made = made.only("item IN (SELECT value FROM json_each(?))", found_items(source, connection, words))
+        found = source.kept(connection, "search", lambda one: json.dumps(sorted(_search(source, one, words))), words)
+        made = made.only("item IN (SELECT value FROM json_each(?))", found)
     return made
 
 
@@ -141,24 +141,12 @@ def neighbours(source: Source, connection: sqlite3.Connection, query: Query, ite
 
 
 _CHUNK = 1 << 21
-_MOST_KEPT = 16
-_FOUND: OrderedDict[tuple[Any, ...], str] = OrderedDict()
 # Words that stand in every record as keys, and so say nothing.
 _STRUCTURE = re.compile(r"^[a-z_0-9.,:{}\[\]\" ]*$")
 
 
-def found_items(source: Source, connection: sqlite3.Connection, words: str) -> str:
-    """The numbers of the items whose texts hold some words, as a JSON list; letters of ASCII match in either case."""
-    state = connection.execute("SELECT value FROM meta WHERE name = 'offset'").fetchone()
-    key = (source.number, words, state and state[0])
-    if key not in _FOUND:
-        _FOUND[key] = json.dumps(sorted(_search(source, connection, words)))
-        while len(_FOUND) > _MOST_KEPT:
-            _FOUND.popitem(last=False)
-    return _FOUND[key]
-
-
 def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[int]:
+    """The items whose texts hold some words; letters of ASCII match in either case."""
     found: set[int] = set()
     rows = connection.execute("SELECT start, item FROM items ORDER BY start").fetchall()
     starts, items = array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows))
