@@ -10,6 +10,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +22,7 @@ from autorubric.files.strict_json import parse_json
 from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, decode, iter_lines, json_lines, parse_toml, size_of_plain
 from autorubric.rows.columns import NESTED, ROLES, folded
 from autorubric.rows.kind import BINARY, HEAD, Kind, detect_delimiter, detect_kind, find_part, is_dataset_folder
-from autorubric.rows.record import Record, is_missing, plain
+from autorubric.rows.record import Record, is_missing
 from autorubric.rows.stream import input_name, is_stream, opened, opened_text
 
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
@@ -204,7 +206,9 @@ def memory_rows(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
     return [
-        {name: cell for name, cell in row.items() if not is_missing(cell)} if isinstance(row, Mapping) else row
+        {name: without_nulls(cell) for name, cell in row.items() if not is_missing(cell)}
+        if isinstance(row, Mapping)
+        else row
         for row in value
     ]
 
@@ -213,7 +217,6 @@ def without_nulls(value: Any) -> Any:
     """A value of a table in JSON's terms, without the nulls of mappings: every row has the keys of all the others.
 
     Example:
-        >>> from datetime import date
         >>> without_nulls({"id": "q1", "note": None, "day": date(2026, 1, 2), "tags": [{"a": None}]})
         {'id': 'q1', 'day': '2026-01-02', 'tags': [{}]}
     """
@@ -223,7 +226,9 @@ def without_nulls(value: Any) -> Any:
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple):
         return [without_nulls(inner) for inner in value]
-    return plain(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def _document_rows(found: RowFile, problems: list[str]) -> Iterator[Record]:

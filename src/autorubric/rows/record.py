@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import date, time
-from decimal import Decimal
+from datetime import date
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -99,11 +98,11 @@ def rubric_inside(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """JSON values only: arrays of parquet readers become lists, dates become texts.
+    """JSON values only: arrays of parquet readers become lists.
 
     Example:
-        >>> plain({"tags": ("a", "b"), "day": date(2026, 1, 2)})
-        {'tags': ['a', 'b'], 'day': '2026-01-02'}
+        >>> plain({"tags": ("a", "b")})
+        {'tags': ['a', 'b']}
     """
     if type(value) in _SCALARS:  # nearly all values are: the tests below are slow
         return value
@@ -111,11 +110,7 @@ def plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if isinstance(value, date | time):
-        return value.isoformat()
-    return float(value) if isinstance(value, Decimal) else value
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def is_blank(value: Any) -> bool:
