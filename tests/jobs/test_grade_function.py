@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from datetime import date
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,18 @@ def test_rows_in_memory_become_the_items_that_a_file_of_them_gives(tmp_path: Pat
         found.append(json.loads((out / "dataset.json").read_text())["items"])
     assert found == found[:1] * 4
     assert [item["metadata"] for item in found[0]] == [{"score": 0.5, "day": "2026-01-02"}, {"day": "2026-01-03"}]
+
+
+def test_dates_and_decimals_in_memory_are_metadata_whatever_the_submission_is_called(tmp_path: Path) -> None:
+    found = []
+    for number, column in enumerate(("submission", "response")):
+        first = {column: TEXTS[0], "at": datetime(2026, 1, 2, 3), "price": Decimal("1.5")}
+        frame = pandas.DataFrame([first, {column: TEXTS[1], "at": None, "price": None}])
+        sources: dict[str, Any] = {"frame": frame, "rows": frame.to_dict("records")}
+        for kind, data in sources.items():
+            result = grade(data, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / f"{kind}{number}")
+            found.append([one.item.metadata for one in result.item_results])
+    assert found == [[{"at": "2026-01-02T03:00:00", "price": 1.5}, {}]] * 4
 
 
 def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from autorubric.errors import InputError
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 
 _ATTEMPTS = 10
-_PASSES = 20
-_MOST_PAIRS = 5_000
-"""Pairs of items that one pass of swaps looks at, drawn at random where there are more."""
+_MOST_LOOKS = 50_000_000
+"""Labels of items that the swaps of a sample look at, about half a second; enough for sets of some thousand items."""
 
 _EVERY_ITEM = object()
 """A label of all items: its share is the size of the sample."""
@@ -48,21 +47,14 @@ def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: rand
     # A label of one item lies wholly on one side, whichever: there is nothing to balance.
     total = {_EVERY_ITEM: len(labels)} | {label: held for label, held in holders.items() if held > 1}
     items = [[_EVERY_ITEM, *(label for label in dict.fromkeys(own) if label in total)] for own in labels]
-    missing = 6.0 * len(items) * max(map(len, items))  # more than the squares that a swap can change
-
-    def cost(label: Hashable, count: int) -> float:
-        """The square of the deviation, and the price of a side without the label."""
-        deviation = count - total[label] * size / len(items)
-        return deviation * deviation + (0.0 if 0 < count < total[label] else missing)
-
+    swaps = _Swaps(items, total, size)
     best, least = list[int](), math.inf
     # Swaps can end where no single one helps and yet a label is left out; then another start may do better.
     for _ in range(_ATTEMPTS):
-        chosen, count = _swapped(items, _dealt(items, total, size, rng), cost, rng)
-        whole = sum(cost(label, count[label]) for label in total)
-        if whole < least:
-            best, least = chosen, whole
-        if all(0 < count[label] < held for label, held in total.items()):
+        chosen, cost, left_out = swaps.improve(_dealt(items, total, size, rng), rng)
+        if cost < least:
+            best, least = chosen, cost
+        if not left_out or swaps.looks <= 0:
             break
     return sorted(best)
 
@@ -87,28 +79,54 @@ def _dealt(
     return chosen
 
 
-def _swapped(
-    items: Sequence[Sequence[Hashable]],
-    chosen: list[int],
-    cost: Callable[[Hashable, int], float],
-    rng: random.Random,
-) -> tuple[list[int], Counter[Hashable]]:
-    """Chosen items swapped for others as long as that costs less; with the counts of their labels."""
-    others = sorted({*range(len(items))} - {*chosen})
-    count = Counter(label for index in chosen for label in items[index])
-    for _ in range(_PASSES):
-        before, pairs = chosen.copy(), len(chosen) * len(others)
-        for pair in rng.sample(range(pairs), min(pairs, _MOST_PAIRS)):
-            mine, other = divmod(pair, len(others))
-            change = Counter(items[others[other]])
-            change.subtract(items[chosen[mine]])
-            steps = [(label, step) for label, step in change.items() if step]
-            if sum(cost(label, count[label] + step) - cost(label, count[label]) for label, step in steps) < -1e-9:
-                chosen[mine], others[other] = others[other], chosen[mine]
-                count.update(change)
-        if chosen == before:
-            break
-    return chosen, count
+class _Swaps:
+    """Swaps of chosen items for others, as long as one costs less.
+
+    A label costs the square of its deviation from its share, and more than all swaps can change while a side is
+    without it. Costs are whole numbers, times the number of items, so that equal seeds choose equally everywhere.
+    """
+
+    def __init__(self, items: Sequence[Sequence[Hashable]], total: Mapping[Hashable, int], size: int) -> None:
+        import numpy as np
+
+        place = {label: number for number, label in enumerate(total)}
+        self.items = [np.array([place[label] for label in own]) for own in items]
+        self.all = np.concatenate(self.items)
+        self.starts = np.cumsum([0, *map(len, items[:-1])])
+        self.held = np.array(list(total.values()))
+        self.shares = self.held * size
+        self.missing = 6 * len(items) ** 2 * max(map(len, items))
+        self.looks = _MOST_LOOKS
+
+    def improve(self, chosen: list[int], rng: random.Random) -> tuple[list[int], int, bool]:
+        """The items after the swaps, what they cost, and whether a side lacks a label."""
+        import numpy as np
+
+        number = len(self.items)
+        count = np.bincount(np.concatenate([self.items[index] for index in chosen]), minlength=len(self.held))
+        is_chosen = np.zeros(number, bool)
+        is_chosen[chosen] = True
+        waiting = rng.sample(chosen, len(chosen))
+        while waiting and self.looks > 0:
+            mine = waiting.pop()
+            own = self.items[mine]
+            count[own] -= 1
+            # What each item would cost in its place: the squares that one item more of its labels adds.
+            added = 2 * (count * number - self.shares) + number
+            added += self.missing * ((count + 1 == self.held) * 1 - (count == 0))
+            cost = np.add.reduceat(added[self.all], self.starts)
+            cost[is_chosen] = cost[mine]
+            self.looks -= len(self.all)
+            other = int(cost.argmin())
+            if cost[other] < cost[mine]:
+                is_chosen[[mine, other]] = False, True
+                own = self.items[other]
+                now = np.flatnonzero(is_chosen).tolist()
+                waiting = rng.sample(now, len(now))
+            count[own] += 1
+        squares = sum(int(one) ** 2 for one in count * number - self.shares)
+        lacking = int(((count == 0) | (count == self.held)).sum())
+        return np.flatnonzero(is_chosen).tolist(), squares + lacking * self.missing * number, lacking > 0
 
 
 def split_indices(

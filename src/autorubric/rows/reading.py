@@ -206,7 +206,9 @@ def memory_rows(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
     return [
-        {name: cell for name, cell in row.items() if not is_missing(cell)} if isinstance(row, Mapping) else row
+        {name: without_nulls(cell) for name, cell in row.items() if not is_missing(cell)}
+        if isinstance(row, Mapping)
+        else row
         for row in value
     ]
 

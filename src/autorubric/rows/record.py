@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -128,13 +128,13 @@ def is_blank(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is null, or NaN as pandas writes it.
+    """Whether a value is null, or NaN or NaT as pandas writes them.
 
     Example:
         >>> is_missing(None), is_missing(float("nan")), is_missing("")
         (True, True, False)
     """
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    return value is None or (isinstance(value, float | date) and str(value) in ("nan", "NaT"))
 
 
 _SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}
