@@ -82,8 +82,8 @@ def _dealt(
 class _Swaps:
     """Swaps of chosen items for others, as long as one costs less.
 
-    A label costs the square of its deviation from its share, and more than all swaps can change while a side is
-    without it. Costs are whole numbers, times the number of items, so that equal seeds choose equally everywhere.
+    A label costs the square of its deviation from its share. While one side lacks it, it costs more than a swap can
+    save elsewhere. Costs are scaled to integers, so that equal seeds choose equally on every machine.
     """
 
     def __init__(self, items: Sequence[Sequence[Hashable]], total: Mapping[Hashable, int], size: int) -> None:
@@ -111,7 +111,7 @@ class _Swaps:
             mine = waiting.pop()
             own = self.items[mine]
             count[own] -= 1
-            # What each item would cost in its place: the squares that one item more of its labels adds.
+            # What each item would cost in its place: the squares that one more of each of its labels adds.
             added = 2 * (count * number - self.shares) + number
             added += self.missing * ((count + 1 == self.held) * 1 - (count == 0))
             cost = np.add.reduceat(added[self.all], self.starts)

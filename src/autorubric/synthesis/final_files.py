@@ -145,7 +145,7 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
 def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
     """The exported form of a row of the last step file, or None if it holds no rubric.
 
-    Merged and evolved criteria, or those that passed the gates, without pitfalls and entries that are no criterion.
+    Merged and evolved criteria, or those that passed the gates, without pitfalls and entries that are not criteria.
     Of duplicates (same words, ignoring case and spacing) the one with more points is kept, and `max_criteria` > 0
     keeps those with the most points, ties in order.
 
