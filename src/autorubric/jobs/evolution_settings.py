@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from autorubric.errors import ConfigError
-from autorubric.jobs.judges import EndpointSettings
+from autorubric.jobs.judges import ModelSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.settings import Names, setting
 from autorubric.training.evolution.proposals import EvolutionRule
 
 
-class EvolutionSettings(EndpointSettings):
+class EvolutionSettings(ModelSettings):
     """How rubrics evolve."""
 
     most_added: int = setting(3, "Maximum criteria that one version adds or returns.", group="Evolution", ge=1, le=50)
@@ -66,5 +66,5 @@ class EvolutionSettings(EndpointSettings):
         return {"writer": spec.llm_config}
 
 
-OF_EVOLUTION = tuple(name for name in EvolutionSettings.model_fields if name not in EndpointSettings.model_fields)
+OF_EVOLUTION = tuple(name for name in EvolutionSettings.model_fields if name not in ModelSettings.model_fields)
 """The settings that need a model that proposes."""

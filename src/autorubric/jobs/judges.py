@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
@@ -22,53 +21,18 @@ from autorubric.graders.reporting import OnFailure
 from autorubric.jobs.job import BatchSettings, DatasetSource, flags_given
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed
-from autorubric.llm.http.secrets import VariableName, checked_base_url
+from autorubric.llm.http.secrets import VariableName
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.plan import ExperimentPlan
 from autorubric.runs.shard import PART, Part
-from autorubric.settings import FileName, LocalName, Names, Settings, setting
+from autorubric.settings import LocalName, Names, setting
 
 
-class EndpointSettings(Settings):
-    """How models are reached, retried and paid."""
-
-    base_url: str | None = setting(
-        None, "OpenAI-compatible endpoint for models without one of their own.", group="Endpoint"
-    )
-    api_key_env: VariableName | None = setting(
-        None, "Environment variable that holds the API key of every model.", group="Endpoint", secret=True
-    )
-    allow_plain_http: bool = setting(
-        False, "Send API keys over plain HTTP beyond private networks.", group="Endpoint"
-    )
-    concurrency: int = setting(256, "Maximum concurrent requests.", short="-j", group="Endpoint", ge=1, le=10_000)
-    timeout: float = setting(300.0, "Seconds before one attempt times out.", group="Endpoint")
-    retry: int = setting(5, "Maximum retries of a request after a transient error.", group="Endpoint", ge=0, le=100)
-    max_tokens_ceiling: int = setting(
-        32_768,
-        "Highest token limit when requesting truncated replies again.",
-        group="Endpoint",
-        ge=1,
-        le=10_000_000,
-    )
-    budget_usd: float | None = setting(None, "Budget in dollars, over all runs in the directory.", group="Budget")
-    budget_tokens: int | None = setting(
-        None, "Budget in tokens, over all runs in the directory.", group="Budget", ge=1, le=10**15
-    )
-    prices: FileName | None = setting(
-        None, "YAML file of dollars per million tokens by model.", group="Budget", reads=True
-    )
-
-    @model_validator(mode="after")
-    def _check_limits(self) -> Self:
-        if self.base_url is not None:
-            checked_base_url(self.base_url, "--base-url")
-        dollars = self.budget_usd
-        if dollars is not None and not 0 <= dollars < math.inf:
-            raise ConfigError(f"--budget-usd {dollars} is not a valid budget; expected a finite number of at least 0")
-        return self
+class ModelSettings(EndpointSettings):
+    """The models that a command names, reached as its settings say."""
 
     def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
         """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
@@ -86,7 +50,7 @@ class EndpointSettings(Settings):
             ConfigError: one model twice, or a setting is wrong.
 
         Example:
-            >>> [spec] = EndpointSettings().specs(["qwen@http://localhost:8000/v1"], None, temperature=0.0)
+            >>> [spec] = ModelSettings().specs(["qwen@http://localhost:8000/v1"], None, temperature=0.0)
             >>> spec.judge_id, spec.llm_config.model, spec.llm_config.api_base
             ('qwen', 'qwen', 'http://localhost:8000/v1')
         """
@@ -111,7 +75,7 @@ class EndpointSettings(Settings):
         return specs
 
 
-class JudgeSettings(EndpointSettings):
+class JudgeSettings(ModelSettings):
     """Who judges, and how."""
 
     judge: Names = setting(

@@ -20,7 +20,7 @@ from autorubric.files import write_atomically
 from autorubric.graders.judge import request_again
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import BatchSettings, ResumableSettings, RubricSource, blocking, job
-from autorubric.jobs.judges import EndpointSettings
+from autorubric.jobs.judges import ModelSettings
 from autorubric.jobs.recorded_run import RecordedRun, begin_generation, ledger_to_estimate, run_ledger
 from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.config import LLMConfig
@@ -50,7 +50,7 @@ RECORD_FILE, PROPOSALS_FILE, PAGE_FILE = "review.json", "proposals.json", "repor
 _REPLY_TOKENS = 350
 
 
-class ReviewSettings(EndpointSettings, BatchSettings, ResumableSettings):
+class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
     """The settings of `autorubric.review` and `autorubric review`."""
 
     rubric: RubricSource | None = setting(

@@ -20,10 +20,10 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import nearest
 from autorubric.files.remote import make_path
-from autorubric.llm.config import DEFAULT_CEILING
-from autorubric.llm.http.secrets import NO_VARIABLE, VariableName, checked_base_url
+from autorubric.llm.endpoint_settings import EndpointSettings
+from autorubric.llm.http.secrets import NO_VARIABLE
 from autorubric.runs.manifest import read_manifest
-from autorubric.settings import Names, NewDirectory, Settings, setting
+from autorubric.settings import Names, NewDirectory, setting
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, lay_settings
 
@@ -71,15 +71,15 @@ def _full(help: str) -> Any:
     return setting(None, help, group="Full profile")
 
 
-def _model(slot: str) -> Any:
-    return setting(None, f"Model of {slot}, or MODEL@BASE_URL.", group="Models")
+def _model(role: str) -> Any:
+    return setting(None, f"{role}: MODEL or MODEL@BASE_URL.", group="Models")
 
 
 def _address(slot: str) -> Any:
     return setting(None, f"Endpoint of {slot}.", group="Models", hidden=True)
 
 
-class SynthesisSettings(Settings):
+class SynthesisSettings(EndpointSettings):
     """What a synthesis run makes of which queries; the defaults are the seed's.
 
     The models of the roles and the settings of the full profile are nested, in `roles` and `full`. The parameters of
@@ -106,35 +106,18 @@ class SynthesisSettings(Settings):
     )
     skip_bad_rows: bool = setting(False, "Leave out input rows that cannot be used.", group="Input")
     limit: int | None = setting(None, "Use only the first N rows.", short="-n", group="Input", gt=0, le=10**9)
-    judge_max_tokens: int = _tokens(4096, "Maximum reply of a judge.", "Full profile")
-    licence_max_tokens: int = _tokens(4096, "Maximum relevance reply.", "Full profile")
-    rewrite_max_tokens: int = _tokens(2048, "Maximum reply of rewrites.", "Full profile")
+    judge_max_tokens: int = _tokens(4096, "Maximum tokens of a judge's reply.", "Full profile")
+    licence_max_tokens: int = _tokens(4096, "Maximum tokens of a relevance reply.", "Full profile")
+    rewrite_max_tokens: int = _tokens(2048, "Maximum tokens of a rewrite.", "Full profile")
     license: _Name = setting("unknown", "License of the data, for its card.", group="Full profile")
-    temperature: float = setting(0.2, "Temperature of the other roles.", group="Endpoint", ge=0, le=2)
+    temperature: float = setting(0.2, "Temperature of every role except the responses.", group="Endpoint", ge=0, le=2)
     response_temperature: float = setting(1.0, "Temperature of the responses.", group="Endpoint", ge=0, le=2)
-    ref_max_tokens: int = _tokens(8192, "Maximum reference.")
-    response_max_tokens: int = _tokens(8192, "Maximum response.")
-    rubric_max_tokens: int = _tokens(2048, "Maximum candidate rubric.")
-    merge_max_tokens: int = _tokens(2048, "Maximum merged rubric.")
-    augment_max_tokens: int = _tokens(2048, "Maximum list of evolved criteria.")
-    max_tokens_ceiling: int = _tokens(DEFAULT_CEILING, "Maximum limit for a reply that was cut off.")
-    base_url: str | None = setting(None, "Endpoint of every model without an address of its own.", group="Endpoint")
-    api_key_env: VariableName | None = setting(
-        None, "Environment variable with the key of every role without one of its own.", group="Endpoint", secret=True
-    )
-    allow_plain_http: bool = setting(False, "Send keys over plain HTTP beyond private networks.", group="Endpoint")
-    concurrency: int = setting(256, "Maximum concurrent requests.", short="-j", group="Endpoint", gt=0, le=10_000)
-    retry: int = setting(5, "Retries of a request that failed.", group="Endpoint", ge=0, le=100)
-    timeout: float = setting(1200, "Seconds that one attempt may take.", group="Endpoint", gt=0, le=1e6)
-    budget_usd: float | None = setting(
-        None, "Maximum cost of this directory, all sessions.", group="Budget", gt=0, le=1e9
-    )
-    budget_tokens: int | None = setting(
-        None, "Maximum tokens of this directory, all sessions.", group="Budget", gt=0, le=10**15
-    )
-    prices: FileName | None = setting(
-        None, "Dollars per million tokens: model: {input: 1.25, output: 10}.", group="Budget", reads=True
-    )
+    ref_max_tokens: int = _tokens(8192, "Maximum tokens of a reference answer.")
+    response_max_tokens: int = _tokens(8192, "Maximum tokens of a response.")
+    rubric_max_tokens: int = _tokens(2048, "Maximum tokens of a candidate rubric.")
+    merge_max_tokens: int = _tokens(2048, "Maximum tokens of a merged rubric.")
+    augment_max_tokens: int = _tokens(2048, "Maximum tokens of a list of harder criteria.")
+    timeout: float = setting(1200, "Seconds before one attempt times out.", group="Endpoint", gt=0, le=1e6)
     save_every: int = setting(200, "Rows between two writes of the step files.", group="Run", gt=0, le=10**9)
     step_files: Literal["full", "latest", "none"] = setting(
         "full", "Step files to keep: full (all), latest (the last step's) or none.", group="Output"
@@ -154,30 +137,30 @@ class SynthesisSettings(Settings):
         reads=True,
     )
     models: str | None = setting(
-        None, "Model, or MODEL@BASE_URL, of every role that is not named.", short="-m", group="Models"
+        None, "Every role without a model of its own: MODEL or MODEL@BASE_URL.", short="-m", group="Models"
     )
     roles: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(Roles))] = setting(
         {}, "The models by role; see Roles.", cli=False
     )
-    reference_model: str | None = _model("reference")
+    reference_model: str | None = _model("Writer of the reference answer")
     reference_base_url: str | None = _address("reference")
-    response_model_a: str | None = _model("response_a")
+    response_model_a: str | None = _model("Writer of the first response")
     response_a_base_url: str | None = _address("response_a")
-    response_model_b: str | None = _model("response_b")
+    response_model_b: str | None = _model("Writer of the second response")
     response_b_base_url: str | None = _address("response_b")
-    rubric_model_a: str | None = _model("rubric_a")
+    rubric_model_a: str | None = _model("Writer of the first candidate rubric")
     rubric_a_base_url: str | None = _address("rubric_a")
-    rubric_model_b: str | None = _model("rubric_b")
+    rubric_model_b: str | None = _model("Writer of the second candidate rubric")
     rubric_b_base_url: str | None = _address("rubric_b")
-    merge_model: str | None = _model("merge")
+    merge_model: str | None = _model("Merger of the candidate rubrics")
     merge_base_url: str | None = _address("merge")
-    augment_model: str | None = _model("augment")
+    augment_model: str | None = _model("Writer of harder criteria")
     augment_base_url: str | None = _address("augment")
-    judge_model_a: str | None = _model("judge_a")
+    judge_model_a: str | None = _model("First judge (full profile)")
     judge_a_base_url: str | None = _address("judge_a")
-    judge_model_b: str | None = _model("judge_b")
+    judge_model_b: str | None = _model("Second judge")
     judge_b_base_url: str | None = _address("judge_b")
-    judge_model_c: str | None = _model("judge_c")
+    judge_model_c: str | None = _model("Third judge")
     judge_c_base_url: str | None = _address("judge_c")
     full: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(FullSettings))] = (
         setting({}, "Settings of the full profile; see FullSettings.", cli=False)
@@ -231,8 +214,6 @@ class SynthesisSettings(Settings):
             names = ", ".join(type(self).flags()[name].name for name in of_full)
             verb = "needs" if len(of_full) == 1 else "need"
             raise ConfigError(f"{names} {verb} the full profile; pass --profile full")
-        if self.base_url is not None:
-            checked_base_url(self.base_url, "base_url (--base-url)")
         if self.profile == "full" and not self.role_models.judges:
             raise ConfigError("no model plays 'judges'; pass --judge-model-a or set roles.judges in a config")
         if self.profile == "basic" and self.responses_column:

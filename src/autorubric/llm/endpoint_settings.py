@@ -1,0 +1,56 @@
+"""The settings of every function that calls models: how endpoints are reached and retried, what calls may cost."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from autorubric.llm.config import DEFAULT_CEILING
+from autorubric.llm.http.secrets import VariableName, checked_base_url
+from autorubric.settings import FileName, Settings, setting
+
+
+class EndpointSettings(Settings):
+    """How models are reached, retried and paid."""
+
+    base_url: str | None = setting(
+        None, "OpenAI-compatible endpoint of every model without an address of its own.", group="Endpoint"
+    )
+    api_key_env: VariableName | None = setting(
+        None,
+        "Environment variable with the API key of every model without one of its own.",
+        group="Endpoint",
+        secret=True,
+    )
+    allow_plain_http: bool = setting(
+        False, "Send API keys over plain HTTP beyond private networks.", group="Endpoint"
+    )
+    concurrency: int = setting(256, "Maximum concurrent requests.", short="-j", group="Endpoint", ge=1, le=10_000)
+    timeout: float = setting(300.0, "Seconds before one attempt times out.", group="Endpoint", gt=0, le=1e6)
+    retry: int = setting(5, "Maximum retries of a request after a transient error.", group="Endpoint", ge=0, le=100)
+    max_tokens_ceiling: int = setting(
+        DEFAULT_CEILING,
+        "Highest token limit when requesting truncated replies again.",
+        group="Endpoint",
+        ge=1,
+        le=10_000_000,
+    )
+    budget_usd: float | None = setting(
+        None, "Budget in dollars, over all sessions in the run directory.", group="Budget", ge=0, le=1e9
+    )
+    budget_tokens: int | None = setting(
+        None, "Budget in tokens, over all sessions in the run directory.", group="Budget", ge=1, le=10**15
+    )
+    prices: FileName | None = setting(
+        None,
+        "Dollars per million tokens: model: {input: 1.25, output: 10}.",
+        group="Budget",
+        reads=True,
+    )
+
+    @model_validator(mode="after")
+    def _check_base_url(self) -> Self:
+        if self.base_url is not None:
+            checked_base_url(self.base_url, "--base-url")
+        return self
