@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeAlias
@@ -117,6 +117,7 @@ async def reported(progress: Progress | None, state: Callable[[], RunState]) -> 
         progress(state())
 
 
+@dataclass(eq=False, repr=False)
 class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
     """A progress callback that shows a run on a terminal, in a notebook or in a log.
 
@@ -137,27 +138,26 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
         [0s] 3/4 rows finished; graded 2, 1 failed
     """
 
-    def __init__(
-        self, out: TextIO | None = None, *, delay: float = 0.0, announce: Callable[[str], object] | None = None
-    ) -> None:
-        self._out = out
-        self._delay = delay
-        self._announce = announce
-        self._view: _View | None = None
-        self._state: RunState | None = None
-        self._started = self._shown = 0.0
+    out: TextIO | None = None
+    _: KW_ONLY
+    delay: float = 0.0
+    announce: Callable[[str], object] | None = None
+    _view: _View | None = field(default=None, init=False)
+    _state: RunState | None = field(default=None, init=False)
+    _started: float = field(default=0.0, init=False)
+    _shown: float = field(default=0.0, init=False)
 
     def __call__(self, state: RunState) -> None:
         """Show a state, unless the last one was shown just now."""
         now = time.monotonic()
         if self._view is None:
-            if self._announce is not None:
+            if self.announce is not None:
                 for sentence in state.stand_ins:
-                    self._announce(sentence)
+                    self.announce(sentence)
             if not state.stages:  # a dry run
                 return
-            self._view, self._started = _open_view(self._out), now
-            self._shown = now - self._view.interval + (0.0 if self._view.is_live else self._delay)
+            self._view, self._started = _open_view(self.out), now
+            self._shown = now - self._view.interval + (0.0 if self._view.is_live else self.delay)
         self._state = state
         if now - self._shown >= self._view.interval:
             self._view.show(state, now - self._started)
@@ -165,8 +165,8 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
 
     def tell(self, sentence: str) -> None:
         """Show a sentence at once, before or between states."""
-        if self._announce is not None:
-            self._announce(sentence)
+        if self.announce is not None:
+            self.announce(sentence)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -174,7 +174,7 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
         if self._view is None:
             return
         elapsed = time.monotonic() - self._started
-        if self._state is not None and (self._view.is_live or elapsed >= self._delay):
+        if self._state is not None and (self._view.is_live or elapsed >= self.delay):
             self._view.show(self._state, elapsed)
         if isinstance(self._view, _TerminalView):
             self._view.close()
