@@ -28,6 +28,9 @@ from autorubric.rows.stream import input_name, is_stream, opened, opened_text
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
 """Kinds whose rows have columns: each row has all of them, and what is not there is blank or null."""
 
+DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml")
+"""Kinds that are one value, which is read whole."""
+
 _WRAPPERS = ("data", "rows", "records", "instances")
 """Keys under which exports of other tools keep the list of rows."""
 
@@ -51,7 +54,7 @@ class RowFile:
     @property
     def is_document(self) -> bool:
         """Whether it is one JSON, YAML or TOML value, which is read whole."""
-        return self.kind in ("json", "yaml", "toml")
+        return self.kind in DOCUMENTS
 
     @property
     def is_table(self) -> bool:
@@ -59,7 +62,7 @@ class RowFile:
         return self.kind in TABLES
 
     def rows(self, problems: list[str]) -> Iterator[Record]:
-        """The rows of a file that is not a single document, one at a time.
+        """The rows, one at a time; a document is a list of rows, an object that holds the list, or one row.
 
         Args:
             problems: takes a sentence for each row that cannot be read; reading continues after it.
@@ -70,8 +73,10 @@ class RowFile:
         if self.files != (self.path,):
             number = itertools.count(1)
             for shard in map(row_file, self.files):
-                records = _document_rows(shard, problems) if shard.is_document else shard.rows(problems)
-                yield from (Record(record.where, next(number), record.fields) for record in records)
+                yield from (Record(one.where, next(number), one.fields) for one in shard.rows(problems))
+            return
+        if self.kind in DOCUMENTS:
+            yield from iter_objects(self.document(), self.name, problems)
             return
         with (opened_text if self.kind in ("csv", "jsonl") else opened)(self.path) as file:
             if self.kind == "csv":
@@ -154,7 +159,7 @@ def row_file(path: str | Path, *, what: str = "File") -> RowFile:
 
 
 def read_rows(path: str | Path, problems: list[str], *, what: str = "File") -> Iterator[Record]:
-    """The rows of an input of any kind; a document is a list of rows, an object that holds the list, or one row.
+    """The rows of an input of any kind; see `RowFile.rows`.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -167,8 +172,7 @@ def read_rows(path: str | Path, problems: list[str], *, what: str = "File") -> I
         >>> [(Path(record.where).name, record.fields) for record in read_rows(path, [])]
         [('rows.json: row 1', {'id': 1}), ('rows.json: row 2', {'id': 2})]
     """
-    found = row_file(path, what=what)
-    return _document_rows(found, problems) if found.is_document else found.rows(problems)
+    return row_file(path, what=what).rows(problems)
 
 
 def iter_objects(value: Any, name: str, problems: list[str]) -> Iterator[Record]:
@@ -229,10 +233,6 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, date | time):
         return value.isoformat()
     return float(value) if isinstance(value, Decimal) else value
-
-
-def _document_rows(found: RowFile, problems: list[str]) -> Iterator[Record]:
-    return iter_objects(found.document(), found.name, problems)
 
 
 _MOST_COLUMNS = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from itertools import islice
 from typing import TypeVar
@@ -96,7 +96,7 @@ def all_records() -> Iterator[None]:
         feed.reset(before)
 
 
-def fed(
+async def fed(
     records: Iterable[T], key: Callable[[T], int], grouped: Callable[[], Iterable[Sequence[T]]]
 ) -> AsyncGenerator[T, None]:
     """The records of a run: all of them, or on a worker of a cluster those that it is given.
@@ -107,12 +107,13 @@ def fed(
         grouped: the records with equal ones in one group; read again from the start where a lost block is repeated.
     """
     own = feed.get()
-    return _all(records) if own is None else own.records(grouped(), key)
-
-
-async def _all(records: Iterable[T]) -> AsyncGenerator[T, None]:
-    for one in records:
-        yield one
+    if own is None:
+        for one in records:
+            yield one
+        return
+    async with aclosing(own.records(grouped(), key)) as given:
+        async for one in given:
+            yield one
 
 
 def note_ended(key: int, line: str | bytes | None = None) -> None:

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from hashlib import blake2b, sha256
+from functools import cache, partial
+from hashlib import blake2b, file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -298,14 +298,11 @@ class FinishedRun:
 
 
 def _content(path: Path) -> bytes:
-    digest = blake2b(digest_size=16)
     try:
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            return file_digest(file, partial(blake2b, digest_size=16)).digest()
     except FileNotFoundError:
         return b"missing"
-    return digest.digest()
 
 
 @cache

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError, MissingFileError
-from autorubric.files import atomic_writer, dump_json, read_document
+from autorubric.files import atomic_writer, dump_json
+from autorubric.files.strict_json import parse_json
 from autorubric.llm.records.lock import LEDGER_FILE
 
 MANIFEST_FILE = "manifest.json"
@@ -31,10 +32,10 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     A manifest is a view: a damaged one costs nothing but its history.
     """
     path = directory / MANIFEST_FILE
-    if not os.path.lexists(path):
+    if not os.path.isfile(path):  # noqa: PTH113 (a name that is too long is not an error here)
         return None
     try:
-        content = read_document(path)
+        content = parse_json(path.read_bytes().decode(), str(path))
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None

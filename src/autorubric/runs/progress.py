@@ -6,11 +6,11 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeAlias
 
 from autorubric.files.printable import escaped, raw
 from autorubric.llm.billing import Activity
@@ -117,7 +117,8 @@ async def reported(progress: Progress | None, state: Callable[[], RunState]) -> 
         progress(state())
 
 
-class ProgressDisplay:
+@dataclass(eq=False, repr=False)
+class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
     """A progress callback that shows a run on a terminal, in a notebook or in a log.
 
     A terminal shows a table that updates, a notebook an output that updates, and any other stream (a log) a line
@@ -137,52 +138,44 @@ class ProgressDisplay:
         [0s] 3/4 rows finished; graded 2, 1 failed
     """
 
-    def __init__(
-        self, out: TextIO | None = None, *, delay: float = 0.0, announce: Callable[[str], object] | None = None
-    ) -> None:
-        self._out = out
-        self._delay = delay
-        self._announce = announce
-        self._view: _View | None = None
-        self._state: RunState | None = None
-        self._started = self._shown = 0.0
+    out: TextIO | None = None
+    _: KW_ONLY
+    delay: float = 0.0
+    announce: Callable[[str], object] | None = None
+    _view: _View | None = field(default=None, init=False)
+    _state: RunState | None = field(default=None, init=False)
+    _started: float = field(default=0.0, init=False)
+    _shown: float = field(default=0.0, init=False)
 
     def __call__(self, state: RunState) -> None:
         """Show a state, unless the last one was shown just now."""
         now = time.monotonic()
         if self._view is None:
-            if self._announce is not None:
+            if self.announce is not None:
                 for sentence in state.stand_ins:
-                    self._announce(sentence)
+                    self.announce(sentence)
             if not state.stages:  # a dry run
                 return
-            self._view, self._started = _open_view(self._out), now
-            self._shown = now - self._view.interval + (0.0 if self._view.is_live else self._delay)
+            self._view, self._started = _open_view(self.out), now
+            self._shown = now - self._view.interval + (0.0 if self._view.is_live else self.delay)
         self._state = state
         if now - self._shown >= self._view.interval:
-            self._show(now)
+            self._view.show(state, now - self._started)
+            self._state, self._shown = None, now
 
     def tell(self, sentence: str) -> None:
         """Show a sentence at once, before or between states."""
-        if self._announce is not None:
-            self._announce(sentence)
-
-    def _show(self, now: float) -> None:
-        if self._view is not None and self._state is not None:
-            self._view.show(self._state, now - self._started)
-            self._state, self._shown = None, now
-
-    def __enter__(self) -> Self:
-        return self
+        if self.announce is not None:
+            self.announce(sentence)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._view is None:
             return
-        now = time.monotonic()
-        if self._view.is_live or now - self._started >= self._delay:
-            self._show(now)
+        elapsed = time.monotonic() - self._started
+        if self._state is not None and (self._view.is_live or elapsed >= self.delay):
+            self._view.show(self._state, elapsed)
         if isinstance(self._view, _TerminalView):
             self._view.close()
 
@@ -194,35 +187,33 @@ def _open_view(out: TextIO | None) -> _View:
     return _TerminalView(out) if out.isatty() else _LogView(out)
 
 
+@dataclass
 class _LogView:
-    interval = 5.0
-    is_live = False
-
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-        self._last = ""
+    out: TextIO
+    last: str = ""
+    interval: ClassVar[float] = 5.0
+    is_live: ClassVar[bool] = False
 
     def show(self, state: RunState, elapsed: float) -> None:
         line = format_progress(state, elapsed)
-        if line != self._last:
-            print(f"[{format_duration(elapsed)}] {line}", file=self._out, flush=True)
-            self._last = line
+        if line != self.last:
+            print(f"[{format_duration(elapsed)}] {line}", file=self.out, flush=True)
+            self.last = line
 
 
+@dataclass
 class _NotebookView:
-    interval = 0.25
-    is_live = True
-
-    def __init__(self, display: Callable[..., Any]) -> None:
-        self._display = display
-        self._handle: Any = None
+    display: Callable[..., Any]
+    handle: Any = None
+    interval: ClassVar[float] = 0.25
+    is_live: ClassVar[bool] = True
 
     def show(self, state: RunState, elapsed: float) -> None:
         content = {"text/plain": f"{format_progress(state, elapsed)}; {format_duration(elapsed)} so far"}
-        if self._handle is None:
-            self._handle = self._display(content, raw=True, display_id=True)
+        if self.handle is None:
+            self.handle = self.display(content, raw=True, display_id=True)
         else:
-            self._handle.update(content, raw=True)
+            self.handle.update(content, raw=True)
 
 
 def _notebook_display() -> Callable[..., Any] | None:

@@ -9,7 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,21 +32,10 @@ from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 _SQLITE = b"SQLite format 3\0"
 
 
-@dataclass
-class RunFolder:
-    """A run directory during its run.
-
-    Attributes:
-        refused: whether the run ended before anything was paid, so that a new directory need not stay.
-    """
-
-    refused: bool = False
-
-
 @contextmanager
 def run_folder(
     out: Path, files: Iterable[str], sources: Iterable[Path] = (), *, start_over: bool = False
-) -> Iterator[RunFolder]:
+) -> Iterator[None]:
     """Make a run directory where there is none; if the run is refused, what was made is removed again.
 
     Args:
@@ -62,8 +51,10 @@ def run_folder(
     Example:
         >>> import tempfile
         >>> out = Path(tempfile.mkdtemp()) / "run"
-        >>> with run_folder(out, ["items.jsonl"]) as folder:
-        ...     folder.refused = True
+        >>> with run_folder(out, ["items.jsonl"]):
+        ...     raise InputError("the key was refused")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: the key was refused
         >>> out.exists()
         False
     """
@@ -71,16 +62,20 @@ def run_folder(
     ledger = out / LEDGER_FOLDER / FILE_NAME
     if not start_over and os.path.lexists(ledger):
         _refuse_no_ledger(ledger)
-    made = _made(out)
-    folder = RunFolder()
+    new: list[Path] = []
     try:
-        yield folder
+        try:
+            new += takewhile(lambda folder: not folder.exists(), (out, *out.parents))
+            out.mkdir(parents=True, exist_ok=True)
+            if not os.access(out, os.W_OK | os.X_OK):
+                raise PermissionError(13, "Permission denied")
+        except OSError as error:
+            raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
+        yield
     except InputError:
-        folder.refused = True
+        if new:
+            shutil.rmtree(new[-1], ignore_errors=True)
         raise
-    finally:
-        if folder.refused and made is not None:
-            shutil.rmtree(made, ignore_errors=True)
 
 
 def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
@@ -129,24 +124,6 @@ def _refuse_no_ledger(path: Path) -> None:
         raise InputError(str(error)) from error
     except sqlite3.Error:
         return  # damage is repaired or reported where the ledger is opened for writing
-
-
-def _made(out: Path) -> Path | None:
-    """Make a directory and those above it; the topmost that was not there before, None where all were."""
-    topmost = None
-    try:
-        for folder in (out, *out.parents):
-            if folder.exists():
-                break
-            topmost = folder
-        out.mkdir(parents=True, exist_ok=True)
-        if not os.access(out, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied")
-    except OSError as error:
-        if topmost is not None:
-            shutil.rmtree(topmost, ignore_errors=True)
-        raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
-    return topmost
 
 
 SPENT_FILE = "spent.json"

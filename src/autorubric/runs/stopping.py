@@ -108,11 +108,9 @@ class Stop:
         True
     """
 
+    requested = False
+    _running: tuple[asyncio.AbstractEventLoop, Stoppable] | None = None
     _hearing: Callable[[Callable[[], object]], AbstractContextManager[None]] = staticmethod(interrupt_heard)
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._running: tuple[asyncio.AbstractEventLoop, Stoppable] | None = None
 
     def __call__(self) -> None:
         """Stop the run; a run that has not started does nothing."""

@@ -7,6 +7,8 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
@@ -22,6 +24,7 @@ from autorubric.synthesis.stage_runner import Row, digest_inputs
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, Plan, Stage
 
 
+@dataclass(slots=True)
 class RowStore:
     """The finished rows of a run in a scratch file; memory is two numbers a row.
 
@@ -29,34 +32,29 @@ class RowStore:
     pieces in braces, and no text is encoded twice. A row that has all steps is followed by what the final files make
     of it, which is work for the time in which replies are awaited.
 
-    Args:
+    Attributes:
         file: an empty file to write and read.
         plan: of the run.
         export: what the final files make of a row of the last step file, as JSON values; None for no final files.
-
-    Attributes:
         failed: the input places of rows with a failed stage.
         owned: step files that hold rows of this store and no others.
     """
 
-    def __init__(
-        self, file: IO[bytes], plan: Plan, export: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
-    ) -> None:
-        self._file = file
-        self._plan = plan
-        self._export = export
-        self._slots = array("q")  # by input place; -1 for a row that is not here
-        self._starts = array("Q")
-        self._end = 0
-        self.failed: set[int] = set()
-        self.owned: set[Path] = set()
+    file: IO[bytes]
+    plan: Plan
+    export: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    failed: set[int] = field(default_factory=set)
+    owned: set[Path] = field(default_factory=set)
+    _slots: array[int] = field(default_factory=partial(array, "q"))  # by input place; -1 for a row that is not here
+    _starts: array[int] = field(default_factory=partial(array, "Q"))
+    _end: int = 0
 
     def add(self, row: Row) -> None:
         """Keep a row."""
-        stages, pieces = self._plan.stages, list[bytes]()
+        stages, pieces = self.plan.stages, list[bytes]()
         stage_keys = {key for stage in stages for key in stage.keys}
         members = {key: value for key, value in row.query.fields.items() if key not in stage_keys}
-        for step in range(self._plan.last_step + 1):
+        for step in range(self.plan.last_step + 1):
             ending = [stage for stage in stages if stage.step == step]
             if any(stage.name in row.unreached for stage in ending):
                 break
@@ -66,9 +64,10 @@ class RowStore:
             except PydanticSerializationError:  # half characters
                 pieces.append(json.dumps(members, ensure_ascii=False)[1:-1].encode())
             members = {}
-        is_whole = len(pieces) > self._plan.last_step
-        if self._export is not None and is_whole and (held := _read_row(_line(pieces))) is not None:
-            pieces.append(json.dumps(self._export(held), ensure_ascii=False).encode())
+        is_whole = len(pieces) > self.plan.last_step
+        if self.export is not None and is_whole:
+            held = json_value(_line(pieces), share_texts=False)
+            pieces.append(json.dumps(self.export(held), ensure_ascii=False).encode())
         data = b"\n".join(pieces)
         if any(f.kind not in NO_CALL_MADE for f in row.failures.values()):
             self.failed.add(row.query.index)
@@ -76,7 +75,7 @@ class RowStore:
         self._slots.extend([-1] * (index + 1 - len(self._slots)))
         self._slots[index] = len(self._starts)
         self._starts.append(self._end)
-        self._file.write(data + b"\n\n")
+        self.file.write(data + b"\n\n")
         self._end += len(data) + 2
 
     def pieces(self, index: int) -> list[bytes]:
@@ -89,21 +88,21 @@ class RowStore:
             return []
         start = self._starts[slot]
         end = self._starts[slot + 1] if slot + 1 < len(self._starts) else self._end
-        self._file.seek(start)
-        data = self._file.read(end - start - 2)
-        self._file.seek(self._end)
+        self.file.seek(start)
+        data = self.file.read(end - start - 2)
+        self.file.seek(self._end)
         return data.split(b"\n") if data else []
 
     def exported(self) -> Iterator[Mapping[str, Any]]:
         """What the final files make of each row that has all steps, in input order."""
         for index in range(len(self._slots)):
             pieces = self.pieces(index)
-            if len(pieces) > self._plan.last_step + 1:
+            if len(pieces) > self.plan.last_step + 1:
                 yield json_value(pieces[-1], share_texts=False)
 
     def read(self, index: int) -> dict[str, Any]:
         """The fields of the row of input place `index`."""
-        return _read_row(_line(self.pieces(index)[: self._plan.last_step + 1])) or {}
+        return _read_row(_line(self.pieces(index)[: self.plan.last_step + 1])) or {}
 
 
 def _line(pieces: Iterable[bytes]) -> bytes:
