@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError, MissingFileError
-from autorubric.files import atomic_writer, dump_json, read_document
+from autorubric.files import atomic_writer, dump_json, parse_json, read_text
 from autorubric.llm.records.lock import LEDGER_FILE
 
 MANIFEST_FILE = "manifest.json"
@@ -34,7 +34,7 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     if not os.path.lexists(path):
         return None
     try:
-        content = read_document(path)
+        content = parse_json(read_text(path))
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None
