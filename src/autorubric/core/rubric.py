@@ -64,7 +64,19 @@ class Rubric(Displayed):
         guidelines: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        self.rubric = _checked(rubric)
+        if isinstance(rubric, (str, dict)) or not isinstance(rubric, Iterable):
+            raise InputError(f"Rubric needs a list of criteria, got {type(rubric).__name__}")
+        self.rubric = list(rubric)
+        if not self.rubric:
+            raise InputError("No criteria found")
+        problems = [
+            f"criterion at index {index} is of type {type(found).__name__}; expected Criterion "
+            "(Rubric.from_dict reads plain mappings)"
+            for index, found in enumerate(self.rubric)
+            if not isinstance(found, Criterion)
+        ] or _repeated(self.rubric)
+        if problems:
+            raise InputError(problems)
         self.guidelines = guidelines
         self.metadata: dict[str, Any] = {} if metadata is None else metadata
         self._warned = False
@@ -361,25 +373,6 @@ def _cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
         name = criterion.name or criterion.requirement
         raise InputError(f"Multi-choice criterion {name!r} requires a label string, got {kind}")
     return cell(criterion, verdict)
-
-
-def _checked(rubric: Any) -> list[Criterion]:
-    if isinstance(rubric, (str, dict)) or not isinstance(rubric, Iterable):
-        raise InputError(f"Rubric needs a list of criteria, got {type(rubric).__name__}")
-    criteria = list(rubric)
-    if not criteria:
-        raise InputError("No criteria found")
-    problems = [
-        f"criterion at index {index} is of type {type(found).__name__}; expected Criterion "
-        "(Rubric.from_dict reads plain mappings)"
-        for index, found in enumerate(criteria)
-        if not isinstance(found, Criterion)
-    ]
-    if not problems:
-        problems = _repeated(criteria)
-    if problems:
-        raise InputError(problems)
-    return criteria
 
 
 def _repeated(criteria: list[Criterion]) -> list[str]:

@@ -17,9 +17,10 @@ from autorubric.dataset.dataset_reading import Parts, misfits
 from autorubric.dataset.ground_truth import weighted_cells
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.splitting import split_indices
-from autorubric.dataset.storage import dataset_record, load, load_stored, load_text, save
+from autorubric.dataset.storage import dataset_record, load, load_text, parse_dataset, save
 from autorubric.errors import InputError
 from autorubric.files.strict_json import dump_json
+from autorubric.files.text import read_text
 
 
 @dataclass
@@ -353,7 +354,10 @@ class RubricDataset(Displayed):
             FileNotFoundError: the file does not exist.
             ValueError: it is damaged.
         """
-        return cls._from_parts(load_stored(path))
+        found = parse_dataset(read_text(path, what="Dataset file"), "json", f"{path}: ")
+        if isinstance(found, list):
+            raise InputError(f"{path}: expected the dataset of a run, got a list")
+        return cls._from_parts(found)
 
     @classmethod
     def _from_parts(cls, parts: Parts) -> RubricDataset:

@@ -58,37 +58,32 @@ class DataItem:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        found: list[str] = []
-        for name, allowed, wanted in _TEXTS:
-            value = getattr(self, name)
-            if not isinstance(value, allowed):
-                found.append(f"'{name}' must be {wanted}, got {type(value).__name__}")
+        found = [
+            f"'{name}' must be {wanted}, got {type(value).__name__}"
+            for name, allowed, wanted in _TEXTS
+            if not isinstance(value := getattr(self, name), allowed)
+        ]
+        truth: Any = self.ground_truth
         if self.rubric is not None and not isinstance(self.rubric, Rubric):
             found.append(f"'rubric' must be a Rubric or None, got {type(self.rubric).__name__}")
-        elif self.ground_truth is not None:
-            self._read_ground_truth(found)
+        elif truth is not None and not isinstance(truth, (list, tuple, Mapping)):
+            found.append(f"ground_truth must be a list of verdicts, got {type(truth).__name__}")
+        elif truth is not None and self.rubric is not None:
+            self.ground_truth = GroundTruthReader(self.rubric, "item rubric").read(truth, found)
+        elif truth is not None:
+            labels: Any = truth if isinstance(truth, Mapping) else dict(enumerate(truth))
+            self.ground_truth = labels if isinstance(truth, Mapping) else list(truth)
+            found += (
+                f"ground_truth[{key!r}] must be CriterionVerdict or str (an option's label), got {label!r}"
+                for key, label in labels.items()
+                if not isinstance(label, str)
+            )
         if self.ground_truth_reasons is not None:
             found += _reason_problems(self.ground_truth_reasons, self.ground_truth)
         if not isinstance(self.metadata, dict):
             found.append(f"'metadata' must be a dict, got {type(self.metadata).__name__}")
         if found:
             raise InputError(found)
-
-    def _read_ground_truth(self, problems: list[str]) -> None:
-        values: Any = self.ground_truth
-        if not isinstance(values, (list, tuple, Mapping)):
-            problems.append(f"ground_truth must be a list of verdicts, got {type(values).__name__}")
-            return
-        if self.rubric is not None:
-            self.ground_truth = GroundTruthReader(self.rubric, "item rubric").read(values, problems)
-            return
-        labels: Any = values if isinstance(values, Mapping) else dict(enumerate(values))
-        self.ground_truth = labels if isinstance(values, Mapping) else list(values)
-        problems += (
-            f"ground_truth[{key!r}] must be CriterionVerdict or str (an option's label), got {label!r}"
-            for key, label in labels.items()
-            if not isinstance(label, str)
-        )
 
 
 def _reason_problems(reasons: Any, ground_truth: list[CriterionVerdict | str] | None) -> list[str]:

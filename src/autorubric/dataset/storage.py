@@ -20,7 +20,6 @@ from autorubric.dataset.item import DataItem, item_reader, item_records
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.strict_json import DEEPEST, decode_quickly, dump_json, is_too_deep, parse_json
-from autorubric.files.text import read_text
 from autorubric.rows import Record, RowFile, RowReader, iter_objects, row_file
 from autorubric.rows.columns import COLUMN_OPTION
 
@@ -57,7 +56,7 @@ def load(
     found = row_file(path, what=_WHAT)
     if not found.is_document:
         return _load_rows(found, item_reader(found.name, columns, notes, option))
-    whole = _read_document(found.text(), found.kind, f"{found.name}: ")
+    whole = parse_dataset(found.text(), found.kind, f"{found.name}: ")
     if isinstance(whole, Parts):
         return whole
     problems = [] if whole else [f"{found.name}: it has no rows"]
@@ -68,26 +67,21 @@ def load(
 
 
 @no_collections()
-def load_stored(path: Path) -> Parts:
-    """The parts of the dataset that a run has stored, as JSON.
+def parse_dataset(text: str, kind: str, where: str = "") -> Parts | list[Any]:
+    """The parts of the dataset in a document, or the rows that it lists.
+
+    Args:
+        text: the document.
+        kind: `json`, `yaml` or `toml`.
+        where: the head of every message.
 
     Raises:
-        MissingFileError: the file does not exist.
-        InputError: it is damaged.
+        InputError: with one problem for each offending place.
 
     Example:
-        >>> load_stored(Path("no-such-run/dataset.json"))
-        Traceback (most recent call last):
-        autorubric.errors.MissingFileError: Dataset file not found: no-such-run/dataset.json
+        >>> parse_dataset("[1, 2]", "json")
+        [1, 2]
     """
-    found = _read_document(read_text(path, what=_WHAT), "json", f"{path}: ")
-    if isinstance(found, list):
-        raise InputError(f"{path}: expected the dataset of a run, got a list")
-    return found
-
-
-def _read_document(text: str, kind: str, where: str = "") -> Parts | list[Any]:
-    """The parts of the dataset in a document, or the rows that it lists; `where` is the head of every message."""
     if kind == "json":
         # A JSON text with its items last and nothing wrong in it: each item is made as soon as it is read.
         try:
@@ -110,7 +104,6 @@ def _read_document(text: str, kind: str, where: str = "") -> Parts | list[Any]:
         raise InputError(f"{where}{problem}" for problem in error.problems) from None
 
 
-@no_collections()
 def load_text(json_text: str) -> Parts:
     """The parts of the dataset in a JSON text.
 
@@ -121,7 +114,7 @@ def load_text(json_text: str) -> Parts:
         >>> load_text('{"prompt": "Explain photosynthesis", "rubric": null}').prompt
         'Explain photosynthesis'
     """
-    found = _read_document(json_text, "json")
+    found = parse_dataset(json_text, "json")
     return found if isinstance(found, Parts) else read_record(found)
 
 

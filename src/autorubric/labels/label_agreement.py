@@ -16,7 +16,7 @@ from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import PairFinder
 from autorubric.labels.label_store import History
 from autorubric.labels.weights import Weighted, weighted_labels
-from autorubric.metrics.agreement_sums import SUMMED, Layout, majority_baseline, pool
+from autorubric.metrics.agreement_sums import SUMMED, Layout, majority_baseline, pool, sum_items
 from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.compare import JudgeComparison, comparison, differences
 from autorubric.metrics.corrected import CorrectedScores
@@ -258,8 +258,7 @@ class Measure:
         """What each item that has one of the pairs adds, and where the sums of each criterion are."""
         columns, points = self.placed(points)
         items, row = np.unique(points.row, return_inverse=True)
-        layout = Layout.of(columns)
-        return layout, layout.sum_items(len(items), replace(points, row=row))
+        return sum_items(columns, len(items), replace(points, row=row))
 
     def _decided(self, labels: Weighted, judge: int | None = None) -> Points:
         """The codes of pairs on which both sides decide."""

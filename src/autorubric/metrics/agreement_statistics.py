@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.errors import InputError
-from autorubric.metrics.arrays import Floats, Ints
+from autorubric.metrics.arrays import Floats, Ints, ratio
 from autorubric.metrics.confusion import (
     accuracy,
     balanced_accuracy,
@@ -81,6 +81,13 @@ class Part:
         return confusion_counts(self.truth, self.judged, len(self.labels))
 
     @cached_property
+    def met(self) -> Ints:
+        """`counts` with all categories but the first (MET) as one."""
+        counts = self.counts
+        hits, true, given = counts[0, 0], counts[0].sum(), counts[:, 0].sum()
+        return np.array([[hits, true - hits], [given - hits, counts.sum() - true - given + hits]])
+
+    @cached_property
     def cast(self) -> Ints:
         """`votes` of the judges that have one."""
         return self.votes[(self.votes >= 0).any(axis=1)] if len(self.votes) else self.votes
@@ -116,19 +123,6 @@ class Statistic:
     kinds: tuple[CriterionType, ...] = get_args(CriterionType)
 
 
-def _met_counts(part: Part) -> Ints:
-    """The counts with all categories but the first (MET) as one."""
-    counts = part.counts
-    hits, true, given = counts[0, 0], counts[0].sum(), counts[:, 0].sum()
-    return np.array([[hits, true - hits], [given - hits, counts.sum() - true - given + hits]])
-
-
-def _error_rate(part: Part, truth: int) -> float | None:
-    """The share of pairs of one side, MET (0) or not (1), that the judge puts on the other."""
-    row = _met_counts(part)[truth]
-    return float(row[1 - truth] / row.sum()) if row.sum() else None
-
-
 def _alpha(part: Part) -> float | None:
     ordered: Literal["interval", "ordinal"] = "ordinal" if part.labels else "interval"
     return krippendorff_alpha(part.ratings, "nominal" if part.vote_values is None else ordered, part.vote_values)
@@ -150,9 +144,9 @@ STATISTICS = (
     Statistic("precision", lambda part: precision_recall(part.counts).precision, kinds=_BINARY),
     Statistic("recall", lambda part: precision_recall(part.counts).recall, kinds=_BINARY),
     Statistic("f1", lambda part: precision_recall(part.counts).f1, kinds=_BINARY),
-    Statistic("fpr", lambda part: _error_rate(part, 1), kinds=_BINARY),
-    Statistic("fnr", lambda part: _error_rate(part, 0), kinds=_BINARY),
-    Statistic("phi", lambda part: mcc(_met_counts(part)), kinds=_BINARY),
+    Statistic("fpr", lambda part: float(ratio(part.met[1, 0], part.met[1].sum())), kinds=_BINARY),
+    Statistic("fnr", lambda part: float(ratio(part.met[0, 1], part.met[0].sum())), kinds=_BINARY),
+    Statistic("phi", lambda part: mcc(part.met), kinds=_BINARY),
     Statistic("adjacent_accuracy", lambda part: accuracy(part.counts, part.ranks, within=1), kinds=_ORDINAL),
     Statistic("rmse", lambda part: rmse(part.judged_values, part.true_values), "values"),
     Statistic("mae", lambda part: mae(part.judged_values, part.true_values), "values"),

@@ -53,28 +53,6 @@ class Layout:
     binary: tuple[bool, ...]
     span: float = 1.0  # the largest possible error of a score
 
-    @classmethod
-    def of(cls, columns: Sequence[Column], span: float = 1.0) -> Layout:
-        """The layout of some criteria."""
-        sizes = tuple(len(column.categories) for column in columns)
-        starts = tuple(int(s) for s in np.cumsum([0, *(size * size for size in sizes)]))
-        weights = tuple(column.agreement for column in columns)
-        return cls(starts, sizes, weights, tuple(column.kind == "binary" for column in columns), span)
-
-    def sum_items(self, rows: int, points: Points, scores: ScorePairs | None = None) -> Floats:
-        """What each of the first `rows` items adds: rows × (cells of all criteria + `SCORE_SUMS`)."""
-        width = self.starts[-1] + SCORE_SUMS
-        sizes, starts = np.array(self.sizes, np.int64), np.array(self.starts, np.int64)
-        cell = starts[points.column] + points.truth * sizes[points.column] + points.judged
-        counts = np.bincount(points.row * width + cell, points.weights, rows * width)
-        found = counts.astype(float).reshape(rows, width)
-        if scores is not None:
-            difference = scores.judged - scores.true
-            found[scores.rows, self.starts[-1] :] = np.column_stack(
-                [np.ones(len(difference)), difference, difference**2, np.abs(difference), scores.judged, scores.true]
-            )
-        return found
-
     def summarize(self, sums: Floats) -> Floats:
         """Accuracy, mean κ, binary κ, score RMSE, bias and MAE, then the κ of every criterion, of sums (…, m).
 
@@ -127,6 +105,35 @@ class Layout:
         micro = _kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
         errors = _score_intervals(scored[:, cells:], self.span, draws)
         return [Found(accuracy, "wilson"), mean_kappa, micro, *errors, *each]
+
+
+def sum_items(
+    columns: Sequence[Column], rows: int, points: Points, scores: ScorePairs | None = None
+) -> tuple[Layout, Floats]:
+    """Where the sums of some criteria are, and what each of the first `rows` items adds to them and to the scores'.
+
+    What items add is an array of rows × (cells of all criteria + `SCORE_SUMS`).
+    """
+    sizes = np.array([len(column.categories) for column in columns], np.int64)
+    starts = np.cumsum([0, *sizes**2])
+    cells = int(starts[-1])
+    width = cells + SCORE_SUMS
+    cell = starts[points.column] + points.truth * sizes[points.column] + points.judged
+    counts = np.bincount(points.row * width + cell, points.weights, rows * width)
+    sums = counts.astype(float).reshape(rows, width)
+    if scores is not None:
+        difference = scores.judged - scores.true
+        sums[scores.rows, cells:] = np.column_stack(
+            [np.ones(len(difference)), difference, difference**2, np.abs(difference), scores.judged, scores.true]
+        )
+    layout = Layout(
+        tuple(starts.tolist()),
+        tuple(sizes.tolist()),
+        tuple(column.agreement for column in columns),
+        tuple(column.kind == "binary" for column in columns),
+        1.0 if scores is None else scores.span,
+    )
+    return layout, sums
 
 
 def _score_intervals(scored: Floats, span: float, draws: Draws) -> list[Found]:
@@ -182,9 +189,10 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     else:
         chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
         points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
-    layout = Layout.of(chosen, run.scores.span)
-    sums = layout.sum_items(len(run.table.items), points, run.scores)
-    mean = layout.summarize(sums.sum(axis=0))[SUMMED.index("mean_kappa")]
+    layout, sums = sum_items(chosen, len(run.table.items), points, run.scores)
+    tables, _ = layout.tables(sums.sum(axis=0))
+    each = np.array([kappas(table, column.agreement) for table, column in zip(tables, chosen, strict=True)])
+    mean = ratio(np.nansum(each), np.count_nonzero(~np.isnan(each)))
     # Columns that stand for many criteria at once have no κ of their own.
     values["mean_kappa"] = None if run.pooled else defined(mean)
     if draws is None:

@@ -12,7 +12,7 @@ from pydantic import Field
 from autorubric.core.display import Displayed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.metrics.agreement_sums import SUMMED, Layout, pool
+from autorubric.metrics.agreement_sums import SUMMED, Layout, pool, sum_items
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
 from autorubric.metrics.intervals import holm
 from autorubric.metrics.jackknife import Draws, Scale, Summary, jackknife_intervals
@@ -126,8 +126,9 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         for warning in (*run.warnings, *run.scores.warnings)
     ]
     notes += [note for note in (left_out, two_rules) if note]
-    layout, columns, items = Layout.of(first.table.columns), first.table.columns, len(first.table.items)
-    a_sums, b_sums = (layout.sum_items(items, found.points, found.scores) for found in (first, second))
+    columns, items = first.table.columns, len(first.table.items)
+    layout, a_sums = sum_items(columns, items, first.points, first.scores)
+    _, b_sums = sum_items(columns, items, second.points, second.scores)
     criteria = [] if first.pooled else [column.name for column in columns]
     sizes = np.bincount(first.points.column, minlength=len(columns))
     made = differences(layout, (a_sums, b_sums), (criteria, sizes, len(first.scores.rows)), draws)

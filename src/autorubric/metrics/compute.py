@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +10,7 @@ from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import measure
-from autorubric.metrics.agreement_sums import SUMMED, Measured, measure_columns
+from autorubric.metrics.agreement_sums import Measured, measure_columns
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
@@ -100,6 +98,8 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         items = len(np.unique(points.row))
         wilson = wilson_interval((whole.values["accuracy"] or 0.0) * items, items, confidence)
         accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
+    found = whole.intervals | {"accuracy": accuracy_ci}
+    ends = {name: None if one is None else (one.lower, one.upper) for name, one in found.items()}
     return MetricsResult(
         **MetricsResult.measured(whole.values),
         **compare_scores(run.scores, confidence),
@@ -110,7 +110,17 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         accuracy_ci=accuracy_ci,
         per_criterion=each,
         pooled_by_scale=measure_scales(run, draws) if run.pooled else None,
-        bootstrap=draws and _bootstrap_results(whole.intervals | {"accuracy": accuracy_ci}, draws),
+        bootstrap=draws
+        and BootstrapResults(
+            accuracy_ci=ends["accuracy"],
+            kappa_ci=ends["mean_kappa"],
+            rmse_ci=ends["rmse"],
+            n_bootstrap=draws.replicates,
+            confidence_level=draws.confidence,
+            micro_kappa_ci=ends["kappa"],
+            bias_ci=ends["bias"],
+            mae_ci=ends["mae"],
+        ),
         per_judge=measure_judges(run, confidence, draws) if per_judge else None,
         without_judge=leave_out_judges(run) if per_judge else [],
         per_tag=_measure_tags(run, draws) if any(column.criterion.tags for column in table.columns) else [],
@@ -186,17 +196,6 @@ def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
 def _mean(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
-
-
-def _bootstrap_results(intervals: Mapping[str, ConfidenceInterval | None], draws: Draws) -> BootstrapResults:
-    ends = {name: None if found is None else (found.lower, found.upper) for name, found in intervals.items()}
-    named = {"mean_kappa": "kappa_ci", "kappa": "micro_kappa_ci"}
-    fields: dict[str, Any] = {named.get(name, f"{name}_ci"): ends[name] for name in SUMMED}
-    return BootstrapResults(
-        **fields,
-        n_bootstrap=draws.replicates,
-        confidence_level=draws.confidence,
-    )
 
 
 def _read_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:

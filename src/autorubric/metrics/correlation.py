@@ -101,7 +101,14 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
     tau = min(1.0, max(-1.0, tau))
     if not tied_x and not tied_y and (n <= 33 or min(discordant, pairs - discordant) <= 1):
         return tau, _exact_p_value(n, min(discordant, pairs - discordant))
-    return tau, normal_p_value(difference / math.sqrt(_variance(n, ties_x, ties_y)))
+    # The variance of C − D without correlation: Kendall 1970, equation 4.3.
+    (x2, x3), (y2, y3) = (
+        (float((t * (t - 1.0) * (t - 2.0)).sum()), float((t * (t - 1.0) * (2.0 * t + 5.0)).sum()))
+        for t in (ties_x, ties_y)
+    )
+    m = n * (n - 1.0)
+    variance = (m * (2.0 * n + 5.0) - x3 - y3) / 18.0 + 2.0 * tied_x * tied_y / m + x2 * y2 / (9.0 * m * (n - 2.0))
+    return tau, normal_p_value(difference / math.sqrt(variance))
 
 
 def inversions(places: Ints) -> int:
@@ -120,20 +127,6 @@ def inversions(places: Ints) -> int:
         # Stable, so that those with the same bits keep the order that is counted.
         values = values[np.argsort(values >> bit, kind="stable")]
     return total
-
-
-def _variance(n: int, ties_x: Ints, ties_y: Ints) -> float:
-    """Of C − D without correlation. Source: Kendall 1970, equation 4.3."""
-    (x1, x2, x3), (y1, y2, y3) = (
-        (
-            float((s * (s - 1.0)).sum()),
-            float((s * (s - 1.0) * (s - 2.0)).sum()),
-            float((s * (s - 1.0) * (2.0 * s + 5.0)).sum()),
-        )
-        for s in (ties_x.astype(float), ties_y.astype(float))
-    )
-    m = n * (n - 1.0)
-    return (m * (2.0 * n + 5.0) - x3 - y3) / 18.0 + x1 * y1 / (2.0 * m) + x2 * y2 / (9.0 * m * (n - 2.0))
 
 
 def _exact_p_value(n: int, few: int) -> float:

@@ -72,32 +72,29 @@ def jackknife_intervals(
     total = contributions.sum(axis=0)
     values = np.atleast_1d(statistic(total))
     parts = [statistic(total - contributions[at : at + _BLOCK]) for at in range(0, len(contributions), _BLOCK)]
-    left_out = np.concatenate(parts) if parts else np.empty((0, len(values)))
-    return [
-        _interval(float(value), left_out[:, place], scale, confidence)
-        for place, (value, scale) in enumerate(zip(values, scales, strict=True))
-    ]
+    every = np.concatenate(parts) if parts else np.empty((0, len(values)))
+    n, intervals = len(every), list[Interval | None]()
+    quantile = t_quantile(0.5 + confidence / 2.0, n - 1) if n > 1 else math.inf
+    for value, left_out, scale in zip(values.tolist(), every.T, scales, strict=True):
+        if n < 2 or np.isnan(value) or np.isnan(left_out).any() or np.ptp(left_out) <= _NO_SPREAD:
+            intervals.append(None)
+        elif scale == "share":
+            worth = value * (1.0 - value) / compute_variance(left_out)
+            intervals.append(score_interval(value, worth, quantile, confidence))
+        else:
+            to, back, least, most = _TRANSFORMS[scale]
+            if not (least < min(value, left_out.min()) and max(value, left_out.max()) < most):
+                # One item alone keeps the statistic off its bound, where the transform is infinite.
+                to, back = _TRANSFORMS["plain"][:2]
+            centre, reach = float(to(np.array([value]))[0]), quantile * math.sqrt(compute_variance(to(left_out)))
+            intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).within(least, most))
+    return intervals
 
 
 def compute_variance(left_out: Floats) -> float:
     """The jackknife's variance of a statistic, from its values without each item."""
     n = len(left_out)
     return float(((left_out - left_out.mean()) ** 2).sum()) * (n - 1) / n
-
-
-def _interval(value: float, left_out: Floats, scale: Scale, confidence: float) -> Interval | None:
-    n = len(left_out)
-    if n < 2 or np.isnan(value) or np.isnan(left_out).any() or np.ptp(left_out) <= _NO_SPREAD:
-        return None
-    quantile = t_quantile(0.5 + confidence / 2.0, n - 1)
-    if scale == "share":
-        return score_interval(value, value * (1.0 - value) / compute_variance(left_out), quantile, confidence)
-    to, back, least, most = _TRANSFORMS[scale]
-    if not (least < min(value, left_out.min()) and max(value, left_out.max()) < most):
-        # One item alone keeps the statistic off its bound, where the transform is infinite.
-        to, back = _TRANSFORMS["plain"][:2]
-    centre, reach = float(to(np.array([value]))[0]), quantile * math.sqrt(compute_variance(to(left_out)))
-    return Interval(back(centre - reach), back(centre + reach), confidence).within(least, most)
 
 
 def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[Interval]:

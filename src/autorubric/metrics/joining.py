@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.display import counted
@@ -13,17 +13,17 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 
 
+@dataclass
 class ItemIndex:
-    """Where a dataset has an item.
+    """Where the items of a dataset are.
 
     An item is the one at the same place if its text is the same; else the one with the same id or the same text, so
     that labels may come in another order or for a part of the items only.
     """
 
-    def __init__(self, dataset: RubricDataset) -> None:
-        self.items = dataset.items
-        self._by_id: dict[str, int] | None = None
-        self._by_text: dict[str, int] = {}
+    items: Sequence[DataItem]
+    _by_id: dict[str, int] | None = field(default=None, init=False)
+    _by_text: dict[str, int] = field(default_factory=dict, init=False)
 
     def find(self, index: int, item: DataItem | None) -> int | None:
         """The place of an item that a run has at `index`; of a run without items, `index` itself."""
@@ -113,7 +113,7 @@ def relabelled(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricData
         >>> notes
         ['1 of 2 graded items are not in the dataset of labels and count as unlabelled']
     """
-    places, items, found = ItemIndex(labels), list[DataItem](), set[int]()
+    places, items, found = ItemIndex(labels.items), list[DataItem](), set[int]()
     problems: list[str] = []
     for index, item in enumerate(graded.items):
         place = places.find(index, item)

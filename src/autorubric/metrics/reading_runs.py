@@ -42,8 +42,9 @@ def read_table(
     """The table of a run and the labels of its items; without a dataset, of the items that the run itself has."""
     settings = getattr(run, "grader_config", None)
     builder = _Builder(dataset, settings if isinstance(settings, Mapping) else None, modes)
+    results = _reported(run, dataset) if isinstance(run, Sequence) else map(_fields, run.item_results)
     with no_collections():
-        for result in _results(run, dataset):
+        for result in results:
             try:
                 builder.add(result)
             except InputError:
@@ -78,22 +79,13 @@ def describe_left_out(table: Table, use: str) -> Iterator[str]:
         yield f"{unscored} of {table.size} items have no score and are left out of {use}"
 
 
-def _results(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> Iterator[Mapping[str, Any]]:
-    """The results as mappings, each item once."""
-    if isinstance(run, Sequence):
-        if dataset is None:
-            raise InputError(_NO_ITEMS)
-        if len(run) != len(dataset):
-            raise InputError(f"there are {len(run)} reports for {len(dataset)} items; expected one each, or None")
-        yield from ({"item_idx": n, "report": report, "error": None} for n, report in enumerate(run) if report)
-        return
-    seen: set[int] = set()
-    for result in run.item_results:
-        found = _fields(result)
-        if found["item_idx"] in seen:
-            raise InputError(f"item {found['item_idx']} is in the run more than once; expected one result an item")
-        seen.add(found["item_idx"])
-        yield found
+def _reported(reports: Sequence[Report | None], dataset: RubricDataset | None) -> Iterator[Mapping[str, Any]]:
+    """The results of the items that have a report."""
+    if dataset is None:
+        raise InputError(_NO_ITEMS)
+    if len(reports) != len(dataset):
+        raise InputError(f"there are {len(reports)} reports for {len(dataset)} items; expected one each, or None")
+    yield from ({"item_idx": n, "report": report, "error": None} for n, report in enumerate(reports) if report)
 
 
 def _fields(value: Any) -> Mapping[str, Any]:
@@ -106,7 +98,7 @@ class _Builder:
 
     def __init__(self, dataset: RubricDataset | None, settings: Mapping[str, Any] | None, modes: Modes) -> None:
         self._dataset, self._settings, self._modes = dataset, settings, modes
-        self._index = ItemIndex(dataset) if dataset is not None else None
+        self._index = ItemIndex(dataset.items) if dataset is not None else None
         self._columns: dict[Hashable, Column] = {}
         self._names: set[str] = set()
         # With the rubric itself: an id belongs to an object only as long as it lives.
@@ -120,10 +112,11 @@ class _Builder:
         self._judges: dict[str, int] = {}
         self._judge_scores: list[Mapping[str, float | None]] = []
         self._superseded = False
-        self._graded: set[int] = set()
+        self._seen: set[int] = set()  # places in the run
+        self._graded: set[int] = set()  # and in the dataset
         self._extra: list[int] = []
         self._unmatched: list[DataItem | None] = []
-        self._repeated = self._total = 0
+        self._repeated = 0
         self._problems: list[str] = []
         self._repeated_votes: list[str] = []
         self._asked_again: dict[str, list[JudgeVote | MultiChoiceJudgeVote]] = {}
@@ -131,9 +124,12 @@ class _Builder:
 
     def add(self, result: Mapping[str, Any]) -> None:
         """Take in the result of one item."""
-        place, self._total = self._total, self._total + 1
+        at, place = result["item_idx"], len(self._seen)
+        if at in self._seen:
+            raise InputError(f"item {at} is in the run more than once; expected one result an item")
+        self._seen.add(at)
         report, item = _fields(result["report"]), result.get("item")
-        index = result["item_idx"] if self._index is None else self._index.find(result["item_idx"], item)
+        index = at if self._index is None else self._index.find(at, item)
         if index is None or index in self._graded:
             self._unmatched.append(item)
             self._extra += [place] if index is None else []
@@ -260,9 +256,9 @@ class _Builder:
 
     def table(self) -> Table:
         """The finished table."""
-        if self._total and not self._graded and self._index is not None:
+        if self._seen and not self._graded and self._index is not None:
             why = self._index.why_none(self._unmatched)
-            raise InputError(f"none of the {self._total} graded items is in the dataset; {why}", _IS_IT)
+            raise InputError(f"none of the {len(self._seen)} graded items is in the dataset; {why}", _IS_IT)
         if self._problems:
             raise InputError(self._problems, _IS_IT)
         own = self._row, self._column, self._truth, self._judged, self._items

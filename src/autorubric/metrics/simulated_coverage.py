@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from autorubric.dataset import RubricDataset
-from autorubric.metrics.agreement_sums import SUMMED, Layout, pool
+from autorubric.metrics.agreement_sums import SUMMED, Layout, pool, sum_items
 from autorubric.metrics.arrays import Floats, ratio
 from autorubric.metrics.corrected import Figure, figures
 from autorubric.metrics.intervals import Interval, wilson_interval
@@ -55,8 +55,7 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
     columns, points = labelled.table.columns, labelled.points
     if labelled.pooled:
         columns, points = pool(columns, points)
-    layout = Layout.of(columns, labelled.scores.span)
-    sums = layout.sum_items(len(labelled.table.items), points, labelled.scores)
+    layout, sums = sum_items(columns, len(labelled.table.items), points, labelled.scores)
     sums = sums[sums.any(axis=1)]
     names = [] if labelled.pooled else [column.name for column in columns]
     rng = np.random.default_rng(draws.seed)

@@ -113,13 +113,12 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
     The file may be replaced meanwhile: what is read is the file as it was.
 
     Attributes:
-        damaged: the numbers of damaged lines, from 1; the last line, which may be torn, is not one.
-
-    Raises:
-        InputError: a line is damaged, and the file is to be `whole`; otherwise such lines are left out.
+        damaged: the numbers of damaged lines, from 1, which are left out; the last line, which may be torn, is not
+            one.
     """
 
-    def __init__(self, path: Path, *, whole: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._found: dict[int, int] = {}
         self._places, self._durations = array("Q"), array("d")
         self._file: BinaryIO | None = None
@@ -129,15 +128,26 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         size_of_plain(path)
         self._file = path.open("rb")
         finalize(self, self._file.close)
-        for index, duration, start, line in _rows(self._file, self.damaged):
-            self._found[index] = len(self._durations)
-            self._durations.append(duration)
-            self._places.extend((start, len(line)))
-        if whole and self.damaged:
-            raise InputError(_damage(path, f"line {self.damaged[0]}"))
-        broken = next((index for index, line in self.in_order() if not _is_json(line)), None) if whole else None
-        if broken is not None:
-            raise InputError(_damage(path, f"the line of item {broken}"))
+        wrong = start = 0
+        for number, line in enumerate(self._file, start=1):
+            if wrong:
+                self.damaged.append(wrong)
+            head = _HEAD.match(line) if line.endswith(b"}\n") else None
+            found = (int(head[1]), float(head[2])) if head is not None else _parsed_head(line)
+            wrong = 0 if found is not None else number
+            if found is not None:
+                self._found[found[0]] = len(self._durations)
+                self._durations.append(found[1])
+                self._places.extend((start, len(line.rstrip())))
+            start += len(line)
+
+    def refuse_damaged(self) -> None:
+        """Raise an InputError if a line is damaged."""
+        if self.damaged:
+            raise InputError(_damage(self._path, f"line {self.damaged[0]}"))
+        for index, line in self.in_order():
+            if not _is_json(line):
+                raise InputError(_damage(self._path, f"the line of item {index}"))
 
     def in_order(self) -> Iterator[tuple[int, bytes]]:
         """Index and line of each item, by index."""
@@ -207,20 +217,6 @@ def renumbered(line: bytes, index: int) -> bytes:
 
 def _damage(path: Path, place: str) -> str:
     return f"{path}: {place} is damaged; grade into the run directory again: saved replies are not paid for twice"
-
-
-def _rows(file: BinaryIO, damaged: list[int]) -> Iterator[tuple[int, float, int, bytes]]:
-    """Index, duration, start and line of each row; `damaged` takes the numbers of broken lines but the last."""
-    wrong = start = 0
-    for number, line in enumerate(file, start=1):
-        if wrong:
-            damaged.append(wrong)
-        head = _HEAD.match(line) if line.endswith(b"}\n") else None
-        found = (int(head[1]), float(head[2])) if head is not None else _parsed_head(line)
-        wrong = 0 if found is not None else number
-        if found is not None:
-            yield *found, start, line.rstrip()
-        start += len(line)
 
 
 def _parsed_head(line: bytes) -> tuple[int, float] | None:

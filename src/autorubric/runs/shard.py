@@ -216,7 +216,9 @@ class Parts:
         )
         for shard, places in self.places(dataset):
             path = self.folders[shard] / ITEMS_FILE
-            held = StoredLines(path, whole=self.workers is None)  # workers of this run have just written theirs
+            held = StoredLines(path)
+            if self.workers is None:  # workers of this run have just written theirs
+                held.refuse_damaged()
             if max(held, default=-1) >= len(places) or (len(held) < len(places) and not self.is_partial):
                 raise InputError(
                     f"{path}: it has {len(held):,} items, and the shard has {len(places):,}; run the shard again: "
