@@ -285,9 +285,9 @@ def _run(client: socket.socket, python: str) -> None:
 
 _LATE = (
     *("encodings.idna", "encodings.utf_8_sig", "filelock", "opentelemetry.trace", "pyarrow.parquet", "rich.markdown"),
-    *("pandas", "pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop"),
-    *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "synthesis_run")),
-    *("autorubric.files.strict_yaml", "autorubric.testing.offline"),
+    *("pandas", "pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop", "aiohttp.web"),
+    *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "synthesis_run", "evolution")),
+    *("autorubric.files.strict_yaml", "autorubric.jobs.service_processes", "autorubric.testing.offline"),
 )
 """What commands import once they need it, as far as it is installed."""
 
