@@ -18,7 +18,7 @@ import yaml
 
 from autorubric.errors import InputError
 from autorubric.rows import read_rows
-from tests.warm_commands import warm_folder
+from tests.warm_commands import forked_python
 
 ROWS = [{"id": "q1", "question": 'Why "now"?\nAnd how?'}, {"id": "q2", "question": "它是什么；为什么?"}]
 
@@ -233,7 +233,7 @@ def test_standard_input_is_read_as_often_as_needed(kind: str, path: str) -> None
         "import json, sys; from autorubric.rows import read_rows\n"
         "for _ in range(2): print(json.dumps([record.fields for record in read_rows(sys.argv[1], [])]))"
     )
-    python = str(warm_folder() / "forked-python")
+    python = forked_python()
     ended = subprocess.run([python, "-c", code, path], input=KINDS[kind], capture_output=True, check=True)
     assert [json.loads(line) for line in ended.stdout.splitlines()] == [ROWS, ROWS]
 
