@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import heapq
 import itertools
 import math
 import random
-import selectors
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextvars import Context
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -101,22 +103,37 @@ class Changing:
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """Instead of sleeping until the next timer, its clock jumps there."""
+    """Instead of sleeping until the next timer, its clock jumps there; it never looks at sockets."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.now = 0.0
-        loop = self
-
-        class Selector(selectors.SelectSelector):
-            def select(self, timeout: float | None = None) -> Any:
-                assert timeout is not None, "everybody waits and no timer is set"
-                loop.now += max(timeout, 0.0)
-                return []  # there are no sockets
-
-        super().__init__(Selector())
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._numbers = itertools.count()
 
     def time(self) -> float:
         return self.now
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, next(self._numbers), timer))
+        return timer
+
+    def _run_once(self) -> None:
+        """Run what is ready, or else the next timer."""
+        ready: deque[asyncio.Handle] = self._ready  # type: ignore[attr-defined]
+        while not ready:
+            assert self._timers, "everybody waits and no timer is set"
+            when, _, timer = heapq.heappop(self._timers)
+            if not timer.cancelled():
+                self.now = max(self.now, when)
+                ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()
 
 
 def on_jumping_clock(main: Callable[[JumpingLoop], Coroutine[Any, Any, T]]) -> T:

@@ -41,7 +41,8 @@ def is_inherited(number):
 kept = [0, 1, 2, *filter(is_inherited, range(3, 250))]
 variables = [name + b"=" + value for name, value in os.environb.items()]
 numbers = b" ".join(b"%d" % number for number in kept)
-asked = b"\\0".join([numbers, os.getcwdb(), *map(os.fsencode, sys.argv), b"", *variables])
+words = [b"%d" % len(sys.argv), *map(os.fsencode, sys.argv)]
+asked = b"\\0".join([numbers, os.getcwdb(), *words, *variables])
 server = _socket.socket(_socket.AF_UNIX)
 server.connect(os.path.dirname(__file__) + "/socket")
 rights = b"".join(number.to_bytes(4, sys.byteorder) for number in kept)
@@ -62,7 +63,7 @@ _FOLDER = "FOLDER_OF_WARM_COMMANDS"
 
 @cache
 def warm_folder() -> Path:
-    """A directory for PATH with an `autorubric` and a `forked-python`, for `-m MODULE` and `-c CODE`."""
+    """A directory for PATH with an `autorubric` and a `forked-python`."""
     if _FOLDER in os.environ:
         return Path(os.environ[_FOLDER])
     folder = tempfile.TemporaryDirectory()
@@ -96,6 +97,11 @@ FRESH = {_PYTHON: sys.executable}
 """The processes of a forked command start in fresh interpreters."""
 
 
+def forked_python() -> str:
+    """A stand-in for the executable, for `-m MODULE` and `-c CODE` in a shell or as any process."""
+    return str(warm_folder() / "forked-python")
+
+
 def share_with_workers() -> None:
     """Start the one process from which the commands of all test workers are forked."""
     os.environ[_FOLDER] = str(warm_folder())
@@ -110,6 +116,8 @@ class WarmProcess(subprocess.Popen[str]):
         options: of `Popen`.
     """
 
+    program = str(SOURCE / "autorubric" / "__main__.py")
+
     def __init__(self, words: list[str], descriptors: tuple[int, int] | None = None, **options: Any) -> None:
         if descriptors:
             limits = {_DESCRIPTORS: "{} {}".format(*descriptors)}
@@ -122,12 +130,10 @@ class WarmProcess(subprocess.Popen[str]):
         variables: Mapping[str, str] = os.environ if options[5] is None else options[5]
         pipes = options[9:15]
         child_ends = [end if end >= 0 else number for number, end in enumerate((pipes[0], pipes[3], pipes[5]))]
-        words = [str(SOURCE / "autorubric" / "__main__.py"), *args]
         parts = [
             "0 1 2",
             str(folder or Path.cwd()),
-            *words,
-            "",
+            *(str(1 + len(args)), self.program, *args),
             *(f"{name}={value}" for name, value in variables.items()),
         ]
         asked = "\0".join(parts).encode("utf-8", "surrogateescape")
@@ -154,6 +160,12 @@ class WarmProcess(subprocess.Popen[str]):
             if pid:
                 self._handle_exitstatus(status)  # type: ignore[attr-defined]
         return self.returncode
+
+
+class WarmPython(WarmProcess):
+    """A forked Python with `-c CODE` or `-m MODULE` and more words, used like any process."""
+
+    program = "forked-python"
 
 
 def _serve(listener: socket.socket) -> None:
@@ -243,7 +255,6 @@ def _run(client: socket.socket, python: str) -> None:
     asked = client.recv(length, socket.MSG_WAITALL).decode("utf-8", "surrogateescape").split("\0")
     client.close()
     _take(descriptors, map(int, asked.pop(0).split()))
-    end = asked.index("", 1)
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         # Made anew: the old ones remember whether what they were opened on can seek.
         old = getattr(sys, name)
@@ -251,9 +262,10 @@ def _run(client: socket.socket, python: str) -> None:
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     os.chdir(asked[0])
-    sys.argv = asked[1:end]
+    end = 2 + int(asked[1])
+    sys.argv = asked[2:end]
     os.environ.clear()
-    variables = (variable.partition("=") for variable in asked[end + 1 :])
+    variables = (variable.partition("=") for variable in asked[end:])
     os.environ.update({name: value for name, _, value in variables})
     sys.executable = os.environ.pop(_PYTHON, python)
     if limits := os.environ.pop(_DESCRIPTORS, None):
@@ -273,6 +285,9 @@ def _run(client: socket.socket, python: str) -> None:
             main()
     except SystemExit as left:
         status = left.code or 0
+        if isinstance(status, str):
+            print(status, file=sys.stderr)
+            status = 1
     except BaseException:
         traceback.print_exc()
     # As at the end of Python, but without taking the modules apart.
@@ -285,9 +300,9 @@ def _run(client: socket.socket, python: str) -> None:
 
 _LATE = (
     *("encodings.idna", "encodings.utf_8_sig", "filelock", "opentelemetry.trace", "pyarrow.parquet", "rich.markdown"),
-    *("pandas", "pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop"),
-    *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "synthesis_run")),
-    *("autorubric.files.strict_yaml", "autorubric.testing.offline"),
+    *("pandas", "pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop", "aiohttp.web"),
+    *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "synthesis_run", "evolution")),
+    *("autorubric.files.strict_yaml", "autorubric.jobs.service_processes", "autorubric.testing.offline"),
 )
 """What commands import once they need it, as far as it is installed."""
 

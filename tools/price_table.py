@@ -157,9 +157,10 @@ def _dearest(model: ModelInfo, day: date, context: dict[str, str]) -> Row | None
 
 
 def _columns(prices: ModelPrice) -> Row | None:
-    if any(getattr(prices, unit) is not None for unit in _OTHER_UNITS):
+    given = vars(prices)  # of a price that is not given, the attribute is looked for in all units that there are
+    if any(given.get(unit) is not None for unit in _OTHER_UNITS):
         return None
-    stated = {ours: value for ours, theirs in _COLUMNS.items() if (value := getattr(prices, theirs)) is not None}
+    stated = {ours: value for ours, theirs in _COLUMNS.items() if (value := given.get(theirs)) is not None}
     if not {"input", "output"} <= stated.keys():
         return None
     row: Row = {name: float(_at(value, 0)) for name, value in stated.items()}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warm_commands import warm_folder
+from tests.warm_commands import forked_python, warm_folder
 
 EVIL = "a\x1b[2J\x1b]0;owned\x07b\x9b31m\u202egnirts\u2066\x00"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -52,7 +52,7 @@ for words in json.loads(sys.argv[1]):
 def printed(folder: Path, lines: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     """Everything that each of some commands prints, one after the other in one process, decoded from UTF-8."""
     ended = subprocess.run(
-        [str(warm_folder() / "forked-python"), "-c", SESSION, json.dumps(lines)],
+        [forked_python(), "-c", SESSION, json.dumps(lines)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

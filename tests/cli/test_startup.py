@@ -14,9 +14,12 @@ import os, sys
 import autorubric
 autorubric.Criterion
 print("LOADED", *sys.modules, flush=True)
-from autorubric.cli.app import run
+from autorubric.cli.app import load_command, run
 if not os.fork():
     status = run(["grade", "tides.json", "--judge", "builtin/offline", "--out", "graded"])
+    print("LOADED", *sys.modules, flush=True)
+    for name in ("status", "select", "serve", "merge"):
+        load_command(name)
     print("LOADED", *sys.modules, flush=True)
     os._exit(status)
 if os.wait()[1]:
@@ -36,15 +39,18 @@ def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-c", LOADED, *synthesize]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    package, graded, basic, plain = (line.split() for line in done.stdout.splitlines() if line.startswith("LOADED"))
+    loaded = (line.split() for line in done.stdout.splitlines() if line.startswith("LOADED"))
+    package, graded, others, basic, plain = loaded
     assert "autorubric.core.criterion" in package
     needless = ("autorubric.view", "autorubric.labels", "autorubric.charts", "starlette", "uvicorn")
     assert [name for name in package if name.startswith(needless)] == []
     assert "autorubric.runs.runner" in graded
-    others = {"autorubric.jobs.workers", "autorubric.cli.merge", "autorubric.llm.batches.batch_queue"}
-    assert not others & {*graded, *basic}
+    elsewhere = {"autorubric.jobs.workers", "autorubric.cli.merge", "autorubric.llm.batches.batch_queue"}
+    assert not elsewhere & {*graded, *basic}
     statistics = {"numpy", "autorubric.metrics.results", "autorubric.linting.rules.undecidable"}
     assert statistics.isdisjoint(graded)
+    assert "autorubric.jobs.serve" in others
+    assert not {"numpy", "autorubric.training.evolution.live", "autorubric.training.reward_drift"} & {*others}
     assert "autorubric.synthesis.final_files" in basic
     full = ("formats", "metrics", "runs.runner", "synthesis.gates", "synthesis.quality")
     assert [name for name in full if f"autorubric.{name}" in basic] == []

@@ -14,6 +14,7 @@ from tests.cli.in_process import Finished, NearEndpoint, finish
 from tests.cli.test_synthesize_process import lines, queries
 from tests.offenders import offenders
 from tests.processes import environment
+from tests.warm_commands import forked_python
 
 ROOT = Path(__file__).parents[2]
 NAME = "run_data_synthesis.sh"
@@ -34,12 +35,11 @@ def copied(tmp_path: Path) -> Path:
 
 
 def script(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    path = f"{folder}:/usr/bin:/bin" if folder != ROOT else environment()["PATH"]
     return subprocess.run(
         [str(folder / NAME)],
         capture_output=True,
         text=True,
-        env=environment(PATH=path, **settings),
+        env=environment(PATH=f"{folder}:/usr/bin:/bin", **settings),
         check=False,
         timeout=600,
     )
@@ -77,8 +77,12 @@ def test_the_script_asks_for_models_where_the_input_is_the_users_own(copied: Pat
     assert not (copied / "words").exists()
 
 
-def test_the_script_prints_a_line_that_resumes_it_and_no_key(tmp_path: Path) -> None:
+def test_the_script_prints_a_line_that_resumes_it_and_no_key(copied: Path, tmp_path: Path) -> None:
     """Seven roles ask an endpoint that refuses every call; the printed line asks one that answers."""
+    python = copied / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {forked_python()} "$@"\n')
+    python.chmod(0o755)
     out = tmp_path / "out"
     settings = {"INPUT_JSONL": str(queries(tmp_path, 2)), "ID_COLUMN": "id", "REFERENCE_API_KEY": "sk-planted"}
     with NearEndpoint("--fault", "500=1.0") as broken:
@@ -86,7 +90,7 @@ def test_the_script_prints_a_line_that_resumes_it_and_no_key(tmp_path: Path) -> 
         settings |= dict.fromkeys(ROLES, "m") | {"RETRY": "0"}
         for part in ("REFERENCE", "RESPONSE_A", "RESPONSE_B", "RUBRIC_A", "MERGE", "AUGMENT"):
             settings[f"{part}_BASE_URL"] = broken.base_url
-        done = script(ROOT, OUTPUT_DIR=str(out), **settings)
+        done = script(copied, OUTPUT_DIR=str(out), **settings)
         assert done.returncode == 1, done.stderr
     again = done.stdout.split("with:\n")[1].strip().splitlines()[0]
     assert 'REFERENCE_API_KEY="$REFERENCE_API_KEY"' in again

@@ -16,10 +16,18 @@ from autorubric.runs.stopping import STOPPING
 from tests import processes
 from tests.cli.in_process import Finished, NearEndpoint, finish
 from tests.processes import environment, wait_until
-from tests.warm_commands import FRESH
+from tests.warm_commands import forked_python
 
 ROOT = Path(__file__).parents[2]
 SLOTS = ("reference", "response-a", "response-b", "rubric-a", "rubric-b", "merge", "augment")
+
+
+LIMITED = """
+import resource
+from autorubric.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (120 * 1024, 120 * 1024))
+main()
+"""
 
 
 def queries(folder: Path, count: int) -> Path:
@@ -69,12 +77,12 @@ def test_an_interrupted_run_saves_what_it_has_and_says_how_to_resume(
     folder = tmp_path / "my runs"
     folder.mkdir()
     source, out = queries(folder, 16), folder / "out"
-    running = start(command(source, out, endpoint.base_url), **FRESH)
+    running = start(command(source, out, endpoint.base_url))
     until_asked(endpoint, 16)
     running.send_signal(kind)
     told, _ = running.communicate(timeout=600)
     assert running.returncode == 130
-    assert f"resume with:\n  {sys.executable} -m autorubric synthesize" in told
+    assert f"resume with:\n  {forked_python()} -m autorubric synthesize" in told
     assert json.loads((out / "manifest.json").read_text())["status"] == "stopped"
     saved = lines(out / "step0_reference.jsonl")
     assert 0 < len(saved) <= 16
@@ -176,7 +184,7 @@ def test_a_full_disk_is_told_and_what_is_recorded_is_not_lost(endpoint: NearEndp
     arguments = command(source, out, endpoint.base_url)
     # A file may grow to 120 kB: enough for the ledger, too little for the last step file.
     limited = subprocess.run(
-        ["bash", "-c", 'ulimit -f 120; trap "" XFSZ; exec "$@"', "bash", *arguments],
+        [forked_python(), "-c", LIMITED, *arguments[3:]],
         capture_output=True,
         text=True,
         env=environment(),

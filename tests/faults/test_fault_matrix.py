@@ -153,7 +153,20 @@ def tls_server(folder: Path) -> Iterator[tuple[str, list[bytes]]]:
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl here to make a certificate")
     key, certificate = str(folder / "tls.pem"), str(folder / "certificate.pem")
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=localhost",
+    ]
     subprocess.run([*words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)

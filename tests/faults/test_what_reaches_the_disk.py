@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
+from tests.warm_commands import WarmPython
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,14 +35,15 @@ COMMANDS = {
 }
 
 
-def recorded(folder: Path, *words: str, failing: str = "") -> tuple[int, str, list[dict[str, Any]]]:
+def recorded(folder: Path, *command: str, failing: str = "") -> tuple[int, str, list[dict[str, Any]]]:
     """Exit status and messages of a command, and what it did to the disk, in order."""
     log = folder / "disk.log"
     log.write_text("")
-    command = [sys.executable, "-m", "tests.faults.recorded_disk", str(log), failing, *words]
-    bare = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=bare, check=False, timeout=600)
-    return done.returncode, done.stdout + done.stderr, [json.loads(line) for line in log.read_text().splitlines()]
+    words = ["-m", "tests.faults.recorded_disk", str(log), failing, *command]
+    bare = {"PATH": "/usr/bin:/bin"}
+    with WarmPython(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder, env=bare) as running:
+        told, _ = running.communicate(timeout=600)
+    return running.returncode, told, [json.loads(line) for line in log.read_text().splitlines()]
 
 
 def assert_synced_before_renamed(events: list[dict[str, Any]]) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from contextlib import closing
@@ -16,9 +14,9 @@ from autorubric import Criterion, Rubric
 from autorubric.graders import CriterionGrader
 from autorubric.llm.config import LLMConfig
 from autorubric.testing import LoopbackEndpoint
+from tests.warm_commands import WarmPython
 
 KIND = Rubric([Criterion(requirement="Is kind")])
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 
 # Grades a text for each line on standard input; argv: cache directory, address of the judge.
 GRADES = """
@@ -77,12 +75,10 @@ def test_graders_of_one_process_share_the_replies_of_one_cache(tmp_path: Path) -
 
 def test_processes_find_what_the_others_recorded_in_one_cache(tmp_path: Path) -> None:
     with LoopbackEndpoint().in_thread() as endpoint:
-        words = [sys.executable, "-c", GRADES, str(tmp_path), endpoint.base_url]
+        words = ["-c", GRADES, str(tmp_path), endpoint.base_url]
         here = a_grader(tmp_path, endpoint)
         assert KIND.grade_sync("one", here).score == 1.0
-        with subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
-        ) as there:
+        with WarmPython(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as there:
             assert there.stdin is not None
             assert there.stdout is not None
             for said, requests in (("one", 1), ("two", 2), ("three", 3)):
@@ -130,10 +126,10 @@ async def test_where_the_first_of_two_equal_calls_fails_the_second_is_made(tmp_p
 
 def test_processes_that_ask_the_same_at_the_same_time_pay_once(tmp_path: Path) -> None:
     with LoopbackEndpoint(latency="fixed:0.2").in_thread() as endpoint:
-        words = [sys.executable, "-c", GRADES, str(tmp_path), endpoint.base_url]
+        words = ["-c", GRADES, str(tmp_path), endpoint.base_url]
         texts = "".join(f"text {number}\n" for number in range(8))
         pipe = subprocess.PIPE
-        children = [subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, env=ENVIRONMENT) for _ in range(3)]
+        children = [WarmPython(words, stdin=pipe, stdout=pipe) for _ in range(3)]
         for child in children:  # all have imported the package and opened the cache
             assert child.stdin is not None and child.stdout is not None
             print("warm", file=child.stdin, flush=True)
@@ -148,8 +144,8 @@ def test_processes_that_ask_the_same_at_the_same_time_pay_once(tmp_path: Path) -
 
 def test_a_killed_process_lets_go_of_the_request_that_it_had_under_way(tmp_path: Path) -> None:
     with LoopbackEndpoint(latency="fixed:3").in_thread() as endpoint:
-        words = [sys.executable, "-c", GRADES, str(tmp_path), endpoint.base_url]
-        with subprocess.Popen(words, stdin=subprocess.PIPE, text=True, env=ENVIRONMENT) as there:
+        words = ["-c", GRADES, str(tmp_path), endpoint.base_url]
+        with WarmPython(words, stdin=subprocess.PIPE) as there:
             assert there.stdin is not None
             print("Hello.", file=there.stdin, flush=True)
             while endpoint.counts.requests == 0:
@@ -162,10 +158,7 @@ def test_a_killed_process_lets_go_of_the_request_that_it_had_under_way(tmp_path:
 
 
 def test_processes_that_write_at_the_same_time_lose_and_corrupt_nothing(tmp_path: Path) -> None:
-    children = [
-        subprocess.Popen([sys.executable, "-c", RECORDS, str(tmp_path), str(first), "400"], env=ENVIRONMENT)
-        for first in (0, 400, 800)
-    ]
+    children = [WarmPython(["-c", RECORDS, str(tmp_path), str(first), "400"]) for first in (0, 400, 800)]
     assert [child.wait() for child in children] == [0, 0, 0]
     with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -24,7 +24,7 @@ from autorubric.testing.faults import Body
 from tests.cli.in_process import NearEndpoint
 from tests.jobs.test_shards import OFFLINE, QUERIES, calls, different, essays, rubrics
 from tests.processes import start, wait_until
-from tests.warm_commands import warm_folder
+from tests.warm_commands import forked_python
 
 ITEMS = 24
 
@@ -49,7 +49,7 @@ def jobs(folder: Path, url: str) -> dict[str, list[str]]:
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The processes of a run are forked."""
-    monkeypatch.setattr(sys, "executable", str(warm_folder() / "forked-python"))
+    monkeypatch.setattr(sys, "executable", forked_python())
 
 
 @pytest.mark.usefixtures("forked")

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +16,7 @@ from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import CallError, Failure, FailureKind, Message, Reply, Request, Usage
+from tests.warm_commands import WarmPython
 
 Outcome: TypeAlias = "Reply | Failure"
 
@@ -322,8 +321,7 @@ asyncio.run(main())
 
 
 def test_calls_in_flight_at_a_kill_count_at_their_worst_case_in_the_next_session(tmp_path: Path) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED_IN_FLIGHT, str(tmp_path)], check=False)
-    assert killed.returncode == -signal.SIGKILL
+    assert WarmPython(["-c", KILLED_IN_FLIGHT, str(tmp_path)]).wait() == -signal.SIGKILL
     worst = 512 + 16 + 1 + 90  # per request, per message, bytes of the prompt, max_tokens
     for _ in range(2):  # counted once, however often the ledger is opened
         with Ledger.open(tmp_path) as ledger:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +19,7 @@ import yaml
 
 from autorubric.errors import InputError
 from autorubric.rows import read_rows
-from tests.warm_commands import warm_folder
+from tests.warm_commands import forked_python
 
 ROWS = [{"id": "q1", "question": 'Why "now"?\nAnd how?'}, {"id": "q2", "question": "它是什么；为什么?"}]
 
@@ -204,6 +205,45 @@ def test_a_split_with_missing_or_foreign_shards_is_refused(tmp_path: Path) -> No
         list(read_rows(tmp_path / "test", []))
 
 
+def test_every_split_that_a_folder_has_is_found_by_its_name(tmp_path: Path) -> None:
+    files = {
+        "train": "data/train-00000-of-00001.parquet",
+        "test": "data/test/part-0.parquet",
+        "de/train": "de/data/train.parquet",
+        "de/test": "de/test-00000-of-00001.parquet",
+        "a/b/c": "a/b/data/c.parquet",
+    }
+    for name in files.values():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(parquet())
+    with pytest.raises(InputError, match="the folder has the splits a/b/c, test, train, de/train, de/test;"):
+        list(read_rows(tmp_path, []))
+    for split in files:
+        assert len(list(read_rows(tmp_path / split, []))) == 2, split
+
+
+def test_a_path_that_is_not_there_has_no_other_folder_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("home/photos/2019", "home/data/train", "home/essays"):
+        (tmp_path / name).mkdir(parents=True)
+    looked, scan, names = set(), os.scandir, os.listdir
+
+    def scandir(path: Any) -> Any:
+        looked.add(Path(path).name)
+        return scan(path)
+
+    def listdir(path: Any) -> list[str]:
+        looked.add(Path(path).name)
+        return names(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "listdir", listdir)
+    with pytest.raises(InputError, match="File not found"):
+        list(read_rows(tmp_path / "home" / "esays", []))
+    assert looked <= {"home", "data"}
+
+
 def test_a_folder_of_one_split_needs_no_name(tmp_path: Path) -> None:
     (tmp_path / "hub").mkdir()
     (tmp_path / "hub" / "train.csv").write_bytes(KINDS["commas"])
@@ -233,7 +273,7 @@ def test_standard_input_is_read_as_often_as_needed(kind: str, path: str) -> None
         "import json, sys; from autorubric.rows import read_rows\n"
         "for _ in range(2): print(json.dumps([record.fields for record in read_rows(sys.argv[1], [])]))"
     )
-    python = str(warm_folder() / "forked-python")
+    python = forked_python()
     ended = subprocess.run([python, "-c", code, path], input=KINDS[kind], capture_output=True, check=True)
     assert [json.loads(line) for line in ended.stdout.splitlines()] == [ROWS, ROWS]
 

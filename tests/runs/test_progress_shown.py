@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warm_commands import warm_folder
+from tests.warm_commands import forked_python
 
 ROOT = Path(__file__).parents[2]
 CODE = """
@@ -27,7 +27,7 @@ evaluate_sync(dataset, CriterionGrader.of_checks(), experiments_dir=sys.argv[2],
 
 def shown(folder: Path, seconds: float, show: str) -> str:
     """What a script writes to standard error, which is no terminal."""
-    command = [str(warm_folder() / "forked-python"), "-c", CODE, str(seconds), str(folder / "runs"), show]
+    command = [forked_python(), "-c", CODE, str(seconds), str(folder / "runs"), show]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True, timeout=600)
     assert done.stdout == ""
     return done.stderr
@@ -54,7 +54,7 @@ def test_a_longer_run_adds_plain_lines_to_a_log(tmp_path: Path) -> None:
 
 def test_a_terminal_shows_a_table(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [str(warm_folder() / "forked-python"), "-c", CODE, "3600", str(tmp_path / "runs"), "yes"]
+    command = [forked_python(), "-c", CODE, "3600", str(tmp_path / "runs"), "yes"]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment())
     os.close(theirs)
     told = b""

@@ -15,7 +15,7 @@ import pytest
 from autorubric.errors import ConfigError
 from autorubric.testing import LoopbackProcess
 from tests.offenders import each
-from tests.warm_commands import warm_folder
+from tests.warm_commands import forked_python
 
 PYTHON = sys.executable
 ASKED = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Why?"}]}).encode()
@@ -24,7 +24,7 @@ ASKED = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Why?
 @pytest.fixture(autouse=True)
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of endpoints are forked from one that has imported the package."""
-    monkeypatch.setattr(sys, "executable", str(warm_folder() / "forked-python"))
+    monkeypatch.setattr(sys, "executable", forked_python())
 
 
 def ask(base_url: str, key: str = "") -> int:

@@ -8,8 +8,8 @@ import pytest
 from autorubric.metrics.confidence_sequence import Growth
 from autorubric.metrics.intervals import Interval
 from autorubric.training.audit_log import AuditSummary, CriterionGap
-from autorubric.training.group_signals import Noise, Repeat, measure_noise, measure_signals, recommend
-from autorubric.training.observations import RewardRecord
+from autorubric.training.group_signals import Noise, measure_noise, measure_signals, recommend
+from autorubric.training.observations import Repeat, RewardRecord
 
 NOTES = [{"name": name, "requirement": f"{name}.", "weight": 1.0} for name in ("A", "B", "C")]
 

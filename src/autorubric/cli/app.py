@@ -45,7 +45,7 @@ COMMANDS = {
 }
 """Each command with its panel and summary; its module is loaded when it is used."""
 
-_MODULES = {"drift": "status", "doctor": "status", "verify": "report"}
+_MODULES = {"doctor": "status", "verify": "report"}
 """The module of each command that shares one."""
 
 SUMMARY = "Rubrics for language models: from queries to rubrics, grades and training data."

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from autorubric.errors import ConfigError
 from autorubric.jobs.judges import ModelSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.settings import Names, setting
-from autorubric.training.evolution.proposals import EvolutionRule
+
+if TYPE_CHECKING:
+    from autorubric.training.evolution.proposals import EvolutionRule
 
 
 class EvolutionSettings(ModelSettings):
@@ -44,6 +48,8 @@ class EvolutionSettings(ModelSettings):
         Raises:
             ConfigError: settings contradict each other.
         """
+        from autorubric.training.evolution.proposals import EvolutionRule
+
         split = getattr(self, "compound", "as_is") == "split"
         if self.persistent and not (self.retire_original or split):
             raise ConfigError(

@@ -94,8 +94,7 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run is not a run directory: it has no ledger
     """
-    from autorubric.training.group_signals import Repeat
-    from autorubric.training.observations import AUDIT, REPEAT, REWARD, RUBRIC, UNANSWERED, RewardRecord
+    from autorubric.training.observations import AUDIT, REPEAT, REWARD, RUBRIC, UNANSWERED, Repeat, RewardRecord
     from autorubric.training.reward_drift import measure_drift
 
     folder = ledger_folder(Path(run))

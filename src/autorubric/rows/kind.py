@@ -236,7 +236,23 @@ def _parent_of_split(path: Path) -> tuple[Path, str] | None:
     if folder is None or folder == Path() or _is_file(path):
         return None
     split = path.relative_to(folder).as_posix()
+    # A mistyped path must not have a home directory looked through.
+    is_searched = not find_address(folder) and not any((folder / name).is_file() for name in (_SPLITS, _STATE))
+    if is_searched and not _has_split(folder, path.relative_to(folder).parts):
+        return None
     return (folder, split) if split in _parts(folder) else None
+
+
+def _has_split(folder: Path, split: Sequence[str]) -> bool:
+    """Whether a file under the folder is named as those of a split are, or lies in a folder that is."""
+    for inner in folder.iterdir():
+        left = split if inner.name == "data" else split[1:]
+        if left and inner.name in ("data", split[0]) and inner.is_dir() and not inner.is_symlink():
+            if _has_split(inner, left):
+                return True
+        elif inner.name.startswith(split[0]):
+            return True
+    return False
 
 
 def _parts(folder: Path) -> dict[str, tuple[Path, ...]]:

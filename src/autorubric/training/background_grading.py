@@ -16,8 +16,7 @@ from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput, Query
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
-from autorubric.training.group_signals import Repeat
-from autorubric.training.observations import REPEAT, Key, RewardRecord, failure_kind
+from autorubric.training.observations import REPEAT, Key, Repeat, RewardRecord, failure_kind
 from autorubric.training.rewards import KeptCriteria, Reward, RewardRule, compute_reward
 
 _MOST_OPEN = 256

@@ -15,7 +15,7 @@ from autorubric.linting.rules.compound_demands import SEVERAL_DEMANDS
 from autorubric.metrics.intervals import normal_quantile
 from autorubric.metrics.item_analysis import effective_criteria, score_shares
 from autorubric.training.audit_log import AuditSummary
-from autorubric.training.observations import RewardRecord
+from autorubric.training.observations import Repeat, RewardRecord
 
 _MIN_ROWS = 8
 _DECISIVE = 0.6  # a criterion that decides this share of the variance within groups, of three or more
@@ -24,18 +24,6 @@ _MIN_PAIRS = 10
 _MIN_AUDITS = 20
 _MUCH = 0.1  # what the training judge gives too much on a criterion
 _MOST = 3  # recommendations of a kind
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """A submission that the training judge graded twice, as the ledger keeps it."""
-
-    group: str
-    answer: str
-    step: int | None
-    first: float
-    again: float | None
-    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

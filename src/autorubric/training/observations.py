@@ -87,6 +87,18 @@ _MOST_RUBRICS = 4096
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """A submission that the training judge graded twice, as the ledger keeps it."""
+
+    group: str
+    answer: str
+    step: int | None
+    first: float
+    again: float | None
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RewardRecord:
     """A reward as the ledger keeps it."""
 

@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from autorubric.metrics.intervals import t_quantile
 from autorubric.training.audit_log import AuditLog, AuditRecord, AuditSummary, audit_warnings, summarise_audits
 from autorubric.training.compound_share import CompoundMeter, CompoundShare
-from autorubric.training.group_signals import GroupSignals, Repeat, measure_noise, measure_signals, recommend
-from autorubric.training.observations import Key, RewardRecord
+from autorubric.training.group_signals import GroupSignals, measure_noise, measure_signals, recommend
+from autorubric.training.observations import Key, Repeat, RewardRecord
 
 _SATURATED = 0.95  # a criterion that this share of recent submissions meets, or misses, is saturated
 _MIN_VERDICTS = 8  # recent verdicts needed to call a criterion saturated

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from autorubric.background import wait_for
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
@@ -29,12 +29,11 @@ from autorubric.llm.records.lock import run_lock
 from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import Given, Repeater
-from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution, open_evolution
 from autorubric.training.observations import Observer, digest_group, failed_indices, failure_kind
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
-EVOLUTION_LOCK = "evolution"
-"""A folder in the run directory: the process that holds its lock writes the versions of rubrics."""
+if TYPE_CHECKING:
+    from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution
 
 _MOST_RUBRICS = 4096
 
@@ -279,6 +278,8 @@ class Rewarder(RewardPath):
         async with self._opening:
             if self._plan is None or self.evolution is not None:
                 return
+            from autorubric.training.evolution.live import EVOLUTION_LOCK, open_evolution
+
             out = grader.run_dir
             assert out is not None
             self._held.enter_context(run_lock(out / EVOLUTION_LOCK))

@@ -10,8 +10,6 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from autorubric.core.submission import word_count
 from autorubric.files import write_atomically
 from autorubric.runs.items_file import read_items, report_from
@@ -113,6 +111,8 @@ class ScoreSpread:
         """The distribution of some scores in [0, 1]; None for no scores."""
         if not scores:
             return None
+        import numpy as np
+
         low, lower, median, upper, high = (float(cut) for cut in np.percentile(scores, (0, 25, 50, 75, 100)))
         tenths = [0] * _TENTHS
         for score in scores:

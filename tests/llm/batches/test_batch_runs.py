@@ -30,7 +30,7 @@ from autorubric.testing import BatchFaults, LoopbackEndpoint
 from autorubric.testing.offline import OfflineModel
 from tests.offenders import each
 from tests.processes import environment
-from tests.warm_commands import SOURCE
+from tests.warm_commands import SOURCE, forked_python
 
 # Where each dialect is found on the loopback endpoint.
 DIALECTS = {
@@ -746,7 +746,7 @@ def test_the_size_of_batches_is_checked(given: dict[str, Any], size: Any) -> Non
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows forks no process")
 def test_kills_lose_nothing_and_pay_nothing_twice() -> None:
     """`make soak` kills 200 times."""
-    words = [sys.executable, "-m", "benchmarks.soak.batches", "5"]
+    words = [forked_python(), "-m", "benchmarks.soak.batches", "5"]
     done = subprocess.run(
         words, cwd=SOURCE.parent, env=environment(), capture_output=True, text=True, timeout=600, check=False
     )

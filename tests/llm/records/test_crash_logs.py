@@ -6,12 +6,10 @@ import asyncio
 import contextlib
 import errno
 import mmap
-import os
 import random
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +30,7 @@ from autorubric.llm.records.crash_logs import (
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import WriteLock
 from autorubric.llm.request import Failure, Reply
+from tests.warm_commands import WarmPython, forked_python
 
 
 def a_row(number: int) -> CallRow:
@@ -168,9 +167,8 @@ async def test_what_arrived_while_the_disk_was_full_waits_for_a_disk_with_room(t
         await ledger.record(a_row(0))
     for name in UNCOMMITTED_FILES:
         shutil.move(killed / name, tmp_path / "other" / name)
-    words = [sys.executable, "-c", OPENED_ON_A_FULL_DISK, str(tmp_path / "other")]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    words = [forked_python(), "-c", OPENED_ON_A_FULL_DISK, str(tmp_path / "other")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert "the ledger cannot be written" in done.stdout, done.stderr
     with Ledger.open(tmp_path / "other") as ledger:
         assert [ledger.find(row.key) is not None for row in rows] == [True] * 150
@@ -189,9 +187,9 @@ except LedgerError as error:
     print(error)
 """
 
-# Says what has arrived before it can be committed, which it never is.
+# Is killed before what has arrived can be committed.
 ARRIVES = """
-import asyncio, os, sys
+import asyncio, os, signal, sys
 from pathlib import Path
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.call_rows import CallRow, SealedRow
@@ -203,21 +201,14 @@ async def main(ledger):
         row = CallRow(number.to_bytes(16, "big"), "q", "judge", "m", 0, 0, Reply(str(number)))
         waiting.append(asyncio.ensure_future(ledger.record(row)))
     await asyncio.sleep(0)
-    os.write(1, b"arrived\\n")
-    await asyncio.gather(*waiting)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main(Ledger.open(Path(sys.argv[1]))))
 """
 
 
 def test_a_killed_process_loses_no_reply_that_it_had_got(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
-    words = [sys.executable, "-c", ARRIVES, str(tmp_path)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"arrived\n"
-        child.kill()
-    assert child.returncode == -signal.SIGKILL
+    assert WarmPython(["-c", ARRIVES, str(tmp_path)]).wait() == -signal.SIGKILL
     with Ledger.open(tmp_path) as ledger:
         found = [ledger.find(number.to_bytes(16, "big")) for number in range(50)]
     assert [reply and reply.text for reply in found] == [str(number) for number in range(50)]

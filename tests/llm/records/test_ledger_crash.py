@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.llm.records.ledger import Ledger
+from tests.warm_commands import WarmPython
 
 # Writes as fast as it can from 16 tasks, and says on standard output what was acknowledged.
 WRITER = """
@@ -45,19 +45,14 @@ except LedgerError as error:
 """
 
 
-def start(directory: Path, first: int, *limit: str) -> subprocess.Popen[bytes]:
-    source = Path(__file__).parents[3] / "src"
-    return subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(directory), str(first), *limit],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(source)},
-    )
+def start(directory: Path, first: int, *limit: str) -> subprocess.Popen[str]:
+    words = ["-c", WRITER, str(directory), str(first), *limit]
+    return WarmPython(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def acknowledged(output: bytes) -> list[int]:
+def acknowledged(output: str) -> list[int]:
     # The last line may be cut off by the kill; whole lines are promises.
-    return [int(line) for line in output.split(b"\n")[:-1]]
+    return [int(line) for line in output.split("\n")[:-1]]
 
 
 def assert_all_there(directory: Path, numbers: list[int]) -> None:
@@ -81,7 +76,7 @@ def test_no_acknowledged_reply_is_lost_when_the_process_is_killed(tmp_path: Path
         output, problems = first + child.stdout.read(), child.stderr.read()
         child.communicate()
         timer.join()
-        assert child.returncode == -signal.SIGKILL, problems.decode()
+        assert child.returncode == -signal.SIGKILL, problems
         acknowledged_now = acknowledged(output)
         assert_all_there(tmp_path, acknowledged_now)
         promised += acknowledged_now
@@ -94,7 +89,7 @@ def test_a_full_disk_stops_the_writer_with_an_error_and_loses_nothing_acknowledg
     child = start(tmp_path, 0, "1000000")  # a commit of one row takes up to 9 kB
     output, problems = child.communicate(timeout=600)
     assert child.returncode == 1
-    assert "the ledger cannot be written" in problems.decode()
+    assert "the ledger cannot be written" in problems
     promised = acknowledged(output)
     assert len(promised) > 50
     assert_all_there(tmp_path, promised)

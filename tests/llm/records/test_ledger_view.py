@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.records.lock import lock_holder, run_lock
 from autorubric.llm.request import Failure, Reply, Usage
+from tests.warm_commands import WarmPython
 
 ROOT = Path(__file__).parents[3]
 
@@ -93,9 +92,7 @@ def test_the_pace_is_that_of_the_last_minute_and_survives_a_clock_set_back(tmp_p
 
 
 def test_the_ledger_of_a_killed_process_is_read_with_its_write_ahead_log(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-c", _WRITER, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with WarmPython(["-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         holder = lock_holder(tmp_path)
         assert holder is not None and holder.startswith(f"process {process.pid},")

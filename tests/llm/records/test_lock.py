@@ -5,13 +5,13 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from autorubric.errors import RunLockedError
 from autorubric.llm.records.lock import Claims, WriteLock, lock_holder, run_lock
+from tests.warm_commands import WarmPython
 
 HOLDER = """
 import sys, time
@@ -24,13 +24,7 @@ with run_lock(Path(sys.argv[1])):
 
 
 def hold(directory: Path) -> subprocess.Popen[str]:
-    child = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(directory)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
-    )
+    child = WarmPython(["-c", HOLDER, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
     return child
@@ -65,13 +59,8 @@ def test_a_killed_process_lets_go_of_the_directory(tmp_path: Path) -> None:
 
 def test_waiting_ends_when_the_holder_ends(tmp_path: Path) -> None:
     child = hold(tmp_path)
-    waiter = subprocess.Popen(
-        [sys.executable, "-c", HOLDER.replace("[1])", "[1]), wait=True"), str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
-    )
+    words = ["-c", HOLDER.replace("[1])", "[1]), wait=True"), str(tmp_path)]
+    waiter = WarmPython(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert waiter.poll() is None
     let_go(child)
     assert waiter.stdout is not None

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 ROLLOUT = "rollout"
 """The kind of observation that holds a rollout: its lineage, version, step, text, reward and values."""
 
+EVOLUTION_LOCK = "evolution"
+"""A folder in the run directory: the process that holds its lock writes the versions of rubrics."""
+
 _log = logging.getLogger("autorubric.training")
 _AT_ONCE = 4
 """Evolutions in work at a time: they share the judge with the trainer."""

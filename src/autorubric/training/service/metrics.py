@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -21,7 +21,9 @@ from prometheus_client.core import (
 
 from autorubric.llm.billing import Activity
 from autorubric.training.audit import Auditor
-from autorubric.training.evolution.live import LiveEvolution
+
+if TYPE_CHECKING:
+    from autorubric.training.evolution.live import LiveEvolution
 
 _BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 

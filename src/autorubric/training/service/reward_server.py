@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -28,10 +28,12 @@ from autorubric.runs.changes import changed_grader, changed_values
 from autorubric.runs.manifest import write_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.training.audit import AuditPlan
-from autorubric.training.evolution.live import EvolutionPlan, open_evolution
 from autorubric.training.rewards import DEFAULT_RULE, RewardRule
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.reward_app import Admission, RewardService, ServiceLimits
+
+if TYPE_CHECKING:
+    from autorubric.training.evolution.live import EvolutionPlan
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -196,6 +198,8 @@ async def serve_rewards(
         ledger.price(models)
         engine = RewardEngine(grader, ledger, rule, audit, settings.repeat_share, prefix_first=settings.prefix_first)
         if settings.evolution is not None:
+            from autorubric.training.evolution.live import open_evolution
+
             evolution = open_evolution(settings.out, settings.evolution, grader, engine.executor, ledger, rule)
             engine.evolution = await stack.enter_async_context(evolution)
         service = RewardService(engine, Admission(settings.room), settings.limits)

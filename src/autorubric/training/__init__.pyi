@@ -1,0 +1,15 @@
+from autorubric.core.entries import rubric_from as rubric_from
+from autorubric.training.audit import AuditPlan as AuditPlan
+from autorubric.training.evolution.live import EvolutionPlan as EvolutionPlan
+from autorubric.training.evolution.proposals import EvolutionRule as EvolutionRule
+from autorubric.training.rewarder import Rewarder as Rewarder
+from autorubric.training.rewarder import RewardSource as RewardSource
+from autorubric.training.rewarder import Sample as Sample
+from autorubric.training.rewarder import make_rewarder as make_rewarder
+from autorubric.training.rewarder import rewards_now as rewards_now
+from autorubric.training.rewards import Reward as Reward
+from autorubric.training.rewards import RewardFailed as RewardFailed
+from autorubric.training.rewards import RewardGap as RewardGap
+from autorubric.training.rewards import RewardRule as RewardRule
+from autorubric.training.rewards import SoftOverlong as SoftOverlong
+from autorubric.training.rewards import compute_reward as compute_reward
