@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -58,9 +57,8 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
 
 def load_ahead(models: Iterable[Model]) -> None:
     """Import the HTTP library on another thread if a model needs it: reading certificates takes half of that time."""
-    chosen = os.environ.get("AUTORUBRIC_TRANSPORT") or "aiohttp"
-    if chosen == "aiohttp" and any(isinstance(model, ChatModel) for model in models):
-        threading.Thread(target=import_module, args=(chosen,), daemon=True).start()
+    if any(isinstance(model, ChatModel) for model in models):
+        threading.Thread(target=import_module, args=("aiohttp",), daemon=True).start()
 
 
 def _placed(slots: str, problem: str) -> str:
