@@ -20,8 +20,7 @@ from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
-from autorubric.llm.records.commits import run_transaction, translate_write_errors
-from autorubric.llm.records.database import insert_rows
+from autorubric.llm.records.database import insert_rows, transaction
 from autorubric.llm.records.lock import folders_of_processes, release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 
@@ -333,5 +332,5 @@ def _take_in(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None
     on_record = set(known)
     missing = [one.unpack() for one in left if (one.key, one.at) not in on_record and ended.get(one.key, 0) < one.at]
     if missing:
-        with translate_write_errors(connection):
-            run_transaction(connection, lambda: insert_rows(connection, missing))
+        with transaction(connection):
+            insert_rows(connection, missing)

@@ -142,6 +142,31 @@ class translate_read_errors:
         raise LedgerError(f"{self.place} cannot be read: {error}; {advice}") from error
 
 
+def unwritable(error: Exception) -> LedgerError:
+    """The error for a ledger that cannot be written."""
+    advice = "what it holds is safe; fix this and run the same command again"
+    return LedgerError(f"the ledger cannot be written: {error}; {advice}")
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, folder: Path | None = None) -> Iterator[None]:
+    """Commit what is written in a block, or roll it back; SQLite's errors become a `LedgerError`.
+
+    If the file turns out to be malformed, `folder` is marked for recovery.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("COMMIT")
+    except BaseException as error:
+        with contextlib.suppress(sqlite3.Error):
+            connection.rollback()
+        if isinstance(error, sqlite3.Error):
+            mark_corruption(folder, error)
+            raise unwritable(error) from error
+        raise
+
+
 _AT_ONCE = (50, 10, 1)
 """Rows per statement: each statement switches threads, which costs more than the statement itself. SQLite before 3.32
 allows 999 values."""

@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from autorubric.llm.records.call_rows import is_whole
+from autorubric.llm.records.call_rows import SealedRow, is_whole
+from autorubric.llm.records.database import transaction
 
 _UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id"
 _INDEX = """INSERT OR IGNORE INTO replies
@@ -19,14 +20,6 @@ _FIND_CALL = "SELECT data, digest FROM payloads WHERE id = ?"
 _REPLIES = "SELECT key, data, digest FROM calls LEFT JOIN payloads USING (id) WHERE status = 'ok'"
 _LEAST_INDEXED, _MOST_INDEXED = 4096, 65_536
 """Keys that are indexed at a time."""
-
-
-class Inserted(NamedTuple):
-    """A call that was written."""
-
-    key: bytes
-    call: int
-    is_reply: bool
 
 
 class Found(NamedTuple):
@@ -115,15 +108,13 @@ class KeyIndex:
         with self._lock:
             self._fresh.clear()
 
-    def add(self, connection: sqlite3.Connection, calls: Sequence[Inserted]) -> None:
-        """Add committed calls; on the writer thread, while it holds the write lock."""
-        if not calls:
-            return
-        first, last = calls[0].call, calls[-1].call
+    def add(self, connection: sqlite3.Connection, rows: Sequence[SealedRow], calls: Sequence[int]) -> None:
+        """Add committed rows, at least one, by their numbers; on the writer thread, while it holds the write lock."""
+        first, last = calls[0], calls[-1]
         with self._lock:
-            for key, call, is_reply in calls:
-                if is_reply:
-                    self._waiting.setdefault(key, call)
+            for row, call in zip(rows, calls, strict=True):
+                if row.is_reply:
+                    self._waiting.setdefault(row.key, call)
             if self._read_to == first - 1:
                 self._read_to = last
             if self._fresh and self._fresh[-1][1] == first - 1:
@@ -136,20 +127,19 @@ class KeyIndex:
 
     def move_to_table(self, connection: sqlite3.Connection) -> None:
         """Index every recorded reply; on the thread that writes."""
-        connection.execute("BEGIN IMMEDIATE")
-        last: int = connection.execute("SELECT ifnull(max(id), 0) FROM calls").fetchall()[0][0]
-        indexed = connection.execute(_INDEXED).fetchall()[0]
-        if self._filter is not None:
-            with self._lock:  # a key that was found belongs to the filter once it no longer waits
-                waiting, read_to = list(self._waiting), self._read_to
-            for key in waiting:
-                self._filter.add(key)
-            # Another process may have recorded, and indexed, what this one has not read yet.
-            for key, _ in connection.execute(_UNINDEXED, (read_to,)):
-                self._filter.add(key)
-        connection.execute(_INDEX, indexed)
-        connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
-        connection.execute("COMMIT")
+        with transaction(connection):
+            last: int = connection.execute("SELECT ifnull(max(id), 0) FROM calls").fetchall()[0][0]
+            indexed = connection.execute(_INDEXED).fetchall()[0]
+            if self._filter is not None:
+                with self._lock:  # a key that was found belongs to the filter once it no longer waits
+                    waiting, read_to = list(self._waiting), self._read_to
+                for key in waiting:
+                    self._filter.add(key)
+                # Another process may have recorded, and indexed, what this one has not read yet.
+                for key, _ in connection.execute(_UNINDEXED, (read_to,)):
+                    self._filter.add(key)
+            connection.execute(_INDEX, indexed)
+            connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
         with self._lock:
             self._waiting = {key: call for key, call in self._waiting.items() if call > last}
             self._read_to = max(self._read_to, last)

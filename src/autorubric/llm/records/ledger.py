@@ -25,15 +25,15 @@ from autorubric.llm.records.database import (
     insert_imports,
     insert_observation,
     insert_rows,
-    mark_corruption,
     mark_damaged,
     prepare,
     read_import,
     recover,
+    transaction,
     translate_read_errors,
     unite_note,
 )
-from autorubric.llm.records.key_index import Inserted, KeyIndex, has_intact_replies
+from autorubric.llm.records.key_index import KeyIndex, has_intact_replies
 from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view
 from autorubric.llm.records.lock import LEDGER_FILE, Changes, Claims, WriteLock, private_file
 from autorubric.llm.request import Model, Reply, Usage
@@ -96,7 +96,7 @@ class Ledger(LedgerView):
             if directory is not None:
                 take_in_logs(self._writing, directory, logs)
             self._keys = KeyIndex(self._writing)
-        self._commits = GroupCommit(self._writing, self._write, self._make_findable, self._turn, linger=linger)
+        self._commits = GroupCommit(self._commit, self._turn, linger=linger)
 
     @classmethod
     def open(
@@ -179,7 +179,7 @@ class Ledger(LedgerView):
         """Return when `row` is on the disk; a `LedgerError` if it cannot be written, and for all later rows."""
         await self.queue(row)
 
-    def queue(self, row: CallRow) -> asyncio.Future[Any]:
+    def queue(self, row: CallRow) -> asyncio.Future[None]:
         """Queue `row`; the future ends as `record` does."""
         # Packed here: on the writer thread, each step would compete with this thread for the interpreter.
         sealed = SealedRow.pack(row)
@@ -284,28 +284,20 @@ class Ledger(LedgerView):
         message = "%s: the reply of call %d (item %r, %s, %s) is damaged; it is set aside and requested again"
         _LOG.warning(message, self._place, call, *whose[0])
 
-    def _write(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
-        results: list[Inserted | None] = []
-        try:
-            calls = iter(insert_rows(self._writing, [thing for thing in things if isinstance(thing, SealedRow)]))
+    def _commit(self, things: list[SealedRow | Write]) -> None:
+        """Write a batch in one transaction, and let its replies be found from then on; on the writer thread."""
+        rows = [thing for thing in things if isinstance(thing, SealedRow)]
+        with transaction(self._writing, self.folder):
+            calls = insert_rows(self._writing, rows)
             for thing in things:
-                if isinstance(thing, SealedRow):
-                    results.append(Inserted(thing.key, next(calls), thing.is_reply))
-                else:
+                if not isinstance(thing, SealedRow):
                     thing(self._writing)
-                    results.append(None)
-        except sqlite3.DatabaseError as error:
-            mark_corruption(self.folder, error)
-            raise
-        return results
-
-    def _make_findable(self, results: list[Inserted | None]) -> None:
-        calls = [result for result in results if result is not None]
-        if self._uncommitted is not None:
-            self._uncommitted.mark_committed(len(calls))
-        if self._spent_file is not None and calls:
-            self._spent_file.add_committed(self._writing)
-        self._keys.add(self._writing, calls)
+        if rows:
+            if self._uncommitted is not None:
+                self._uncommitted.mark_committed(len(rows))
+            if self._spent_file is not None:
+                self._spent_file.add_committed(self._writing)
+            self._keys.add(self._writing, rows, calls)
         self.changes.add()
 
 

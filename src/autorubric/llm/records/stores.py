@@ -34,7 +34,7 @@ class NoRecords:
     def begin_session(self) -> None:
         """Nothing: no reply is from an earlier session."""
 
-    def queue(self, row: CallRow) -> asyncio.Future[Any]:
+    def queue(self, row: CallRow) -> asyncio.Future[None]:
         """Store nothing; the future has ended."""
         stored = asyncio.get_running_loop().create_future()
         stored.set_result(None)
