@@ -386,7 +386,7 @@ async def test_replies_that_another_process_has_indexed_are_found(
         await other.record(a_row(10, Reply("answer 10")))
         # Whoever opens it next would take in the logs of one that works.
         assert not any(file.name.startswith(("arrivals", "departures")) for file in tmp_path.iterdir())
-        assert not one.in_flight.is_open and one.claims.needed
+        assert not one.in_flight.is_open and one.claims is not None
         for ledger in (one, other):
             assert [found_text(ledger, number) for number in range(12)] == [
                 *(f"answer {number}" for number in range(11)),
@@ -417,6 +417,7 @@ def test_a_note_that_another_process_keeps_is_a_change(tmp_path: Path) -> None:
         one, other = (
             opened.enter_context(Ledger.open(tmp_path, shared=True, logs=tmp_path / f"logs-{name}")) for name in "ab"
         )
+        assert other.changes is not None
         other.changes.has_new_rows()
         one.keep_note("pace", 3)
         assert other.changes.has_new_notes() and not other.changes.has_new_notes()

@@ -59,8 +59,8 @@ class Ledger(LedgerView):
     Attributes:
         folder: of the file; None in memory.
         in_flight: what calls in flight may cost.
-        claims: of requests under way, where other processes use the ledger.
-        changes: whether other processes have written to it.
+        claims: of requests under way; None where no other process uses the ledger.
+        changes: whether other processes have written to it; None likewise.
 
     Example:
         >>> import asyncio
@@ -82,14 +82,14 @@ class Ledger(LedgerView):
     ) -> None:
         place, self._writing, reading, self._turn = connections
         super().__init__(reading, place, directory)
-        self._shared, self.folder = shared, directory
+        self.folder = directory
         self._opened = ExitStack()
         self._base: LedgerView | None = None
         logged = logs if shared else directory
         self._uncommitted = None if logged is None else UncommittedLog(logged)
         self.in_flight = InFlightLog(logged)
-        self.claims = Claims(directory if shared else None)
-        self.changes = Changes(None if logs is None else logs.parent)
+        self.claims = Claims(directory) if shared and directory is not None else None
+        self.changes = Changes(None if logs is None else logs.parent) if shared else None
         self._spent_file: SpentFile | None = None
         with self._reads, self._turn:
             prepare(self._writing, self._place)
@@ -157,8 +157,9 @@ class Ledger(LedgerView):
             raise LedgerError(self._commits.unusable)
         try:
             found = self._keys.find(self._connection, key)
-            shared = found is None and self._shared  # other processes may have recorded replies since
-            if shared and self.changes.has_new_rows() and self._keys.catch_up(self._connection):
+            # Other processes may have recorded replies since.
+            may_be_new = found is None and self.changes is not None and self.changes.has_new_rows()
+            if may_be_new and self._keys.catch_up(self._connection):
                 found = self._keys.find(self._connection, key)
         except sqlite3.Error as error:
             self._reads.refuse(error)
@@ -215,7 +216,8 @@ class Ledger(LedgerView):
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
         self._commits.write(partial(unite_note, name, value, united or _last))
-        self.changes.add(notes=True)
+        if self.changes is not None:
+            self.changes.add(notes=True)
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
@@ -263,7 +265,8 @@ class Ledger(LedgerView):
         if self._uncommitted is not None:
             self._uncommitted.close(remove=self._commits.broken is None)
         self.in_flight.close(remove=self._commits.broken is None)
-        self.claims.close()
+        if self.claims is not None:
+            self.claims.close()
         if self._spent_file is not None:
             self._spent_file.close()
         self._opened.close()
@@ -298,7 +301,8 @@ class Ledger(LedgerView):
             if self._spent_file is not None:
                 self._spent_file.add_committed(self._writing)
             self._keys.add(self._writing, rows, calls)
-        self.changes.add()
+        if self.changes is not None:
+            self.changes.add()
 
 
 class _Connections(NamedTuple):

@@ -226,15 +226,11 @@ class Claims:
     """Keys of the requests under way on a shared ledger, so that the same request is not paid for twice.
 
     A claim is a locked byte of one file, at an offset derived from the key. The operating system releases it when the
-    process ends, however it ends. Without file locks, or without a directory, claims hold in this process only.
-
-    Attributes:
-        needed: whether other executors may send the same request.
+    process ends, however it ends. Without file locks, and once closed, claims hold in this process only.
     """
 
-    def __init__(self, directory: Path | None) -> None:
-        self.needed = directory is not None
-        self._path = None if directory is None else directory / _CLAIMS_FILE
+    def __init__(self, directory: Path) -> None:
+        self._path: Path | None = directory / _CLAIMS_FILE
         self._file: int | None = None
         self._lock = threading.Lock()
         self._places: set[int] = set()
@@ -255,7 +251,7 @@ class Claims:
     def close(self) -> None:
         """Close the file, which releases all claims; closing twice is harmless."""
         with self._lock:
-            self._path, self.needed = None, False
+            self._path = None
             if self._file is not None:
                 os.close(self._file)
                 self._file = None
