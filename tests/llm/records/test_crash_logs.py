@@ -133,7 +133,7 @@ def test_a_file_is_emptied_only_when_its_rows_are_committed(tmp_path: Path, monk
     for number, row in enumerate(rows):
         kept.put(SealedRow.pack(row))
         if number >= 20:
-            kept.mark_committed(1)  # twenty rows are always on their way
+            kept.committed += 1  # twenty rows are always on their way
     kept.close(remove=False)
     recover_uncommitted(tmp_path, found.extend)
     # Which of the two files is the newer one, the names do not say.

@@ -103,15 +103,21 @@ def read_totals(connection: sqlite3.Connection) -> list[Totals]:
     ]
 
 
-def read_spent(connection: sqlite3.Connection) -> Spent:
-    """All calls, tokens and dollars, worst cases and lost calls included."""
-    return read_spent_since(connection, 0)[1].plus(Spent(*read_note(connection, LOST) or ()))
+def read_spent(
+    connection: sqlite3.Connection, *, after: int | None = None, role: str | None = None
+) -> tuple[int, Spent]:
+    """The number of the last call, and what calls cost, worst cases included.
 
-
-def read_spent_since(connection: sqlite3.Connection, call: int, role: str | None = None) -> tuple[int, Spent]:
-    """The number of the last call, and what the calls after number `call` cost; of one role only, if it is given."""
-    last, calls, tokens, cost, unpriced = connection.execute(_SPENT, (call, role)).fetchall()[0]
-    return last, Spent(calls, int(tokens), cost, int(unpriced))
+    Args:
+        connection: to a ledger.
+        after: the number of a call; only the later ones count.
+        role: only its calls count. Lost calls count only where all calls do.
+    """
+    last, calls, tokens, cost, unpriced = connection.execute(_SPENT, (after or 0, role)).fetchall()[0]
+    spent = Spent(calls, int(tokens), cost, int(unpriced))
+    if after is None and role is None:
+        spent = spent.plus(Spent(*read_note(connection, LOST) or ()))
+    return last, spent
 
 
 def read_failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
@@ -192,8 +198,7 @@ class SpentFile:
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Write what the ledger knows, and add to it from now on."""
-        self._spent = read_spent(connection)
-        self._last, _ = read_spent_since(connection, 0)
+        self._last, self._spent = read_spent(connection)
         try:
             self._file = opened(self.path, os.O_RDWR | os.O_CREAT)
             self._write()
@@ -203,13 +208,13 @@ class SpentFile:
 
     def reread(self, connection: sqlite3.Connection) -> None:
         """Write what the ledger knows, where recorded calls have changed."""
-        self._spent = read_spent(connection)
+        self._last, self._spent = read_spent(connection)
         with contextlib.suppress(OSError):
             self._write()
 
     def add_committed(self, connection: sqlite3.Connection) -> None:
         """Add the calls committed since; on the thread that uses the connection."""
-        last, more = read_spent_since(connection, self._last)
+        last, more = read_spent(connection, after=self._last)
         if last > self._last:
             self._last, self._spent = last, self._spent.plus(more)
             # On failure the ledger still has the calls, and the next session writes the sums.

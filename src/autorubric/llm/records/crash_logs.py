@@ -67,6 +67,10 @@ class UncommittedLog:
     restore what damage to that log loses. Two files alternate; one is emptied only when all its rows are committed.
 
     A row that cannot be written here is skipped: its commit follows and reports what is wrong with the disk.
+
+    Attributes:
+        committed: how many rows are committed, in the order in which they were put.
+        in_order: held while a row is put and queued, so that rows are committed in that order.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -76,11 +80,10 @@ class UncommittedLog:
         self._files: list[int] = []
         self._size = 0
         self._put = 0
-        self._committed = 0
+        self.committed = 0
         self._filled_at = 0
         self._closed = False
         self.in_order = threading.Lock()
-        """Held while a row is put and queued: rows are committed in the order in which they are put."""
 
     def put(self, row: SealedRow) -> None:
         """Log a row; hold `in_order`."""
@@ -90,7 +93,7 @@ class UncommittedLog:
         try:
             if not self._files:
                 self._open()
-            if self._size >= _FULL and self._committed >= self._filled_at:
+            if self._size >= _FULL and self.committed >= self._filled_at:
                 self._switch_files()
             frame = _frame(*row[:3])
             if not self._size:
@@ -100,10 +103,6 @@ class UncommittedLog:
                 self._size += len(frame)
         except (OSError, InputError):
             self._closed = not self._files  # a disk without room now is not tried again at every call
-
-    def mark_committed(self, count: int) -> None:
-        """Count `count` more rows as committed, in the order in which they were put."""
-        self._committed += count
 
     def close(self, *, remove: bool) -> None:
         """Close the files; `remove` deletes them, once every row is committed."""

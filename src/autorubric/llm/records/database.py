@@ -176,8 +176,14 @@ def insert_rows(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> li
     """Insert rows, and return their numbers."""
     numbers: list[int] = []
     for size in _AT_ONCE:
+        calls, payloads = _STATEMENTS[size]
         while len(rows) - len(numbers) >= size:
-            numbers += _insert(connection, rows[len(numbers) : len(numbers) + size])
+            batch = rows[len(numbers) : len(numbers) + size]
+            last = connection.execute(calls, list(chain.from_iterable(row.columns for row in batch))).lastrowid
+            assert last is not None
+            values = [(last - size + n, row.data, row.digest) for n, row in enumerate(batch, 1)]
+            connection.execute(payloads, list(chain.from_iterable(values)))
+            numbers += range(last - size + 1, last + 1)
     return numbers
 
 
@@ -202,16 +208,6 @@ def mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM replies WHERE key = ? AND call = ?", (key, call))
     # If the index is what is damaged, the call belongs to another key and is intact.
     connection.execute("UPDATE calls SET status = ? WHERE id = ? AND key = ?", (DAMAGED, call, key))
-
-
-def _insert(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> range:
-    calls, payloads = _STATEMENTS[len(rows)]
-    last = connection.execute(calls, list(chain.from_iterable(row.columns for row in rows))).lastrowid
-    assert last is not None
-    numbers = range(last - len(rows) + 1, last + 1)
-    values = [(number, row.data, row.digest) for number, row in zip(numbers, rows, strict=True)]
-    connection.execute(payloads, list(chain.from_iterable(values)))
-    return numbers
 
 
 def _build_statements(rows: int) -> tuple[str, str]:

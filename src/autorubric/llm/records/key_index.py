@@ -67,7 +67,7 @@ class KeyIndex:
         # No filter knows the keys that the table has from earlier sessions.
         self._filter = KeyFilter() if self._read_to == 0 else None
         self._waiting: dict[bytes, int] = {}
-        self._most = _batch_size(self._read_to)
+        self._indexed = self._read_to
         self._fresh: list[list[int]] = []
         self.catch_up(connection)
 
@@ -121,7 +121,8 @@ class KeyIndex:
                 self._fresh[-1][1] = last
             else:
                 self._fresh.append([first, last])
-            full = len(self._waiting) >= self._most
+            most = max(_LEAST_INDEXED, min(self._indexed // 16, _MOST_INDEXED))
+            full = len(self._waiting) >= most
         if full:
             self.move_to_table(connection)
 
@@ -142,14 +143,9 @@ class KeyIndex:
             connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
         with self._lock:
             self._waiting = {key: call for key, call in self._waiting.items() if call > last}
-            self._read_to = max(self._read_to, last)
-            self._most = _batch_size(last)
+            self._read_to, self._indexed = max(self._read_to, last), last
 
 
 def has_intact_replies(connection: sqlite3.Connection) -> bool:
     """Whether every recorded reply matches its digest."""
     return all(is_whole(*row) for row in connection.execute(_REPLIES))
-
-
-def _batch_size(indexed: int) -> int:
-    return max(_LEAST_INDEXED, min(indexed // 16, _MOST_INDEXED))

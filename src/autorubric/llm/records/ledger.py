@@ -23,6 +23,7 @@ from autorubric.llm.records.database import (
     ImportRow,
     connect,
     insert_imports,
+    insert_note,
     insert_observation,
     insert_rows,
     mark_damaged,
@@ -84,7 +85,6 @@ class Ledger(LedgerView):
         super().__init__(reading, place, directory)
         self.folder = directory
         self._opened = ExitStack()
-        self._base: LedgerView | None = None
         logged = logs if shared else directory
         self._uncommitted = None if logged is None else UncommittedLog(logged)
         self.in_flight = InFlightLog(logged)
@@ -215,14 +215,10 @@ class Ledger(LedgerView):
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
-        self._commits.write(partial(unite_note, name, value, united or _last))
+        write = partial(insert_note, name, value) if united is None else partial(unite_note, name, value, united)
+        self._commits.write(write)
         if self.changes is not None:
             self.changes.add(notes=True)
-
-    def find_note(self, name: str) -> Any:
-        """The value stored under a name, or None."""
-        found = super().find_note(name)
-        return self._base.find_note(name) if found is None and self._base is not None else found
 
     def observe(self, kind: str, value: Any) -> None:
         """Queue a JSON value seen during the run, after those of its kind, without waiting."""
@@ -297,7 +293,7 @@ class Ledger(LedgerView):
                     thing(self._writing)
         if rows:
             if self._uncommitted is not None:
-                self._uncommitted.mark_committed(len(rows))
+                self._uncommitted.committed += len(rows)
             if self._spent_file is not None:
                 self._spent_file.add_committed(self._writing)
             self._keys.add(self._writing, rows, calls)
@@ -312,10 +308,6 @@ class _Connections(NamedTuple):
     writing: sqlite3.Connection
     reading: sqlite3.Connection
     turn: AbstractContextManager[object]
-
-
-def _last(before: Any, now: Any) -> Any:
-    return now
 
 
 def _recover(path: Path) -> None:

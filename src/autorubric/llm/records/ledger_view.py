@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import size_of_plain
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.llm.records.accounts import Spent, Totals, read_spent, read_spent_since, read_totals
+from autorubric.llm.records.accounts import Spent, Totals, read_spent, read_totals
 from autorubric.llm.records.call_rows import unpack_failure, unpack_reply, unseal
 from autorubric.llm.records.database import (
     check_version,
@@ -85,6 +85,7 @@ class LedgerView:
     def __init__(self, connection: sqlite3.Connection, place: str, folder: Path | None = None) -> None:
         self._connection = connection
         self._place = place
+        self._base: LedgerView | None = None  # the ledger of the run, where several processes have each their own
         self._reads = translate_read_errors(place, folder)
 
     def _query(self, query: str, *values: object) -> list[Any]:
@@ -103,9 +104,7 @@ class LedgerView:
     def spent(self, role: str | None = None) -> Spent:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
         with self._reads:
-            if role is not None:
-                return read_spent_since(self._connection, 0, role)[1]
-            return read_spent(self._connection)
+            return read_spent(self._connection, role=role)[1]
 
     def unanswered(self) -> dict[str, int]:
         """Requests that failed and have no reply yet, by the kind of their last failure."""
@@ -142,7 +141,8 @@ class LedgerView:
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
         with self._reads:
-            return read_note(self._connection, name)
+            found = read_note(self._connection, name)
+        return self._base.find_note(name) if found is None and self._base is not None else found
 
     def calls_about(self, item: str) -> list[RecordedCall]:
         """All calls about an item, in the order in which they ended."""
