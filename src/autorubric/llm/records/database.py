@@ -8,7 +8,6 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -114,32 +113,27 @@ def _find_code(error: BaseException | None) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-@dataclass(frozen=True, slots=True)
-class translate_read_errors:
-    """Turns SQLite's errors about a broken file into a `LedgerError` with advice, and marks `folder` for recovery."""
+@contextlib.contextmanager
+def translate_read_errors(place: str, folder: Path | None = None) -> Iterator[None]:
+    """Turn SQLite's errors about a broken file into a `LedgerError` with advice, and mark `folder` for recovery."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        refuse_reading(error, place, folder)
 
-    place: str
-    folder: Path | None = None
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            self.refuse(error)
-
-    def refuse(self, error: sqlite3.Error) -> NoReturn:
-        """Raise the error's `LedgerError`."""
-        mark_corruption(self.folder, error)
-        code = _find_code(error)
-        if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
-            raise LedgerError(f"{self.place} cannot be opened: {TOO_MANY_FILES}") from error
-        recovers = "run the same command again: it recovers what can be read and requests the rest"
-        advice = recovers if code in CORRUPT else "check the disk and run the same command again"
-        if code in _UNREADABLE and os.access(self.place, os.W_OK):
-            told = f"{self.place} cannot be read: {error}; restore it from a copy, or {START_OVER}"
-            raise UnreadableLedgerError(told) from error
-        raise LedgerError(f"{self.place} cannot be read: {error}; {advice}") from error
+def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoReturn:
+    """Raise the `LedgerError` for a file that cannot be read, and mark `folder` for recovery if it is malformed."""
+    mark_corruption(folder, error)
+    code = _find_code(error)
+    if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
+        raise LedgerError(f"{place} cannot be opened: {TOO_MANY_FILES}") from error
+    recovers = "run the same command again: it recovers what can be read and requests the rest"
+    advice = recovers if code in CORRUPT else "check the disk and run the same command again"
+    if code in _UNREADABLE and os.access(place, os.W_OK):
+        told = f"{place} cannot be read: {error}; restore it from a copy, or {START_OVER}"
+        raise UnreadableLedgerError(told) from error
+    raise LedgerError(f"{place} cannot be read: {error}; {advice}") from error
 
 
 def unwritable(error: Exception) -> LedgerError:

@@ -30,6 +30,7 @@ from autorubric.llm.records.database import (
     prepare,
     read_import,
     recover,
+    refuse_reading,
     transaction,
     translate_read_errors,
     unite_note,
@@ -83,7 +84,6 @@ class Ledger(LedgerView):
     ) -> None:
         place, self._writing, reading, self._turn = connections
         super().__init__(reading, place, directory)
-        self.folder = directory
         self._opened = ExitStack()
         logged = logs if shared else directory
         self._uncommitted = None if logged is None else UncommittedLog(logged)
@@ -91,7 +91,7 @@ class Ledger(LedgerView):
         self.claims = Claims(directory) if shared and directory is not None else None
         self.changes = Changes(None if logs is None else logs.parent) if shared else None
         self._spent_file: SpentFile | None = None
-        with self._reads, self._turn:
+        with translate_read_errors(self._place, self.folder), self._turn:
             prepare(self._writing, self._place)
             if directory is not None:
                 take_in_logs(self._writing, directory, logs)
@@ -162,7 +162,7 @@ class Ledger(LedgerView):
             if may_be_new and self._keys.catch_up(self._connection):
                 found = self._keys.find(self._connection, key)
         except sqlite3.Error as error:
-            self._reads.refuse(error)
+            refuse_reading(error, self._place, self.folder)
         if found is None:
             return None if self._base is None else self._base.find_reply(key)
         try:
@@ -198,7 +198,7 @@ class Ledger(LedgerView):
         """The inputs' digest and the value imported for a record's slot, or None."""
         if self._commits.unusable is not None:
             raise LedgerError(self._commits.unusable)
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             try:
                 return read_import(self._connection, record, slot)
             except LedgerError:
@@ -241,18 +241,18 @@ class Ledger(LedgerView):
     @property
     def is_intact(self) -> bool:
         """Whether every recorded reply matches its digest; reads all of them."""
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             return has_intact_replies(self._connection)
 
     def keep_spent(self, file: SpentFile) -> None:
         """Also write the sums of `spent` to a file from now on."""
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             file.begin(self._connection)
         self._spent_file = file
 
     def failures(self) -> Iterator[FailedCall]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             yield from read_failed_calls(self._connection)
 
     def close(self) -> None:

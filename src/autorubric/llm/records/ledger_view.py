@@ -86,10 +86,10 @@ class LedgerView:
         self._connection = connection
         self._place = place
         self._base: LedgerView | None = None  # the ledger of the run, where several processes have each their own
-        self._reads = translate_read_errors(place, folder)
+        self.folder = folder
 
     def _query(self, query: str, *values: object) -> list[Any]:
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             return self._connection.execute(query, values).fetchall()
 
     def hold(self) -> None:
@@ -98,12 +98,12 @@ class LedgerView:
 
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost of all sessions, by role and model."""
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             return read_totals(self._connection)
 
     def spent(self, role: str | None = None) -> Spent:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             return read_spent(self._connection, role=role)[1]
 
     def unanswered(self) -> dict[str, int]:
@@ -140,7 +140,7 @@ class LedgerView:
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             found = read_note(self._connection, name)
         return self._base.find_note(name) if found is None and self._base is not None else found
 
@@ -167,7 +167,7 @@ class LedgerView:
         if not self._has_observations():
             return
         try:
-            with self._reads:
+            with translate_read_errors(self._place, self.folder):
                 yield from read_observations(self._connection, kind, self._observed_before())
         except LedgerError as error:
             raise LedgerError(f"{self._place}: {error}") from error
