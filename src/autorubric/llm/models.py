@@ -95,7 +95,7 @@ def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
 def _model(config: LLMConfig, endpoints: Endpoints) -> Model:
     endpoint = resolve(config)
     if not endpoint.is_builtin:
-        if batching() is None:
+        if batching.get() is None:
             return ChatModel(config, endpoints)
         from autorubric.llm.batches.model import BatchModel
 

@@ -201,7 +201,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
 
 def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
     """Refuse to send single requests while batches with some of them are open: both would be paid."""
-    opened, how = open_batches(folder), batching()
+    opened, how = open_batches(folder), batching.get()
     try:
         if how is not None and how.models:
             check_collectable(opened, how)

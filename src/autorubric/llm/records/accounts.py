@@ -77,12 +77,6 @@ class FailedCall(NamedTuple):
     failure: Failure
 
 
-_TOTALS = """
-    SELECT role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
-        total(cached_tokens), total(reasoning_tokens), total(cost),
-        sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
-        sum(status = 'ok' AND prompt_tokens IS NULL)
-    FROM calls GROUP BY role, model ORDER BY role, model"""
 _SPENT = """
     SELECT ifnull(max(id), 0), count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),
         total(cost) + total(cost_bound),
@@ -93,14 +87,6 @@ LOST = "lost spending"
 _FAILED = """
     SELECT id, key, item, role, model, status, http_status, attempts, data, digest
     FROM calls JOIN payloads USING (id) WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
-
-
-def read_totals(connection: sqlite3.Connection) -> list[Totals]:
-    """Calls, tokens and cost by role and model."""
-    return [
-        Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
-        for role, model, calls, failed, *tokens, cost, unpriced, unmetered in connection.execute(_TOTALS).fetchall()
-    ]
 
 
 def read_spent(

@@ -51,7 +51,7 @@ LINGER = 0.02
 """Seconds a commit waits for more calls when calls are frequent."""
 
 
-class Ledger(LedgerView):
+class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     """The record of a run's model calls: one SQLite file, one writer thread.
 
     `find` and what a view offers read on the caller's thread. A reply is a hit once `record` returns, in this session
@@ -266,9 +266,6 @@ class Ledger(LedgerView):
         if self._spent_file is not None:
             self._spent_file.close()
         self._opened.close()
-
-    def __enter__(self) -> Ledger:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import size_of_plain
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.llm.records.accounts import Spent, Totals, read_spent, read_totals
+from autorubric.llm.records.accounts import Spent, Totals, read_spent
 from autorubric.llm.records.call_rows import unpack_failure, unpack_reply, unseal
 from autorubric.llm.records.database import (
     check_version,
@@ -22,7 +22,7 @@ from autorubric.llm.records.database import (
     translate_read_errors,
 )
 from autorubric.llm.records.lock import LEDGER_FILE
-from autorubric.llm.request import Failure, Reply
+from autorubric.llm.request import Failure, Reply, Usage
 
 OBSERVED_BEFORE = "observed_before"
 """The note that holds the number of the last observation of a run that was replaced."""
@@ -30,6 +30,12 @@ OBSERVED_BEFORE = "observed_before"
 _PACE_SECONDS = 60.0
 _PACE_CALLS = 20_000
 
+_TOTALS = """
+    SELECT role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
+        total(cached_tokens), total(reasoning_tokens), total(cost),
+        sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
+        sum(status = 'ok' AND prompt_tokens IS NULL)
+    FROM calls GROUP BY role, model ORDER BY role, model"""
 _RECENT = "SELECT at FROM calls ORDER BY id DESC LIMIT ?"
 _TOUCHED = "SELECT count(*), count(DISTINCT item) FROM calls WHERE status = 'ok'"
 _ANSWERED = "SELECT count(DISTINCT item) FROM calls WHERE status = 'ok' AND role = ?"
@@ -98,8 +104,10 @@ class LedgerView:
 
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost of all sessions, by role and model."""
-        with translate_read_errors(self._place, self.folder):
-            return read_totals(self._connection)
+        return [
+            Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
+            for role, model, calls, failed, *tokens, cost, unpriced, unmetered in self._query(_TOTALS)
+        ]
 
     def spent(self, role: str | None = None) -> Spent:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""

@@ -161,9 +161,19 @@ class WriteLock:
 
     def __enter__(self) -> None:
         # The system's own wait, not the library's: that asks every few milliseconds, which costs more than a commit.
-        if self._lock is None and not self._has_waited():
+        created = False
+        if self._file is None and self._lock is None:
+            try:
+                self._file, created = opened(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
+            except FileExistsError:
+                self._file = opened(self._path, os.O_RDWR | os.O_CREAT)
+        if self._file is not None and not lock_file(self._file):  # the system has none
             from filelock import FileLock
 
+            os.close(self._file)
+            self._file = None
+            if created:  # without locks, the existence of the file is the lock
+                self._path.unlink(missing_ok=True)
             self._lock = FileLock(self._path, mode=0o600, thread_local=False)
         if self._lock is not None:
             self._lock.acquire(poll_interval=_WRITE_POLL)
@@ -181,22 +191,6 @@ class WriteLock:
             self._file = None
         if self._lock is not None:
             self._lock.release(force=True)
-
-    def _has_waited(self) -> bool:
-        """Whether the system has waited for the lock; False where it has none."""
-        created = False
-        if self._file is None:
-            try:
-                self._file, created = opened(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
-            except FileExistsError:
-                self._file = opened(self._path, os.O_RDWR | os.O_CREAT)
-        if lock_file(self._file):
-            return True
-        os.close(self._file)
-        self._file = None
-        if created:  # without locks, the existence of the file is the lock
-            self._path.unlink(missing_ok=True)
-        return False
 
 
 def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:
