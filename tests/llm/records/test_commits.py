@@ -17,9 +17,12 @@ class _Tables:
     def __init__(self, **pace: Any) -> None:
         self.batches: list[list[str]] = []
         self.turn = threading.Lock()
+        self.fault: Exception | None = None
         self.commits = GroupCommit(self._write, self.turn, **pace)
 
     def _write(self, things: list[str]) -> None:
+        if self.fault is not None:
+            raise self.fault
         self.batches.append(things)
 
     def has_acknowledged(self, *waiters: Future[None]) -> bool:
@@ -105,3 +108,30 @@ def test_a_batch_holds_256_writes_at_most() -> None:
     assert tables.has_acknowledged(*waiters)
     tables.commits.close()
     assert [len(batch) for batch in tables.batches] == [256, 44]
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (
+            OSError("no room"),
+            "the ledger cannot be written: no room; what it holds is safe; fix this and run the same command again",
+        ),
+        (LedgerError("the ledger is malformed"), "the ledger is malformed"),
+    ],
+)
+def test_what_waits_when_a_batch_fails_is_told_why_and_so_is_all_that_comes_later(
+    fault: Exception, told: str
+) -> None:
+    tables, waiters = _Tables(rows=2), {thing: Future[None]() for thing in "abc"}
+    tables.fault = fault
+    with tables.turn:
+        for thing, waiter in waiters.items():
+            tables.commits.submit(thing, waiter)
+    assert [str(waiter.exception(timeout=60)) for waiter in waiters.values()] == [told] * 3
+    tables.fault = None
+    with pytest.raises(LedgerError) as caught:
+        tables.commits.write("d")
+    assert str(caught.value) == tables.commits.broken == told
+    tables.commits.close()
+    assert tables.batches == []
