@@ -106,7 +106,7 @@ def _model(config: LLMConfig, endpoints: Endpoints) -> Model:
 
 
 def _builtin_model(config: LLMConfig) -> Model:
-    name = resolve(config).name
+    name = resolve(config, {}).name  # which needs no key
     if name != OFFLINE:
         raise ConfigError(f"unknown model {name!r}; the built-in model is {OFFLINE!r}")
     model: Model = import_module("autorubric.testing.offline").OfflineModel()  # by name: it is in a higher layer

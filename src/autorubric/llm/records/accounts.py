@@ -160,6 +160,16 @@ def _most(price: Price, tokens: int) -> float | None:
 _LENGTH = 256  # bytes; longer than any five numbers, and written at once
 
 
+def read_spent_file(path: Path) -> Spent | None:
+    """The sums in the file of a `SpentFile`, or None where it is missing or unreadable."""
+    try:
+        content = json.loads(path.read_bytes())
+        calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)
+        return Spent(int(calls), int(tokens), float(cost), int(unpriced), int(lost))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
 class SpentFile:
     """The sums of a ledger's calls in a file outside the ledger's directory, so that a budget outlives the ledger.
 
@@ -167,30 +177,14 @@ class SpentFile:
     ledger itself makes up for what a power cut loses in between.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: int | None = None
-        self._last = 0
-        self._spent = Spent()
-
-    def read(self) -> Spent | None:
-        """The sums in the file, or None where it is missing or unreadable."""
-        try:
-            content = json.loads(self.path.read_bytes())
-            calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)
-            return Spent(int(calls), int(tokens), float(cost), int(unpriced), int(lost))
-        except (OSError, ValueError, LookupError, TypeError):
-            return None
-
-    def begin(self, connection: sqlite3.Connection) -> None:
-        """Write what the ledger knows, and add to it from now on."""
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._last, self._spent = read_spent(connection)
         try:
-            self._file = opened(self.path, os.O_RDWR | os.O_CREAT)
+            self._file: int | None = opened(path, os.O_RDWR | os.O_CREAT)
             self._write()
             os.fsync(self._file)
         except OSError as error:
-            raise InputError(f"cannot write {self.path}: {error.strerror}; choose another run directory") from error
+            raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
 
     def reread(self, connection: sqlite3.Connection) -> None:
         """Write what the ledger knows, where recorded calls have changed."""

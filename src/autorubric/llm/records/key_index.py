@@ -38,12 +38,10 @@ class KeyFilter:
     """
 
     def __init__(self) -> None:
-        self._bits = bytearray()
+        self._bits = bytearray(1 << 21)
 
     def add(self, key: bytes) -> None:
         """Add a key, which is evenly distributed over all bytes."""
-        # Most runs are so small that all their keys wait in memory.
-        self._bits = self._bits or bytearray(1 << 21)
         for place in (key[:3], key[3:6]):
             number = int.from_bytes(place, "little")
             self._bits[number >> 3] |= 1 << (number & 7)
@@ -51,7 +49,7 @@ class KeyFilter:
     def may_hold(self, key: bytes) -> bool:
         """Whether the key may have been added."""
         bits, one, two = self._bits, int.from_bytes(key[:3], "little"), int.from_bytes(key[3:6], "little")
-        return bool(bits and bits[one >> 3] >> (one & 7) & 1 and bits[two >> 3] >> (two & 7) & 1)
+        return bool(bits[one >> 3] >> (one & 7) & 1 and bits[two >> 3] >> (two & 7) & 1)
 
 
 class KeyIndex:
@@ -63,11 +61,10 @@ class KeyIndex:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._lock = threading.Lock()
-        self._read_to: int = connection.execute(_INDEXED).fetchall()[0][0]
-        # No filter knows the keys that the table has from earlier sessions.
-        self._filter = KeyFilter() if self._read_to == 0 else None
+        self._indexed: int = connection.execute(_INDEXED).fetchall()[0][0]
+        self._read_to = self._indexed
+        self._filter: KeyFilter | None = None
         self._waiting: dict[bytes, int] = {}
-        self._indexed = self._read_to
         self._fresh: list[list[int]] = []
         self.catch_up(connection)
 
@@ -75,7 +72,8 @@ class KeyIndex:
         """The reply under `key`, or None; on any thread."""
         call = self._waiting.get(key)
         if call is None:
-            if self._filter is not None and not self._filter.may_hold(key):
+            # Most runs are so small that all their keys wait in memory.
+            if self._indexed == 0 or (self._filter is not None and not self._filter.may_hold(key)):
                 return None
             indexed = connection.execute(_FIND, (key,)).fetchall()
             return Found(*indexed[0]) if indexed else None
@@ -131,6 +129,8 @@ class KeyIndex:
         with transaction(connection):
             last: int = connection.execute("SELECT ifnull(max(id), 0) FROM calls").fetchall()[0][0]
             indexed = connection.execute(_INDEXED).fetchall()[0]
+            if self._indexed == 0:  # no filter would know the keys that the table has from earlier sessions
+                self._filter = KeyFilter()
             if self._filter is not None:
                 with self._lock:  # a key that was found belongs to the filter once it no longer waits
                     waiting, read_to = list(self._waiting), self._read_to
@@ -142,8 +142,9 @@ class KeyIndex:
             connection.execute(_INDEX, indexed)
             connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
         with self._lock:
-            self._waiting = {key: call for key, call in self._waiting.items() if call > last}
+            # In this order, for readers without the lock: what no longer waits is looked up in the table.
             self._read_to, self._indexed = max(self._read_to, last), last
+            self._waiting = {key: call for key, call in self._waiting.items() if call > last}
 
 
 def has_intact_replies(connection: sqlite3.Connection) -> bool:

@@ -244,11 +244,10 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         with translate_read_errors(self._place, self.folder):
             return has_intact_replies(self._connection)
 
-    def keep_spent(self, file: SpentFile) -> None:
+    def keep_spent(self, path: Path) -> None:
         """Also write the sums of `spent` to a file from now on."""
         with translate_read_errors(self._place, self.folder):
-            file.begin(self._connection)
-        self._spent_file = file
+            self._spent_file = SpentFile(path, self._connection)
 
     def failures(self) -> Iterator[FailedCall]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
