@@ -81,6 +81,23 @@ async def test_what_had_arrived_is_found_though_it_was_never_committed(tmp_path:
     assert missing(killed, rows) == []
 
 
+async def test_only_rows_count_as_rows_that_are_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crash_logs, "_FULL", 1000)
+    rows = [a_row(number) for number in range(50)]
+    run, killed = tmp_path / "run", tmp_path / "killed"
+    with Ledger.open(run) as ledger:
+        with turn_of_another(run):  # so that all of this is one batch
+            for number in range(60):
+                ledger.observe("pace", number)
+            first = ledger.queue(rows[0])
+        await first
+        with turn_of_another(run):
+            waiting = [ledger.queue(row) for row in rows[1:]]
+            shutil.copytree(run, killed)
+        await asyncio.gather(*waiting)
+    assert missing(killed, rows) == []
+
+
 async def test_a_failure_that_had_arrived_is_counted_and_is_no_hit(tmp_path: Path) -> None:
     row = CallRow(b"k" * 16, "q", "judge", "m", 0, 0, Failure("timeout", "no answer", attempts=3), token_bound=7)
     killed = await left_by_a_kill([row], tmp_path)

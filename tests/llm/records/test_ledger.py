@@ -16,6 +16,7 @@ import pytest
 
 from autorubric.errors import InputError, LedgerError
 from autorubric.llm.records import key_index
+from autorubric.llm.records.accounts import LOST, Spent, read_spent_file
 from autorubric.llm.records.call_rows import CallRow, compute_digest, unseal
 from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
@@ -410,6 +411,20 @@ async def test_one_process_of_several_finds_what_the_ledger_of_the_run_holds(tmp
 
 async def _lend_nothing(held: Sum, missing: Sum) -> None:
     return None
+
+
+async def test_lost_calls_count_once_and_for_no_role(tmp_path: Path) -> None:
+    lost, path = Spent(calls=2, tokens=30, cost=0.5, lost=1), tmp_path / "spent.json"
+    reply = Reply("MET", usage=Usage(8, 2), cost=0.25)
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        ledger.keep_note(LOST, lost)
+        ledger.keep_spent(path)
+        assert read_spent_file(path) == ledger.spent() == lost
+        assert ledger.spent("judge") == Spent()
+        for number in range(2):
+            await ledger.record(a_row(number, reply))
+        assert read_spent_file(path) == ledger.spent() == Spent(calls=4, tokens=50, cost=1.0, lost=1)
+        assert ledger.spent("judge") == Spent(calls=2, tokens=20, cost=0.5)
 
 
 def test_a_note_that_another_process_keeps_is_a_change(tmp_path: Path) -> None:
