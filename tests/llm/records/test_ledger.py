@@ -439,6 +439,17 @@ def test_a_note_that_another_process_keeps_is_a_change(tmp_path: Path) -> None:
         assert other.find_note("pace") == 3
 
 
+async def test_what_was_indexed_first_is_found_after_more_was_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_index, "_LEAST_INDEXED", 4)
+    keys = [blake2b(b"%d" % number).digest()[:16] for number in range(12)]
+    with Ledger.open(tmp_path) as ledger:
+        for key in keys:
+            await ledger.record(a_row(0, key=key))
+        assert all(ledger.find(key) is not None for key in keys)
+
+
 def test_the_filter_of_keys_forgets_none_and_rules_out_nearly_all_others() -> None:
     known, unknown = ([blake2b(b"%d" % number).digest()[:16] for number in part] for part in (range(9), range(9, 99)))
     filtered = key_index.KeyFilter()
