@@ -110,8 +110,8 @@ def run() -> Record:
         record.table("command", header, rows)
         header = ["function", "µs of CPU a call", "command µs", "ratio"]
         record.table("python", header, _python(record, source, folder, start))
-        header = ["library", "times the CPU of the floor", "least", "most"]
-        record.table("libraries", header, _libraries(record, folder))
+        header = ["times the CPU of the floor", "least", "most"]
+        record.table("overhead", header, _overhead(record, folder))
     header = ["8 kB submissions", "prompt tokens an item", "cached"]
     record.table("prefix", header, _prefix_caches())
     return record
@@ -161,23 +161,20 @@ def _python(record: Record, source: Path, folder: Path, start: Figures) -> list[
     return rows
 
 
-def _libraries(record: Record, folder: Path) -> list[list[str]]:
-    """The CPU of a call through each HTTP library, measured in turn."""
-    spent: dict[str, list[float]] = {"aiohttp": [], "pyreqwest": []}
+def _overhead(record: Record, folder: Path) -> list[list[str]]:
+    """The CPU of a call against that of a bare loop, measured in turn."""
+    ratios = []
     many, one = dataset_file(folder / "half", ITEMS // 2), dataset_file(folder / "one", 1)
     with LoopbackProcess("--latency", "fixed:0") as endpoint:
         for number in range(PAIRS):
             floor_cpu = on_our_loop(floor(endpoint.base_url, CALLS // 2))[1]
-            for library, rounds in spent.items():
-                out, chosen = folder / f"{library}-{number}", {"AUTORUBRIC_TRANSPORT": library}
-                began = grade(one, out.with_suffix(".one"), endpoint.base_url, **chosen)
-                figures = grade(many, out, endpoint.base_url, **chosen)
-                rounds.append((figures.cpu - began.cpu) / floor_cpu)
-    record.limit("times the CPU of a bare loop", statistics.median(spent["aiohttp"]), most=MOST_CPU)
-    saved = statistics.median(1 - other / usual for usual, other in zip(*spent.values(), strict=True))
-    record.figure("pyreqwest_saves", f"{saved:.0%}")
-    medians = ((name, statistics.median(rounds), min(rounds), max(rounds)) for name, rounds in spent.items())
-    return [[name, *(f"{value:.2f}" for value in values)] for name, *values in medians]
+            out = folder / f"overhead-{number}"
+            began = grade(one, out.with_suffix(".one"), endpoint.base_url)
+            figures = grade(many, out, endpoint.base_url)
+            ratios.append((figures.cpu - began.cpu) / floor_cpu)
+    median = statistics.median(ratios)
+    record.limit("times the CPU of a bare loop", median, most=MOST_CPU)
+    return [[f"{value:.2f}" for value in (median, min(ratios), max(ratios))]]
 
 
 def _prefix_caches() -> list[list[str]]:

@@ -22,22 +22,14 @@ from autorubric.training.adapters.verl import HttpRewards
 from tests.names import names
 from tests.offenders import offenders
 
-LIBRARIES = ("aiohttp", "pyreqwest")
 
-
-async def test_the_key_does_not_follow_a_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
-    with offenders() as case:
-        for library in LIBRARIES:
-            with case(library):
-                monkeypatch.setenv("AUTORUBRIC_TRANSPORT", library)
-                async with LoopbackEndpoint(faults={"redirect": 1.0}) as endpoint, aclosing(Endpoints()) as endpoints:
-                    config = LLMConfig(
-                        "m", api_base=endpoint.base_url, api_key="sk-planted-0123456789", max_retries=0
-                    )
-                    with pytest.raises(CallError, match="a redirect, not followed"):
-                        await ChatModel(config, endpoints).complete(Request((Message("user", "Hi"),), "judge"))
-                    assert endpoint.counts.requests == 1
-                    assert endpoint.counts.elsewhere == 0
+async def test_the_key_does_not_follow_a_redirect() -> None:
+    async with LoopbackEndpoint(faults={"redirect": 1.0}) as endpoint, aclosing(Endpoints()) as endpoints:
+        config = LLMConfig("m", api_base=endpoint.base_url, api_key="sk-planted-0123456789", max_retries=0)
+        with pytest.raises(CallError, match="a redirect, not followed"):
+            await ChatModel(config, endpoints).complete(Request((Message("user", "Hi"),), "judge"))
+        assert endpoint.counts.requests == 1
+        assert endpoint.counts.elsewhere == 0
 
 
 HOSTS = {
@@ -138,12 +130,10 @@ async def test_a_key_is_sent_in_the_clear_where_the_user_says_so(monkeypatch: py
     monkeypatch.setattr(socket, "getaddrinfo", names({"gpu.example.com": ["127.0.0.1"]}))
     async with LoopbackEndpoint(key="planted-key") as endpoint:
         url = endpoint.base_url.replace("127.0.0.1", "gpu.example.com")
-        for library in LIBRARIES:
-            monkeypatch.setenv("AUTORUBRIC_TRANSPORT", library)
-            async with aclosing(Endpoints()) as endpoints:
-                config = LLMConfig("m", api_base=url, api_key="planted-key", allow_plain_http=True)
-                await ChatModel(config, endpoints).complete(Request((Message("user", "Hi"),), "judge"))
-        assert endpoint.counts.requests == 2
+        async with aclosing(Endpoints()) as endpoints:
+            config = LLMConfig("m", api_base=url, api_key="planted-key", allow_plain_http=True)
+            await ChatModel(config, endpoints).complete(Request((Message("user", "Hi"),), "judge"))
+        assert endpoint.counts.requests == 1
 
 
 PASTED = "sk-Pasted0123456789abcdefXYZ"

@@ -70,6 +70,8 @@ def test_files_are_synced_before_they_take_their_names_and_replies_by_each_commi
     assert status == 0, told
     assert_synced_before_renamed(events)
     assert_commits_are_synced(events)
+    # What was spent, when the ledger is opened and when it is closed.
+    assert sum(event["event"] == "sync" and event["path"].endswith("spent.json") for event in events) == 2
 
 
 def test_a_disk_that_cannot_sync_a_file_ends_the_run_and_leaves_the_old_file(

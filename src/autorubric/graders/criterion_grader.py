@@ -261,7 +261,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         if ask is None:
             ask_for = session.executor.ask_for
             ask = ask_for if self.has_records else DemandsOnce(ask_for, self._listed)
-            ask = PrefixFirst(ask) if self.prefix_first and batching() is None else ask
+            ask = PrefixFirst(ask) if self.prefix_first and batching.get() is None else ask
         return await session.judge.judge(inputs, range(len(inputs.criteria)), ask)
 
     async def grade(

@@ -15,7 +15,6 @@ from autorubric.background import ignore_ending, rare_collections
 from autorubric.jobs.judges import make_grader
 from autorubric.jobs.serve import ServeSettings, service_limits
 from autorubric.jobs.talk import Talk, run_ordered
-from autorubric.llm.records.accounts import SpentFile
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import PROCESSES_FOLDER, run_lock
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
@@ -70,7 +69,7 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
         stack.enter_context(rare_collections())
         stack.enter_context(run_lock(logs, wait=True))
         ledger = stack.enter_context(Ledger.open(out / LEDGER_FOLDER, linger=LINGER, shared=True, logs=logs))
-        ledger.keep_spent(SpentFile(out / SPENT_FILE))
+        ledger.keep_spent(out / SPENT_FILE)
         await grader.open_session()
         engine = RewardEngine(grader, ledger, settings.rule(), prefix_first=settings.prefix_first)
         whole = _Whole(talk)

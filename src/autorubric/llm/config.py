@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -56,7 +57,7 @@ class ThinkingConfig:
         if self.level not in [level.value for level in ThinkingLevel]:
             raise ConfigError(f"thinking level {self.level!r} is not one of none, low, medium, high")
         object.__setattr__(self, "level", ThinkingLevel(self.level))
-        if self.budget_tokens is not None and (problem := _count_problem("budget_tokens", self.budget_tokens)):
+        if self.budget_tokens is not None and (problem := _number_problem("budget_tokens", self.budget_tokens)):
             raise ConfigError(f"thinking: {problem}")
 
     def get_effective_budget(self) -> int:
@@ -281,47 +282,49 @@ def _problems(config: LLMConfig) -> Iterator[str]:
 
 
 _HIGHEST = 1e12
-_NUMBERS = {
-    "temperature": (0, 2, "number from 0 to 2"),
-    "top_p": (0, 1, "number from 0 to 1"),
-    "timeout": (0.001, _HIGHEST, "finite number above 0"),
-    "retry_min_wait": (0, _HIGHEST, "finite number of at least 0"),
-    "retry_max_wait": (0, _HIGHEST, "finite number of at least 0"),
-    "requests_per_minute": (1, _HIGHEST, "finite number of at least 1"),
-    "tokens_per_minute": (1, _HIGHEST, "finite number of at least 1"),
+_ANY, _WHOLE = (int, float), (int,)
+_NUMBERS: dict[str, tuple[tuple[type, ...], float, float, str]] = {
+    "temperature": (_ANY, 0, 2, "number from 0 to 2"),
+    "top_p": (_ANY, 0, 1, "number from 0 to 1"),
+    "timeout": (_ANY, 0.001, _HIGHEST, "finite number above 0"),
+    "retry_min_wait": (_ANY, 0, _HIGHEST, "finite number of at least 0"),
+    "retry_max_wait": (_ANY, 0, _HIGHEST, "finite number of at least 0"),
+    "requests_per_minute": (_ANY, 1, _HIGHEST, "finite number of at least 1"),
+    "tokens_per_minute": (_ANY, 1, _HIGHEST, "finite number of at least 1"),
+    "max_tokens": (_WHOLE, 0, math.inf, "whole number of at least 0"),
+    "max_tokens_ceiling": (_WHOLE, 1, math.inf, "whole number of at least 1"),
+    "max_retries": (_WHOLE, 0, math.inf, "whole number of at least 0"),
+    "max_parallel_requests": (_WHOLE, 1, math.inf, "whole number of at least 1"),
+    "cache_ttl": (_WHOLE, 0, math.inf, "whole number of at least 0"),
+    "budget_tokens": (_WHOLE, 0, math.inf, "whole number of at least 0"),
+    "price": (_ANY, 0, _HIGHEST, "finite number of at least 0"),
+    "seed": (_WHOLE, -math.inf, math.inf, "whole number"),
 }
-_COUNTS = {"max_tokens": 0, "max_tokens_ceiling": 1, "max_retries": 0, "max_parallel_requests": 1, "cache_ttl": 0}
-"""The least of each whole number."""
+"""The type, the least, the most, and the words for what is expected."""
 
 
 def _number_problems(config: LLMConfig) -> Iterator[str]:
     given = {
         spec.name: getattr(config, spec.name)
         for spec in dataclasses.fields(config)
-        if spec.default is not None or getattr(config, spec.name) is not None
+        if spec.name in _NUMBERS and (spec.default is not None or getattr(config, spec.name) is not None)
     }
-    for name in filter(given.__contains__, _NUMBERS):
-        low, high, words = _NUMBERS[name]
-        if not _is_number(given[name], low, high):
-            yield f"has {name}={given[name]!r}; expected a {words}"
-    for name in filter(given.__contains__, _COUNTS):
-        if problem := _count_problem(name, given[name], _COUNTS[name]):
-            yield f"has {problem}"
-    if config.seed is not None and (isinstance(config.seed, bool) or not isinstance(config.seed, int)):
-        yield f"has seed={config.seed!r}; expected a whole number"
-    waits = (config.retry_min_wait, config.retry_max_wait)
-    if all(_is_number(wait, 0) for wait in waits) and waits[0] > waits[1]:
-        yield f"has retry_min_wait={waits[0]!r} above retry_max_wait={waits[1]!r}"
+    problems = {
+        name: problem for name in _NUMBERS if name in given and (problem := _number_problem(name, given[name]))
+    }
+    for problem in problems.values():
+        yield f"has {problem}"
+    least, most = config.retry_min_wait, config.retry_max_wait
+    if problems.keys().isdisjoint(("retry_min_wait", "retry_max_wait")) and least > most:
+        yield f"has retry_min_wait={least!r} above retry_max_wait={most!r}"
 
 
-def _is_number(value: object, low: float, high: float = _HIGHEST) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-
-
-def _count_problem(name: str, value: object, least: int = 0) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        return f"{name}={value!r}; expected a whole number of at least {least}"
-    return None
+def _number_problem(name: str, value: object) -> str | None:
+    """Why a value is not a number that a setting takes, or None."""
+    kinds, low, high, words = _NUMBERS[name]
+    if isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high:  # type: ignore[operator]
+        return None
+    return f"{name}={value!r}; expected a {words}"
 
 
 def _thinking_problems(thinking: object) -> Iterator[str]:
@@ -360,7 +363,7 @@ def _price_problems(prices: object) -> Iterator[str]:
         yield f"has prices={prices!r}; expected 'input', 'output' and optionally 'cached'"
         return
     for name, value in prices.items():
-        if not _is_number(value, 0):
+        if _number_problem("price", value):
             yield f"has prices.{name}={value!r}; expected finite dollars per million tokens"
 
 

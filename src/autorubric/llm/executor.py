@@ -117,7 +117,7 @@ class Executor:
             return self._replayed.get(key, refusal)
         if request.max_tokens is not None:
             self._limits.note_sent(model, request)
-        call = self._claimed_call if self.ledger.claims.needed else self._call
+        call = self._call if self.ledger.claims is None else self._claimed_call
         return await self._flights.run(key, call(key, model, request))
 
     @overload
@@ -266,6 +266,7 @@ class Executor:
 
     async def _claimed_call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
         """The reply that another executor on the same records has recorded meanwhile, or the call's own."""
+        assert self.ledger.claims is not None
         async with self.ledger.claims.held(key, lambda: self._refusal(model) is not None):
             recorded = self.ledger.find(key)
             if recorded is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ from autorubric.llm.batches.setting import batching
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.endpoints import Endpoints
-from autorubric.llm.http.providers import canonical, resolve
+from autorubric.llm.http.providers import canonical, is_builtin, resolve
 from autorubric.llm.request import Model
 
 OFFLINE = "builtin/offline"
@@ -40,9 +39,14 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
     """
     models: dict[str, Model] = {}
     problems: dict[str, list[str]] = {}
-    endpoints = Endpoints(max_in_flight=max_in_flight, total=max_in_flight)
+    endpoints: Endpoints | None = None
     for slot, config in configs.items():
         try:
+            if is_builtin(config.model):
+                models[slot] = _builtin_model(config)
+                continue
+            if endpoints is None:
+                endpoints = Endpoints(max_in_flight=max_in_flight, total=max_in_flight)
             models[slot] = _model(config, endpoints)
         except ConfigError as error:
             for problem in error.problems:
@@ -58,9 +62,8 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
 
 def load_ahead(models: Iterable[Model]) -> None:
     """Import the HTTP library on another thread if a model needs it: reading certificates takes half of that time."""
-    chosen = os.environ.get("AUTORUBRIC_TRANSPORT") or "aiohttp"
-    if chosen == "aiohttp" and any(isinstance(model, ChatModel) for model in models):
-        threading.Thread(target=import_module, args=(chosen,), daemon=True).start()
+    if any(isinstance(model, ChatModel) for model in models):
+        threading.Thread(target=import_module, args=("aiohttp",), daemon=True).start()
 
 
 def _placed(slots: str, problem: str) -> str:
@@ -95,16 +98,16 @@ def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _model(config: LLMConfig, endpoints: Endpoints) -> Model:
-    endpoint = resolve(config)
-    if not endpoint.is_builtin:
-        if batching() is None:
-            return ChatModel(config, endpoints)
-        from autorubric.llm.batches.model import BatchModel
+    if batching.get() is None:
+        return ChatModel(config, endpoints)
+    from autorubric.llm.batches.model import BatchModel
 
-        return BatchModel(config, endpoints)
-    if endpoint.name != OFFLINE:
-        raise ConfigError(f"unknown model {endpoint.name!r}; the built-in model is {OFFLINE!r}")
-    model: Model = import_module(
-        "autorubric.testing.offline"
-    ).OfflineModel()  # imported by name, because it is in a higher layer
+    return BatchModel(config, endpoints)
+
+
+def _builtin_model(config: LLMConfig) -> Model:
+    name = resolve(config, {}).name  # which needs no key
+    if name != OFFLINE:
+        raise ConfigError(f"unknown model {name!r}; the built-in model is {OFFLINE!r}")
+    model: Model = import_module("autorubric.testing.offline").OfflineModel()  # by name: it is in a higher layer
     return model

@@ -24,7 +24,7 @@ from autorubric.files import parse_json
 from autorubric.files.descriptors import open_file_limits
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
-from autorubric.llm.http.providers import AZURE_KEY, Endpoint, list_providers, resolve
+from autorubric.llm.http.providers import AZURE_KEY, Endpoint, is_builtin, list_providers, resolve
 from autorubric.llm.records.lock import find_filesystem
 from autorubric.llm.request import CallError, Message, Request
 
@@ -257,7 +257,7 @@ async def endpoint_findings(
     }
     configs = [LLMConfig(model, max_tokens=_SHORT_REPLY, max_retries=0, **settings) for model in models]
     endpoint = resolve(configs[0] if configs else LLMConfig("doctor", **settings))
-    if endpoint.is_builtin:
+    if is_builtin(endpoint.name):
         return [Finding("model", f"{endpoint.name}: runs in this process")]
     # A connection for each request: servers close them after an error without saying so.
     connector = aiohttp.TCPConnector(force_close=True)

@@ -93,7 +93,7 @@ class EvaluationRun(StoppableRun):
             finally:
                 room.release()
 
-        if self.executor is not None and batching() is not None:
+        if self.executor is not None and batching.get() is not None:
             await self.executor.send_ahead(self._first_requests())
         places = fed(range(len(self.dataset)), int, partial(equal_together, self.dataset))
         async with aclosing(places) as indices, asyncio.TaskGroup() as group:
@@ -161,7 +161,7 @@ class EvaluationRun(StoppableRun):
         if self.executor is None:
             return None
         watch.ask = self.executor.ask_for
-        return PrefixFirst(watch) if self.prefix_first and batching() is None else watch
+        return PrefixFirst(watch) if self.prefix_first and batching.get() is None else watch
 
     def _digest(self, index: int) -> str | None:
         """What an item's result depends on, for a grader that has no ledger but a fingerprint."""

@@ -20,7 +20,7 @@ from autorubric.files.text import size_of_plain
 from autorubric.llm.batches.batch_store import FOLDER as BATCHES
 from autorubric.llm.batches.batch_store import check_collectable, open_batches
 from autorubric.llm.batches.setting import batching
-from autorubric.llm.records.accounts import LOST, Spent, SpentFile
+from autorubric.llm.records.accounts import LOST, Spent, read_spent_file
 from autorubric.llm.records.database import MARK, START_OVER, UnreadableLedgerError, has_tables, set_aside
 from autorubric.llm.records.ledger import FILE_NAME, LINGER, Ledger
 from autorubric.llm.records.ledger_view import connect_read_only
@@ -152,9 +152,9 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         autorubric.errors.LedgerError: .../ledger/ledger.sqlite is missing, but manifest.json knows of 120 calls; ...
     """
     remove_drafts(directory)
-    folder, file = directory / LEDGER_FOLDER, SpentFile(directory / SPENT_FILE)
+    folder, spent = directory / LEDGER_FOLDER, directory / SPENT_FILE
     manifest = read_manifest(directory) or {}
-    known = _Known.of(manifest, file.read())
+    known = _Known.of(manifest, read_spent_file(spent))
     if start_over:
         ledger = _opened_anyhow(folder, linger)
     else:
@@ -170,7 +170,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
             raise _lost(folder, "empty", known)
     if known.calls or known.spent is not None:
         _count_lost(ledger, known, folder)
-    ledger.keep_spent(file)
+    ledger.keep_spent(spent)
     if (folder / BATCHES).is_dir():
         _refuse_open_batches(ledger, folder)
     return ledger
@@ -178,7 +178,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
 
 def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
     """Refuse to send single requests while batches with some of them are open: both would be paid."""
-    opened, how = open_batches(folder), batching()
+    opened, how = open_batches(folder), batching.get()
     try:
         if how is not None and how.models:
             check_collectable(opened, how)

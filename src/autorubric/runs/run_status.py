@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroup, FailureGroups
-from autorubric.llm.records.accounts import Spent, SpentFile, Totals
+from autorubric.llm.records.accounts import Spent, Totals, read_spent_file
 from autorubric.llm.records.ledger_view import LedgerView, Pace, ledger_view, seconds_since
 from autorubric.llm.records.lock import lock_holder
 from autorubric.runs.items_file import StoredLines
@@ -186,7 +186,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             row_counts,
             {} if view is None else view.unanswered(),
             () if view is None else tuple(view.unanswered_groups().without(row_counts.groups)),
-            SpentFile(directory / SPENT_FILE).read() or Spent() if view is None else view.spent(),
+            read_spent_file(directory / SPENT_FILE) or Spent() if view is None else view.spent(),
             () if view is None else tuple(view.totals()),
             pace.calls_per_second,
             None if pace.last is None else seconds_since(pace.last),

@@ -96,7 +96,7 @@ def prepare(settings: SynthesisSettings, division: Division = _WHOLE) -> Prepare
         notes.append(f"{path}: {report.answered:,} {what} with an answer; it is left out of the query")
     plan = build_plan(prompts, find_shape(settings, report.responses), settings.full_profile if full else None)
     plan = plan.until(settings.until) if settings.until else plan
-    if (how := batching()) is not None:
+    if (how := batching.get()) is not None:
         how.stages = plan.waves
     part = None
     if division.shard is not None or division.parts is not None:

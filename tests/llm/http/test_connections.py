@@ -1,4 +1,4 @@
-"""When a connection of a transport serves no other request, and what its faults say."""
+"""When a connection serves no other request, and what its faults say."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from autorubric.llm.http.transport import HttpReply
-from tests.llm.http.test_transports import HEADERS, RESET, answer, outcome, transports
+from autorubric.llm.http.transport import HttpReply, Transport
+from tests.llm.http.test_transport import HEADERS, RESET, answer, outcome
 from tests.offenders import offenders
 
 
@@ -72,45 +72,43 @@ UNASKED = {
 
 
 async def test_a_response_that_nobody_asked_for_is_not_the_answer_to_the_next_request() -> None:
+    transport = Transport()
     with offenders() as case:
-        for library, transport in transports():
-            for name, unasked in UNASKED.items():
-                with case(f"{library}: {name}"):
-                    peer = Peer(late=unasked)
-                    server, url = await peer.listen()
-                    async with server:
-                        found = [await outcome(transport, url)]
-                        await asyncio.sleep(0.2)  # it arrives while the connection is idle
-                        found += [await outcome(transport, url) for _ in range(2)]
-                        bodies = [reply.body if isinstance(reply, HttpReply) else reply for reply in found]
-                        assert bodies == [b"1", b"2", b"3"]
-                        assert (peer.connections, len(peer.heads)) == (2, 3)
-                        await transport.close()
-
-
-async def test_no_request_follows_one_that_was_answered_before_all_of_it_was_sent() -> None:
-    with offenders() as case:
-        for library, transport in transports():
-            with case(library):
-                peer = Peer(said=answer(b"{}", status="413 Payload Too Large"))
+        for name, unasked in UNASKED.items():
+            with case(name):
+                peer = Peer(late=unasked)
                 server, url = await peer.listen()
                 async with server:
-                    for body in (bytes(32 * 2**20), b"{}"):
-                        assert (await transport.post(url, HEADERS, body, 5.0)).status == 413
-                    assert peer.connections == 2
-                    peer.is_over.set()
+                    found = [await outcome(transport, url)]
+                    await asyncio.sleep(0.2)  # it arrives while the connection is idle
+                    found += [await outcome(transport, url) for _ in range(2)]
+                    bodies = [reply.body if isinstance(reply, HttpReply) else reply for reply in found]
+                    assert bodies == [b"1", b"2", b"3"]
+                    assert (peer.connections, len(peer.heads)) == (2, 3)
                     await transport.close()
 
 
+async def test_no_request_follows_one_that_was_answered_before_all_of_it_was_sent() -> None:
+    transport = Transport()
+    peer = Peer(said=answer(b"{}", status="413 Payload Too Large"))
+    server, url = await peer.listen()
+    async with server:
+        for body in (bytes(32 * 2**20), b"{}"):
+            assert (await transport.post(url, HEADERS, body, 5.0)).status == 413
+        assert peer.connections == 2
+        peer.is_over.set()
+        await transport.close()
+
+
 async def test_a_connection_that_is_reset_is_told_like_one_that_is_closed() -> None:
+    transport = Transport()
     with offenders() as case:
-        for library, transport in transports():
-            for ending in ("reset", "end"):
-                with case(f"{library}: {ending}"):
-                    server, url = await Peer(said=b"", ending=ending).listen()
-                    async with server:
-                        assert await outcome(transport, url) == RESET
-                        await transport.close()
+        for ending in ("reset", "end"):
+            with case(ending):
+                server, url = await Peer(said=b"", ending=ending).listen()
+                async with server:
+                    assert await outcome(transport, url) == RESET
+                    await transport.close()
 
 
 REFUSALS = {
@@ -123,18 +121,18 @@ REFUSALS = {
 async def test_a_proxy_that_does_not_connect_has_passed_nothing_on(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(variable, raising=False)
+    transport = Transport()
     with offenders() as case:
-        for library, transport in transports():
-            for name, refusal in REFUSALS.items():
-                with case(f"{library}: {name}"):
-                    proxy = Peer(said=refusal, ending="end")
-                    server, url = await proxy.listen()
-                    async with server:
-                        monkeypatch.setenv("https_proxy", url)
-                        found = await outcome(transport, "https://gpu.example/v1")
-                        assert isinstance(found, tuple)
-                        assert found[:2] == ("network", False)
-                        assert "proxy" in found[2] or name != "a status", found
-                        assert [head.split()[:2] for head in proxy.heads] == [[b"CONNECT", b"gpu.example:443"]]
-                        assert b"sk-planted" not in proxy.heads[0]
-                        await transport.close()
+        for name, refusal in REFUSALS.items():
+            with case(name):
+                proxy = Peer(said=refusal, ending="end")
+                server, url = await proxy.listen()
+                async with server:
+                    monkeypatch.setenv("https_proxy", url)
+                    found = await outcome(transport, "https://gpu.example/v1")
+                    assert isinstance(found, tuple)
+                    assert found[:2] == ("network", False)
+                    assert "proxy" in found[2] or name != "a status", found
+                    assert [head.split()[:2] for head in proxy.heads] == [[b"CONNECT", b"gpu.example:443"]]
+                    assert b"sk-planted" not in proxy.heads[0]
+                    await transport.close()

@@ -141,8 +141,8 @@ def test_local_servers_need_no_key(model: str, config: dict[str, Any]) -> None:
 
 def test_the_builtin_model_stays_recognisable() -> None:
     endpoint = resolve(LLMConfig("builtin/offline"), {})
-    assert (endpoint.is_builtin, endpoint.name, endpoint.model) == (True, "builtin/offline", "offline")
-    assert resolve(LLMConfig("builtin:offline"), {}).is_builtin
+    assert (endpoint.provider, endpoint.name, endpoint.model) == ("builtin", "builtin/offline", "offline")
+    assert resolve(LLMConfig("builtin:offline"), {}).provider == "builtin"
 
 
 @each(

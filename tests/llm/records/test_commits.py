@@ -1,6 +1,6 @@
-import sqlite3
 import threading
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any
 
@@ -17,20 +17,32 @@ class _Tables:
     def __init__(self, **pace: Any) -> None:
         self.batches: list[list[str]] = []
         self.turn = threading.Lock()
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self.commits = GroupCommit(connection, self._write, lambda _: None, self.turn, **pace)
+        self.fault: Exception | None = None
+        self.commits = GroupCommit(self._write, self.turn, **pace)
 
-    def _write(self, things: list[str]) -> list[str]:
+    def _write(self, things: list[str]) -> None:
+        if self.fault is not None:
+            raise self.fault
         self.batches.append(things)
-        return things
+
+    def has_acknowledged(self, *waiters: Future[None]) -> bool:
+        """Whether each write is told to be durable, once it is."""
+        for waiter in waiters:
+            waiter.result()
+        return True
+
+    def write_each(self, things: Iterable[str]) -> None:
+        for thing in things:
+            self.commits.write(thing)
+            assert thing in self.batches[-1]
 
 
 def test_what_is_queued_while_another_process_writes_is_one_batch() -> None:
-    tables, waiters = _Tables(), [Future[str]() for _ in "abc"]
+    tables, waiters = _Tables(), [Future[None]() for _ in "abc"]
     with tables.turn:
         for thing, waiter in zip("abc", waiters, strict=True):
             tables.commits.submit(thing, waiter)
-    assert [waiter.result() for waiter in waiters] == ["a", "b", "c"]
+    assert tables.has_acknowledged(*waiters)
     tables.commits.close()
     assert tables.batches == [["a", "b", "c"]]
 
@@ -40,7 +52,7 @@ def test_a_write_that_nobody_awaits_leaves_with_the_next_one(monkeypatch: pytest
     tables = _Tables()
     tables.commits.submit("seen", Future(), awaited=False)
     time.sleep(0.02)  # room for a thread that would not wait
-    assert tables.commits.write("paid") == "paid"
+    tables.write_each(["paid"])
     tables.commits.submit("seen last", Future(), awaited=False)
     tables.commits.close()
     assert tables.batches == [["seen", "paid"], ["seen last"]]
@@ -48,21 +60,21 @@ def test_a_write_that_nobody_awaits_leaves_with_the_next_one(monkeypatch: pytest
 
 def test_a_write_that_comes_alone_waits_for_no_other() -> None:
     tables = _Tables(linger=3600.0)
-    assert [tables.commits.write(thing) for thing in "abc"] == ["a", "b", "c"]
+    tables.write_each("abc")
     tables.commits.close()
     assert tables.batches == [["a"], ["b"], ["c"]]
 
 
 def test_after_several_at_once_the_next_waits_for_others_until_a_batch_is_full() -> None:
-    tables, waiters = _Tables(linger=3600.0, rows=2), {thing: Future[str]() for thing in "abcde"}
+    tables, waiters = _Tables(linger=3600.0, rows=2), {thing: Future[None]() for thing in "abcde"}
     with tables.turn:
         for thing in "ab":
             tables.commits.submit(thing, waiters[thing])
-    assert [waiters[thing].result() for thing in "ab"] == ["a", "b"]
+    assert tables.has_acknowledged(*map(waiters.__getitem__, "ab"))
     tables.commits.submit("c", waiters["c"])
     time.sleep(0.02)  # room for a thread that would not wait
     tables.commits.submit("d", waiters["d"])
-    assert [waiters[thing].result() for thing in "cd"] == ["c", "d"]
+    assert tables.has_acknowledged(*map(waiters.__getitem__, "cd"))
     tables.commits.submit("e", waiters["e"])
     tables.commits.close()
     assert tables.batches == [["a", "b"], ["c", "d"], ["e"]]
@@ -71,28 +83,55 @@ def test_after_several_at_once_the_next_waits_for_others_until_a_batch_is_full()
 
 
 def test_what_is_more_than_a_batch_goes_into_the_next_and_waits_for_nobody() -> None:
-    tables, waiters = _Tables(rows=2), {thing: Future[str]() for thing in "abc"}
+    tables, waiters = _Tables(rows=2), {thing: Future[None]() for thing in "abc"}
     with tables.turn:
         for thing in "abc":
             tables.commits.submit(thing, waiters[thing])
-    assert [waiter.result() for waiter in waiters.values()] == ["a", "b", "c"]
+    assert tables.has_acknowledged(*waiters.values())
     tables.commits.close()
     assert tables.batches == [["a", "b"], ["c"]]
 
 
 def test_a_write_that_nobody_awaits_is_written_though_no_other_follows() -> None:
-    tables, waiter = _Tables(), Future[str]()
+    tables, waiter = _Tables(), Future[None]()
     time.sleep(0.02)  # room for the thread to become idle
     tables.commits.submit("seen", waiter, awaited=False)
-    assert waiter.result() == "seen"
+    assert tables.has_acknowledged(waiter)
     tables.commits.close()
 
 
 def test_a_batch_holds_256_writes_at_most() -> None:
-    tables, waiters = _Tables(), [Future[str]() for _ in range(300)]
+    tables, waiters = _Tables(), [Future[None]() for _ in range(300)]
     with tables.turn:
         for number, waiter in enumerate(waiters):
             tables.commits.submit(str(number), waiter)
-    assert [waiter.result() for waiter in waiters] == [str(number) for number in range(300)]
+    assert tables.has_acknowledged(*waiters)
     tables.commits.close()
     assert [len(batch) for batch in tables.batches] == [256, 44]
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (
+            OSError("no room"),
+            "the ledger cannot be written: no room; what it holds is safe; fix this and run the same command again",
+        ),
+        (LedgerError("the ledger is malformed"), "the ledger is malformed"),
+    ],
+)
+def test_what_waits_when_a_batch_fails_is_told_why_and_so_is_all_that_comes_later(
+    fault: Exception, told: str
+) -> None:
+    tables, waiters = _Tables(rows=2), {thing: Future[None]() for thing in "abc"}
+    tables.fault = fault
+    with tables.turn:
+        for thing, waiter in waiters.items():
+            tables.commits.submit(thing, waiter)
+    assert [str(waiter.exception(timeout=60)) for waiter in waiters.values()] == [told] * 3
+    tables.fault = None
+    with pytest.raises(LedgerError) as caught:
+        tables.commits.write("d")
+    assert str(caught.value) == tables.commits.broken == told
+    tables.commits.close()
+    assert tables.batches == []

@@ -20,12 +20,13 @@ from autorubric.errors import LedgerError
 from autorubric.llm.records import crash_logs
 from autorubric.llm.records.call_rows import CallRow, SealedRow
 from autorubric.llm.records.crash_logs import (
+    IN_FLIGHT,
+    UNCOMMITTED,
     UNCOMMITTED_FILES,
     InFlightLog,
     LoggedRow,
     UncommittedLog,
-    recover_in_flight,
-    recover_uncommitted,
+    recover,
 )
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import WriteLock
@@ -76,6 +77,23 @@ async def test_what_had_arrived_is_found_though_it_was_never_committed(tmp_path:
     killed = await left_by_a_kill(rows, tmp_path, committed=3)
     assert missing(killed, rows) == []
     assert {path.name for path in killed.iterdir()} == {"ledger.sqlite", "write.lock"}
+    assert missing(killed, rows) == []
+
+
+async def test_only_rows_count_as_rows_that_are_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crash_logs, "_FULL", 1000)
+    rows = [a_row(number) for number in range(50)]
+    run, killed = tmp_path / "run", tmp_path / "killed"
+    with Ledger.open(run) as ledger:
+        with turn_of_another(run):  # so that all of this is one batch
+            for number in range(60):
+                ledger.observe("pace", number)
+            first = ledger.queue(rows[0])
+        await first
+        with turn_of_another(run):
+            waiting = [ledger.queue(row) for row in rows[1:]]
+            shutil.copytree(run, killed)
+        await asyncio.gather(*waiting)
     assert missing(killed, rows) == []
 
 
@@ -132,9 +150,9 @@ def test_a_file_is_emptied_only_when_its_rows_are_committed(tmp_path: Path, monk
     for number, row in enumerate(rows):
         kept.put(SealedRow.pack(row))
         if number >= 20:
-            kept.mark_committed(1)  # twenty rows are always on their way
+            kept.committed += 1  # twenty rows are always on their way
     kept.close(remove=False)
-    recover_uncommitted(tmp_path, found.extend)
+    recover(UNCOMMITTED, tmp_path, found.extend)
     # Which of the two files is the newer one, the names do not say.
     assert {row.key for row in rows[-20:]} <= {one.key for one in found}
     assert len(found) < 100
@@ -144,10 +162,10 @@ def test_the_files_of_a_process_that_lives_are_left_alone(tmp_path: Path) -> Non
     kept = UncommittedLog(tmp_path)
     kept.put(SealedRow.pack(a_row(1)))
     found: list[LoggedRow] = []
-    recover_uncommitted(tmp_path, found.extend)
+    recover(UNCOMMITTED, tmp_path, found.extend)
     assert found == []
     kept.close(remove=False)
-    recover_uncommitted(tmp_path, found.extend)
+    recover(UNCOMMITTED, tmp_path, found.extend)
     assert [row.key for row in found] == [a_row(1).key]
     assert list(tmp_path.iterdir()) == []
 
@@ -250,9 +268,9 @@ def test_an_error_while_rows_are_taken_over_leaves_them_where_they_are(tmp_path:
         raise LedgerError("no room")
 
     with pytest.raises(LedgerError, match="no room"):
-        recover_uncommitted(tmp_path, refuse)
+        recover(UNCOMMITTED, tmp_path, refuse)
     found: list[LoggedRow] = []
-    recover_uncommitted(tmp_path, found.extend)
+    recover(UNCOMMITTED, tmp_path, found.extend)
     assert len(found) == 1
 
 
@@ -305,7 +323,7 @@ def test_only_what_is_in_flight_at_a_kill_counts(tmp_path: Path, monkeypatch: py
     shutil.copytree(tmp_path / "run", tmp_path / "killed", ignore=shutil.ignore_patterns("*.lock"))
     log.close(remove=True)
     found: list[LoggedRow] = []
-    recover_in_flight(tmp_path / "killed", found.extend)
+    recover(IN_FLIGHT, tmp_path / "killed", found.extend)
     assert {one.key for one in found} == {row.key for row in rows[50:]}
 
 

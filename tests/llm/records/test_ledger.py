@@ -16,6 +16,7 @@ import pytest
 
 from autorubric.errors import InputError, LedgerError
 from autorubric.llm.records import key_index
+from autorubric.llm.records.accounts import LOST, Spent, read_spent_file
 from autorubric.llm.records.call_rows import CallRow, compute_digest, unseal
 from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
@@ -386,7 +387,7 @@ async def test_replies_that_another_process_has_indexed_are_found(
         await other.record(a_row(10, Reply("answer 10")))
         # Whoever opens it next would take in the logs of one that works.
         assert not any(file.name.startswith(("arrivals", "departures")) for file in tmp_path.iterdir())
-        assert not one.in_flight.is_open and one.claims.needed
+        assert not one.in_flight.is_open and one.claims is not None
         for ledger in (one, other):
             assert [found_text(ledger, number) for number in range(12)] == [
                 *(f"answer {number}" for number in range(11)),
@@ -412,15 +413,41 @@ async def _lend_nothing(held: Sum, missing: Sum) -> None:
     return None
 
 
+async def test_lost_calls_count_once_and_for_no_role(tmp_path: Path) -> None:
+    lost, path = Spent(calls=2, tokens=30, cost=0.5, lost=1), tmp_path / "spent.json"
+    reply = Reply("MET", usage=Usage(8, 2), cost=0.25)
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        ledger.keep_note(LOST, lost)
+        ledger.keep_spent(path)
+        assert read_spent_file(path) == ledger.spent() == lost
+        assert ledger.spent("judge") == Spent()
+        for number in range(2):
+            await ledger.record(a_row(number, reply))
+        assert read_spent_file(path) == ledger.spent() == Spent(calls=4, tokens=50, cost=1.0, lost=1)
+        assert ledger.spent("judge") == Spent(calls=2, tokens=20, cost=0.5)
+
+
 def test_a_note_that_another_process_keeps_is_a_change(tmp_path: Path) -> None:
     with ExitStack() as opened:
         one, other = (
             opened.enter_context(Ledger.open(tmp_path, shared=True, logs=tmp_path / f"logs-{name}")) for name in "ab"
         )
+        assert other.changes is not None
         other.changes.has_new_rows()
         one.keep_note("pace", 3)
         assert other.changes.has_new_notes() and not other.changes.has_new_notes()
         assert other.find_note("pace") == 3
+
+
+async def test_what_was_indexed_first_is_found_after_more_was_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_index, "_LEAST_INDEXED", 4)
+    keys = [blake2b(b"%d" % number).digest()[:16] for number in range(12)]
+    with Ledger.open(tmp_path) as ledger:
+        for key in keys:
+            await ledger.record(a_row(0, key=key))
+        assert all(ledger.find(key) is not None for key in keys)
 
 
 def test_the_filter_of_keys_forgets_none_and_rules_out_nearly_all_others() -> None:

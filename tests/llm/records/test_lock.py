@@ -83,10 +83,8 @@ def test_the_lock_file_is_for_the_owner_only(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / "fresh" / "run").stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize("shared", [False, True])
-async def test_a_claim_to_a_key_is_held_by_one_call_and_given_back(tmp_path: Path, shared: bool) -> None:
-    claims = Claims(tmp_path if shared else None)
-    assert claims.needed == shared
+async def test_a_claim_to_a_key_is_held_by_one_call_and_given_back(tmp_path: Path) -> None:
+    claims = Claims(tmp_path)
     entered: list[str] = []
 
     async def enter(name: str, key: bytes, given_up: bool = False) -> None:
@@ -105,7 +103,6 @@ async def test_a_claim_to_a_key_is_held_by_one_call_and_given_back(tmp_path: Pat
     assert entered[3:] == ["waited", "later"]
     for _ in range(2):
         claims.close()
-    assert not claims.needed
     await enter("closed", b"a" * 16)
     assert entered[5:] == ["closed"]
 

@@ -97,7 +97,7 @@ class BatchModel(ChatModel):
             self.secrets,
         )
         self._batch_price = None if self._price is None else batch_price(self._price, self.service.price)
-        how = batching()
+        how = batching.get()
         if how is not None:
             how.models.append(self)
 

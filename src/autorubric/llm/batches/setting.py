@@ -55,9 +55,9 @@ class Batching:
 
     Example:
         >>> with batches_on(Batching(size=500)):
-        ...     batching().size
+        ...     batching.get().size
         500
-        >>> batching() is None
+        >>> batching.get() is None
         True
     """
 
@@ -92,17 +92,13 @@ def is_left_open(failure: Failure) -> bool:
     return failure.kind == "stopped" and failure.message.startswith((DETACHED, CANCELLED, GONE, UNKNOWN, BROKEN_OFF))
 
 
-_current: ContextVar[Batching | None] = ContextVar("batching", default=None)
-
-
-def batching() -> Batching | None:
-    """How batches are sent in this context; None where requests are sent one by one."""
-    return _current.get()
+batching: ContextVar[Batching | None] = ContextVar("batching", default=None)
+"""How batches are sent in this context; None where requests are sent one by one."""
 
 
 def open_batch_queue(records: Records, budget: Budget | None, tally: Tally) -> BatchQueue | None:
     """The queue for batches of a new executor; None where requests are sent one by one."""
-    how = batching()
+    how = batching.get()
     if how is None:
         return None
     from autorubric.llm.batches.batch_queue import BatchQueue  # what sends batches is loaded only where it is needed
@@ -115,7 +111,7 @@ def open_batch_queue(records: Records, budget: Budget | None, tally: Tally) -> B
 
 def widened(window: int) -> int:
     """Items to keep open: `window`, or as many as can share a batch."""
-    how = batching()
+    how = batching.get()
     return window if how is None else max(window, how.size, _WINDOW)
 
 
@@ -125,8 +121,8 @@ def batches_on(how: Batching | None) -> Iterator[None]:
     if how is None:
         yield
         return
-    token = _current.set(how)
+    token = batching.set(how)
     try:
         yield
     finally:
-        _current.reset(token)
+        batching.reset(token)

@@ -19,7 +19,7 @@ from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.limiter import Allowance, Gate, Place, enter_gates, open_gates
 from autorubric.llm.http.negotiation import Terms, is_negotiable, shorten, with_limit
 from autorubric.llm.http.prices import find_price, is_plausible, quoted_usage, stated_price
-from autorubric.llm.http.providers import Endpoint, resolve
+from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import (
     Backoff,
@@ -89,7 +89,7 @@ class ChatModel:
         self._config = config = dataclasses.replace(config)
         self.endpoint = resolve(config, environ)
         self.name = self.endpoint.name
-        if self.endpoint.is_builtin:
+        if is_builtin(self.name):
             raise ConfigError(f"model {self.endpoint.name!r} runs in this process and has no endpoint")
         self._parameters = sampling(config, self.endpoint.provider)
         self._asked = asked_limit(self._parameters)

@@ -14,7 +14,7 @@ from autorubric.llm.http.limiter import Limiter, Slots
 from autorubric.llm.http.negotiation import Dialect
 from autorubric.llm.http.prices import price_table
 from autorubric.llm.http.providers import Endpoint
-from autorubric.llm.http.transport import new_transport
+from autorubric.llm.http.transport import Transport
 
 MAX_IN_FLIGHT = 64
 
@@ -39,7 +39,7 @@ class Endpoints:
             total = min(total, most)
         self._slots = Slots(total)
         self.prices = price_table()
-        self.transport = new_transport()
+        self.transport = Transport()
         self._limiters: dict[tuple[str, str], Limiter] = {}
         self._dialects: dict[tuple[str, str], Dialect] = {}
         self._models = 0

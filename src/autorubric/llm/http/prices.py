@@ -216,13 +216,11 @@ def builtin_prices(day: date) -> Mapping[str, Price]:
         7.5
     """
     file = json_value(Path(__file__).with_name("prices.json").read_bytes())
-    return {name: _price(_in_force(row, day.isoformat())) for name, row in file["prices"].items()}
-
-
-def _in_force(row: Mapping[str, Any], day: str) -> Mapping[str, Any]:
-    """A row, or its last change on or before a day."""
-    begun = [start for start in row.get("from", ()) if start <= day]
-    return row["from"][max(begun)] if begun else row
+    prices = {}
+    for name, row in file["prices"].items():
+        begun = [start for start in row.get("from", ()) if start <= day.isoformat()]
+        prices[name] = _price(row["from"][max(begun)] if begun else row)
+    return prices
 
 
 def _price(row: Mapping[str, Any]) -> Price:

@@ -114,11 +114,6 @@ class Endpoint:
     keyed: str | None = None
 
     @property
-    def is_builtin(self) -> bool:
-        """True for models that run in this process."""
-        return self.provider == BUILTIN
-
-    @property
     def is_loopback(self) -> bool:
         """True where calls stay on this machine."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
@@ -159,8 +154,17 @@ def canonical(model: str) -> str:
 def addressed(name: str, base_url: str | None) -> tuple[str, str | None]:
     """The model and address of `MODEL` or `MODEL@BASE_URL`; `base_url` is for names without one, unless built-in."""
     model, own = split_address(name)
-    is_builtin = canonical(model).partition("/")[0] == BUILTIN
-    return model, own or (None if is_builtin else base_url)
+    return model, own or (None if is_builtin(model) else base_url)
+
+
+def is_builtin(model: str) -> bool:
+    """Whether a model of this name runs in this process.
+
+    Example:
+        >>> is_builtin("builtin/offline"), is_builtin("openai/gpt-5.1")
+        (True, False)
+    """
+    return canonical(model).partition("/")[0] == BUILTIN
 
 
 def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endpoint:

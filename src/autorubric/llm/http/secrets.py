@@ -314,8 +314,11 @@ def environment(key_env: str | None = None) -> Mapping[str, str]:
     Only `key_env` and names that end in `_API_KEY` are taken, so that a file cannot send keys elsewhere
     (`…_BASE_URL`, proxies), and nothing is written to `os.environ`. A file of another user is not read.
     """
-    path = _nearest_file(Path.cwd())
-    return os.environ if path is None else {**keys_in(read_text(path), key_env), **os.environ}
+    here = Path.cwd()
+    path = next((path for place in (here, *here.parents) if (path := place / ".env").is_file()), None)
+    if path is None or path.stat().st_uid not in (0, Path.home().stat().st_uid) or not os.access(path, os.R_OK):
+        return os.environ
+    return {**keys_in(read_text(path), key_env), **os.environ}
 
 
 def keys_in(text: str, key_env: str | None = None) -> dict[str, str]:
@@ -327,12 +330,3 @@ def keys_in(text: str, key_env: str | None = None) -> dict[str, str]:
     """
     found = {line["name"]: line["single"] or line["double"] or line["bare"] for line in _LINE.finditer(text)}
     return {name: value for name, value in found.items() if value and (name == key_env or name.endswith("_API_KEY"))}
-
-
-def _nearest_file(folder: Path) -> Path | None:
-    for place in (folder, *folder.parents):
-        path = place / ".env"
-        if path.is_file():
-            own = path.stat().st_uid in (0, Path.home().stat().st_uid)
-            return path if own and os.access(path, os.R_OK) else None
-    return None

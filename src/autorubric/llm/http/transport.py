@@ -1,4 +1,4 @@
-"""One HTTP POST and its outcome: what any HTTP library must provide, which one is used, and aiohttp, the default."""
+"""One HTTP POST and its outcome, through the connections and the parser of aiohttp."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -82,61 +82,12 @@ class TransportError(Exception):
         super().__init__(message)
 
 
-class Transport(Protocol):
-    """Connections that are kept open, whichever event loop uses them.
+class Transport:
+    """Connections that are kept open, for one event loop at a time; each loop gets its own.
 
-    An implementation never sends a request twice. It follows no redirects, because the key would go along, keeps no
-    cookies, connects to no link-local address, and uses the proxies of the environment, except for this machine's own
+    A request is never sent twice. Redirects are not followed, because the key would go along, no cookies are kept, no
+    link-local address is connected to, and the proxies of the environment are used, except for this machine's own
     addresses (`proxy_for`).
-    """
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> HttpReply:
-        """Send `body` and return the whole response within `timeout` seconds, or raise a `TransportError`.
-
-        The headers of the reply ignore case. A response of more than `LARGEST_BODY` bytes, decompressed, is an error.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Close the connections; a later `post` opens new ones."""
-        ...
-
-
-LINK_LOCAL = "the name resolves to a link-local address, where keys are never sent"
-CUT_SHORT = "the connection was reset before the answer was complete"
-BODY_CUT_SHORT = "the answer's body broke off"
-
-
-def too_large() -> ValueError:
-    """The error for a response of more than `LARGEST_BODY` bytes."""
-    return ValueError(f"the response is larger than {LARGEST_BODY // 2**20} MiB")
-
-
-def new_transport(environ: Mapping[str, str] = os.environ) -> Transport:
-    """A transport of the library that `AUTORUBRIC_TRANSPORT` names: aiohttp by default, or pyreqwest.
-
-    Raises:
-        ConfigError: the variable names another library, or one that is not installed.
-
-    Example:
-        >>> type(new_transport({})).__name__
-        'AiohttpTransport'
-        >>> new_transport({"AUTORUBRIC_TRANSPORT": "httpx"})
-        Traceback (most recent call last):
-        autorubric.errors.ConfigError: AUTORUBRIC_TRANSPORT='httpx' is not one of aiohttp, pyreqwest
-    """
-    name = environ.get("AUTORUBRIC_TRANSPORT") or "aiohttp"
-    if name == "aiohttp":
-        return AiohttpTransport()
-    if name != "pyreqwest":
-        raise ConfigError(f"AUTORUBRIC_TRANSPORT={name!r} is not one of aiohttp, pyreqwest")
-    from autorubric.llm.http.with_pyreqwest import PyreqwestTransport
-
-    return PyreqwestTransport()
-
-
-class AiohttpTransport:
-    """Connections of aiohttp for one event loop at a time; each loop gets its own.
 
     The requests of a model differ only in their bodies, so their heads are made once, and what aiohttp's client does
     for any request (cookies, redirects, traces, forms) is not done for each of them.
@@ -149,7 +100,10 @@ class AiohttpTransport:
         self._targets: dict[tuple[str, int], _Target] = {}
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> HttpReply:
-        """Send `body` and return the whole response within `timeout` seconds, or raise a `TransportError`."""
+        """Send `body` and return the whole response within `timeout` seconds, or raise a `TransportError`.
+
+        The headers of the reply ignore case. A response of more than `LARGEST_BODY` bytes, decompressed, is an error.
+        """
         import aiohttp
 
         connector = self._connector_here()
@@ -270,16 +224,20 @@ async def _exchange(connection: Connection, target: _Target, body: bytes) -> Htt
     chunks: list[bytes] = []
     size = 0
     if (announced := message.headers.get("Content-Length")) is not None and int(announced) > LARGEST_BODY:
-        raise too_large()
+        raise _too_large()
     while not content.at_eof():
         chunk = await content.readany()
         size += len(chunk)
         if size > LARGEST_BODY:
-            raise too_large()
+            raise _too_large()
         chunks.append(chunk)
     if protocol.transport is not None and protocol.transport.get_write_buffer_size():
         protocol.force_close()  # answered early: the rest of the body would delay the next request
     return HttpReply(message.code, chunks[0] if len(chunks) == 1 else b"".join(chunks), message.headers)
+
+
+def _too_large() -> ValueError:
+    return ValueError(f"the response is larger than {LARGEST_BODY // 2**20} MiB")
 
 
 def new_connector() -> aiohttp.TCPConnector:
@@ -305,7 +263,7 @@ def _guarded(resolver: AbstractResolver) -> AbstractResolver:
     async def resolve(host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
         found = await ask(host, port, family)
         if any(is_forbidden_address(entry["host"]) for entry in found):
-            raise OSError(None, LINK_LOCAL)
+            raise OSError(None, "the name resolves to a link-local address, where keys are never sent")
         return found
 
     resolver.resolve = resolve  # type: ignore[method-assign]
@@ -349,9 +307,9 @@ def _describe(error: Exception) -> str:
 
     is_reset = isinstance(error, OSError) and error.errno in (errno.ECONNRESET, errno.EPIPE)
     if is_reset or isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
-        return CUT_SHORT
+        return "the connection was reset before the answer was complete"
     if isinstance(error, aiohttp.ClientPayloadError):
-        return BODY_CUT_SHORT
+        return "the answer's body broke off"
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy does not connect: {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientResponseError | aiohttp.http.HttpProcessingError):

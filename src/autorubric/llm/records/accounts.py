@@ -77,12 +77,6 @@ class FailedCall(NamedTuple):
     failure: Failure
 
 
-_TOTALS = """
-    SELECT role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
-        total(cached_tokens), total(reasoning_tokens), total(cost),
-        sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
-        sum(status = 'ok' AND prompt_tokens IS NULL)
-    FROM calls GROUP BY role, model ORDER BY role, model"""
 _SPENT = """
     SELECT ifnull(max(id), 0), count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),
         total(cost) + total(cost_bound),
@@ -95,23 +89,21 @@ _FAILED = """
     FROM calls JOIN payloads USING (id) WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
 
 
-def read_totals(connection: sqlite3.Connection) -> list[Totals]:
-    """Calls, tokens and cost by role and model."""
-    return [
-        Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
-        for role, model, calls, failed, *tokens, cost, unpriced, unmetered in connection.execute(_TOTALS).fetchall()
-    ]
+def read_spent(
+    connection: sqlite3.Connection, *, after: int | None = None, role: str | None = None
+) -> tuple[int, Spent]:
+    """The number of the last call, and what calls cost, worst cases included.
 
-
-def read_spent(connection: sqlite3.Connection) -> Spent:
-    """All calls, tokens and dollars, worst cases and lost calls included."""
-    return read_spent_since(connection, 0)[1].plus(Spent(*read_note(connection, LOST) or ()))
-
-
-def read_spent_since(connection: sqlite3.Connection, call: int, role: str | None = None) -> tuple[int, Spent]:
-    """The number of the last call, and what the calls after number `call` cost; of one role only, if it is given."""
-    last, calls, tokens, cost, unpriced = connection.execute(_SPENT, (call, role)).fetchall()[0]
-    return last, Spent(calls, int(tokens), cost, int(unpriced))
+    Args:
+        connection: to a ledger.
+        after: the number of a call; only the later ones count.
+        role: only its calls count. Lost calls count only where all calls do.
+    """
+    last, calls, tokens, cost, unpriced = connection.execute(_SPENT, (after or 0, role)).fetchall()[0]
+    spent = Spent(calls, int(tokens), cost, int(unpriced))
+    if after is None and role is None:
+        spent = spent.plus(Spent(*read_note(connection, LOST) or ()))
+    return last, spent
 
 
 def read_failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
@@ -168,6 +160,16 @@ def _most(price: Price, tokens: int) -> float | None:
 _LENGTH = 256  # bytes; longer than any five numbers, and written at once
 
 
+def read_spent_file(path: Path) -> Spent | None:
+    """The sums in the file of a `SpentFile`, or None where it is missing or unreadable."""
+    try:
+        content = json.loads(path.read_bytes())
+        calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)
+        return Spent(int(calls), int(tokens), float(cost), int(unpriced), int(lost))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
 class SpentFile:
     """The sums of a ledger's calls in a file outside the ledger's directory, so that a budget outlives the ledger.
 
@@ -175,41 +177,24 @@ class SpentFile:
     ledger itself makes up for what a power cut loses in between.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: int | None = None
-        self._last = 0
-        self._spent = Spent()
-
-    def read(self) -> Spent | None:
-        """The sums in the file, or None where it is missing or unreadable."""
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._last, self._spent = read_spent(connection)
         try:
-            content = json.loads(self.path.read_bytes())
-            calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)
-            return Spent(int(calls), int(tokens), float(cost), int(unpriced), int(lost))
-        except (OSError, ValueError, LookupError, TypeError):
-            return None
-
-    def begin(self, connection: sqlite3.Connection) -> None:
-        """Write what the ledger knows, and add to it from now on."""
-        self._spent = read_spent(connection)
-        self._last, _ = read_spent_since(connection, 0)
-        try:
-            self._file = opened(self.path, os.O_RDWR | os.O_CREAT)
+            self._file: int | None = opened(path, os.O_RDWR | os.O_CREAT)
             self._write()
             os.fsync(self._file)
         except OSError as error:
-            raise InputError(f"cannot write {self.path}: {error.strerror}; choose another run directory") from error
+            raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
 
     def reread(self, connection: sqlite3.Connection) -> None:
         """Write what the ledger knows, where recorded calls have changed."""
-        self._spent = read_spent(connection)
+        self._last, self._spent = read_spent(connection)
         with contextlib.suppress(OSError):
             self._write()
 
     def add_committed(self, connection: sqlite3.Connection) -> None:
         """Add the calls committed since; on the thread that uses the connection."""
-        last, more = read_spent_since(connection, self._last)
+        last, more = read_spent(connection, after=self._last)
         if last > self._last:
             self._last, self._spent = last, self._spent.plus(more)
             # On failure the ledger still has the calls, and the next session writes the sums.

@@ -20,8 +20,7 @@ from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
-from autorubric.llm.records.commits import run_transaction, translate_write_errors
-from autorubric.llm.records.database import insert_rows
+from autorubric.llm.records.database import insert_rows, transaction
 from autorubric.llm.records.lock import folders_of_processes, release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 
@@ -68,6 +67,10 @@ class UncommittedLog:
     restore what damage to that log loses. Two files alternate; one is emptied only when all its rows are committed.
 
     A row that cannot be written here is skipped: its commit follows and reports what is wrong with the disk.
+
+    Attributes:
+        committed: how many rows are committed, in the order in which they were put.
+        in_order: held while a row is put and queued, so that rows are committed in that order.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -77,11 +80,10 @@ class UncommittedLog:
         self._files: list[int] = []
         self._size = 0
         self._put = 0
-        self._committed = 0
+        self.committed = 0
         self._filled_at = 0
         self._closed = False
         self.in_order = threading.Lock()
-        """Held while a row is put and queued: rows are committed in the order in which they are put."""
 
     def put(self, row: SealedRow) -> None:
         """Log a row; hold `in_order`."""
@@ -91,7 +93,7 @@ class UncommittedLog:
         try:
             if not self._files:
                 self._open()
-            if self._size >= _FULL and self._committed >= self._filled_at:
+            if self._size >= _FULL and self.committed >= self._filled_at:
                 self._switch_files()
             frame = _frame(*row[:3])
             if not self._size:
@@ -101,10 +103,6 @@ class UncommittedLog:
                 self._size += len(frame)
         except (OSError, InputError):
             self._closed = not self._files  # a disk without room now is not tried again at every call
-
-    def mark_committed(self, count: int) -> None:
-        """Count `count` more rows as committed, in the order in which they were put."""
-        self._committed += count
 
     def close(self, *, remove: bool) -> None:
         """Close the files; `remove` deletes them, once every row is committed."""
@@ -223,38 +221,6 @@ class InFlightLog:
         return self._memory
 
 
-Keep = Callable[[list[LoggedRow]], None]
-
-
-def recover_uncommitted(directory: Path, keep: Keep) -> None:
-    """Pass the replies that a killed process did not commit to `keep`, file by file, then remove the files.
-
-    Raises:
-        LedgerError: another version of this package wrote a file, or its first bytes are damaged; it stays.
-    """
-    paths = [directory / name for name in UNCOMMITTED_FILES]
-    _recover(paths, directory / _UNCOMMITTED_LOCK, lambda path: _read_frames(_after_mark(path)), keep)
-
-
-def recover_in_flight(directory: Path, keep: Keep) -> None:
-    """Pass the calls that a killed process had in flight to `keep`, then remove the file."""
-    _recover([directory / _IN_FLIGHT_FILE], directory / _IN_FLIGHT_LOCK, _read_slots, keep)
-
-
-def _recover(paths: list[Path], lock_path: Path, read: Callable[[Path], Iterator[LoggedRow]], keep: Keep) -> None:
-    left = [path for path in paths if path.exists()]
-    lock = try_lock(lock_path) if left else None
-    if lock is None:  # nothing is left, or the process that writes it is alive
-        return
-    try:
-        for path in left:
-            if found := list(read(path)):
-                keep(found)
-            path.unlink(missing_ok=True)
-    finally:
-        release_and_remove(lock)
-
-
 @lru_cache(maxsize=16)
 def _compressed(outcome: Reply | Failure) -> bytes:
     """The data of a row; calls in flight all have the same outcome."""
@@ -265,18 +231,6 @@ def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
     """A row (a line of JSON, then the data) with lengths and a checksum, so that a partial write is recognized."""
     content = b"".join((_AT.pack(columns[-1]), key, json_bytes(columns[1:]), b"\n", data))
     return _HEAD.pack(len(key), len(content) - _AT.size - len(key), crc32(content)) + content
-
-
-def _after_mark(path: Path) -> memoryview:
-    """What follows the version mark; empty where a kill or a power cut left only a part of the mark."""
-    content = path.read_bytes()
-    mark = content[: len(_MARK)]
-    if mark != _MARK and not _MARK.startswith(mark.rstrip(b"\0")):
-        raise LedgerError(
-            f"{path} is not a version {VERSION} log of uncommitted replies, which this autorubric reads; use the "
-            "autorubric version that wrote it, or remove the file: replies that it alone holds are requested again"
-        )
-    return memoryview(content)[len(_MARK) if mark == _MARK else len(content) :]
 
 
 def _read_frames(content: memoryview) -> Iterator[LoggedRow]:
@@ -293,10 +247,53 @@ def _read_frames(content: memoryview) -> Iterator[LoggedRow]:
         yield LoggedRow(bytes(content[start : start + key]), at, content[start + key : end])
 
 
+def _read_uncommitted(path: Path) -> Iterator[LoggedRow]:
+    content = path.read_bytes()
+    mark = content[: len(_MARK)]
+    if mark == _MARK:
+        yield from _read_frames(memoryview(content)[len(_MARK) :])
+    elif not _MARK.startswith(mark.rstrip(b"\0")):  # not even a part of it, as after a kill or a power cut
+        raise LedgerError(
+            f"{path} is not a version {VERSION} log of uncommitted replies, which this autorubric reads; use the "
+            "autorubric version that wrote it, or remove the file: replies that it alone holds are requested again"
+        )
+
+
 def _read_slots(path: Path) -> Iterator[LoggedRow]:
     content = memoryview(path.read_bytes())
     for start in range(0, len(content), _SLOT):
         yield from _read_frames(content[start : start + _SLOT])
+
+
+class LogFiles(NamedTuple):
+    """The files of a log, the lock of the process that writes them, and what reads one of them."""
+
+    names: tuple[str, ...]
+    lock: str
+    read: Callable[[Path], Iterator[LoggedRow]]
+
+
+UNCOMMITTED = LogFiles(UNCOMMITTED_FILES, _UNCOMMITTED_LOCK, _read_uncommitted)
+IN_FLIGHT = LogFiles((_IN_FLIGHT_FILE,), _IN_FLIGHT_LOCK, _read_slots)
+
+
+def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> None:
+    """Pass the rows that a killed process left in a log to `keep`, file by file, then remove the files.
+
+    Raises:
+        LedgerError: another version of this package wrote a file, or its first bytes are damaged; it stays.
+    """
+    left = [path for path in (directory / name for name in log.names) if path.exists()]
+    lock = try_lock(directory / log.lock) if left else None
+    if lock is None:  # nothing is left, or the process that writes it is alive
+        return
+    try:
+        for path in left:
+            if found := list(log.read(path)):
+                keep(found)
+            path.unlink(missing_ok=True)
+    finally:
+        release_and_remove(lock)
 
 
 _SINCE = "SELECT key, at FROM calls WHERE at >= ? ORDER BY at"
@@ -318,11 +315,11 @@ def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | N
             arrived.update((one.key, one.at) for one in left)
             _take_in(connection, {}, left)
 
-        recover_uncommitted(folder, uncommitted)
+        recover(UNCOMMITTED, folder, uncommitted)
         # Another process may have made the same call after the kill, so the ledger does not tell whether this one
         # has ended. The process's own log does: it still has what was committed last.
         of_one = None if folder == directory else arrived
-        recover_in_flight(folder, partial(_take_in, connection, of_one))
+        recover(IN_FLIGHT, folder, partial(_take_in, connection, of_one))
 
 
 def _take_in(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
@@ -333,5 +330,5 @@ def _take_in(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None
     on_record = set(known)
     missing = [one.unpack() for one in left if (one.key, one.at) not in on_record and ended.get(one.key, 0) < one.at]
     if missing:
-        with translate_write_errors(connection):
-            run_transaction(connection, lambda: insert_rows(connection, missing))
+        with transaction(connection):
+            insert_rows(connection, missing)

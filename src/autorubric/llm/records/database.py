@@ -8,7 +8,6 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -114,32 +113,52 @@ def _find_code(error: BaseException | None) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-@dataclass(frozen=True, slots=True)
-class translate_read_errors:
-    """Turns SQLite's errors about a broken file into a `LedgerError` with advice, and marks `folder` for recovery."""
+@contextlib.contextmanager
+def translate_read_errors(place: str, folder: Path | None = None) -> Iterator[None]:
+    """Turn SQLite's errors about a broken file into a `LedgerError` with advice, and mark `folder` for recovery."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        refuse_reading(error, place, folder)
 
-    place: str
-    folder: Path | None = None
 
-    def __enter__(self) -> None:
-        pass
+def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoReturn:
+    """Raise the `LedgerError` for a file that cannot be read, and mark `folder` for recovery if it is malformed."""
+    mark_corruption(folder, error)
+    code = _find_code(error)
+    if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
+        raise LedgerError(f"{place} cannot be opened: {TOO_MANY_FILES}") from error
+    recovers = "run the same command again: it recovers what can be read and requests the rest"
+    advice = recovers if code in CORRUPT else "check the disk and run the same command again"
+    if code in _UNREADABLE and os.access(place, os.W_OK):
+        told = f"{place} cannot be read: {error}; restore it from a copy, or {START_OVER}"
+        raise UnreadableLedgerError(told) from error
+    raise LedgerError(f"{place} cannot be read: {error}; {advice}") from error
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+
+def unwritable(error: Exception) -> LedgerError:
+    """The error for a ledger that cannot be written."""
+    advice = "what it holds is safe; fix this and run the same command again"
+    return LedgerError(f"the ledger cannot be written: {error}; {advice}")
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, folder: Path | None = None) -> Iterator[None]:
+    """Commit what is written in a block, or roll it back; SQLite's errors become a `LedgerError`.
+
+    If the file turns out to be malformed, `folder` is marked for recovery.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("COMMIT")
+    except BaseException as error:
+        with contextlib.suppress(sqlite3.Error):
+            connection.rollback()
         if isinstance(error, sqlite3.Error):
-            self.refuse(error)
-
-    def refuse(self, error: sqlite3.Error) -> NoReturn:
-        """Raise the error's `LedgerError`."""
-        mark_corruption(self.folder, error)
-        code = _find_code(error)
-        if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
-            raise LedgerError(f"{self.place} cannot be opened: {TOO_MANY_FILES}") from error
-        recovers = "run the same command again: it recovers what can be read and requests the rest"
-        advice = recovers if code in CORRUPT else "check the disk and run the same command again"
-        if code in _UNREADABLE and os.access(self.place, os.W_OK):
-            told = f"{self.place} cannot be read: {error}; restore it from a copy, or {START_OVER}"
-            raise UnreadableLedgerError(told) from error
-        raise LedgerError(f"{self.place} cannot be read: {error}; {advice}") from error
+            mark_corruption(folder, error)
+            raise unwritable(error) from error
+        raise
 
 
 _AT_ONCE = (50, 10, 1)
@@ -151,8 +170,14 @@ def insert_rows(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> li
     """Insert rows, and return their numbers."""
     numbers: list[int] = []
     for size in _AT_ONCE:
+        calls, payloads = _STATEMENTS[size]
         while len(rows) - len(numbers) >= size:
-            numbers += _insert(connection, rows[len(numbers) : len(numbers) + size])
+            batch = rows[len(numbers) : len(numbers) + size]
+            last = connection.execute(calls, list(chain.from_iterable(row.columns for row in batch))).lastrowid
+            assert last is not None
+            values = [(last - size + n, row.data, row.digest) for n, row in enumerate(batch, 1)]
+            connection.execute(payloads, list(chain.from_iterable(values)))
+            numbers += range(last - size + 1, last + 1)
     return numbers
 
 
@@ -177,16 +202,6 @@ def mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM replies WHERE key = ? AND call = ?", (key, call))
     # If the index is what is damaged, the call belongs to another key and is intact.
     connection.execute("UPDATE calls SET status = ? WHERE id = ? AND key = ?", (DAMAGED, call, key))
-
-
-def _insert(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> range:
-    calls, payloads = _STATEMENTS[len(rows)]
-    last = connection.execute(calls, list(chain.from_iterable(row.columns for row in rows))).lastrowid
-    assert last is not None
-    numbers = range(last - len(rows) + 1, last + 1)
-    values = [(number, row.data, row.digest) for number, row in zip(numbers, rows, strict=True)]
-    connection.execute(payloads, list(chain.from_iterable(values)))
-    return numbers
 
 
 def _build_statements(rows: int) -> tuple[str, str]:

@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from autorubric.llm.records.call_rows import is_whole
+from autorubric.llm.records.call_rows import SealedRow, is_whole
+from autorubric.llm.records.database import transaction
 
 _UNINDEXED = "SELECT key, id FROM calls WHERE id > ? AND status = 'ok' ORDER BY id"
 _INDEX = """INSERT OR IGNORE INTO replies
@@ -19,14 +20,6 @@ _FIND_CALL = "SELECT data, digest FROM payloads WHERE id = ?"
 _REPLIES = "SELECT key, data, digest FROM calls LEFT JOIN payloads USING (id) WHERE status = 'ok'"
 _LEAST_INDEXED, _MOST_INDEXED = 4096, 65_536
 """Keys that are indexed at a time."""
-
-
-class Inserted(NamedTuple):
-    """A call that was written."""
-
-    key: bytes
-    call: int
-    is_reply: bool
 
 
 class Found(NamedTuple):
@@ -45,12 +38,10 @@ class KeyFilter:
     """
 
     def __init__(self) -> None:
-        self._bits = bytearray()
+        self._bits = bytearray(1 << 21)
 
     def add(self, key: bytes) -> None:
         """Add a key, which is evenly distributed over all bytes."""
-        # Most runs are so small that all their keys wait in memory.
-        self._bits = self._bits or bytearray(1 << 21)
         for place in (key[:3], key[3:6]):
             number = int.from_bytes(place, "little")
             self._bits[number >> 3] |= 1 << (number & 7)
@@ -58,7 +49,7 @@ class KeyFilter:
     def may_hold(self, key: bytes) -> bool:
         """Whether the key may have been added."""
         bits, one, two = self._bits, int.from_bytes(key[:3], "little"), int.from_bytes(key[3:6], "little")
-        return bool(bits and bits[one >> 3] >> (one & 7) & 1 and bits[two >> 3] >> (two & 7) & 1)
+        return bool(bits[one >> 3] >> (one & 7) & 1 and bits[two >> 3] >> (two & 7) & 1)
 
 
 class KeyIndex:
@@ -70,11 +61,10 @@ class KeyIndex:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._lock = threading.Lock()
-        self._read_to: int = connection.execute(_INDEXED).fetchall()[0][0]
-        # No filter knows the keys that the table has from earlier sessions.
-        self._filter = KeyFilter() if self._read_to == 0 else None
+        self._indexed: int = connection.execute(_INDEXED).fetchall()[0][0]
+        self._read_to = self._indexed
+        self._filter: KeyFilter | None = None
         self._waiting: dict[bytes, int] = {}
-        self._most = _batch_size(self._read_to)
         self._fresh: list[list[int]] = []
         self.catch_up(connection)
 
@@ -82,7 +72,8 @@ class KeyIndex:
         """The reply under `key`, or None; on any thread."""
         call = self._waiting.get(key)
         if call is None:
-            if self._filter is not None and not self._filter.may_hold(key):
+            # Most runs are so small that all their keys wait in memory.
+            if self._indexed == 0 or (self._filter is not None and not self._filter.may_hold(key)):
                 return None
             indexed = connection.execute(_FIND, (key,)).fetchall()
             return Found(*indexed[0]) if indexed else None
@@ -115,51 +106,47 @@ class KeyIndex:
         with self._lock:
             self._fresh.clear()
 
-    def add(self, connection: sqlite3.Connection, calls: Sequence[Inserted]) -> None:
-        """Add committed calls; on the writer thread, while it holds the write lock."""
-        if not calls:
-            return
-        first, last = calls[0].call, calls[-1].call
+    def add(self, connection: sqlite3.Connection, rows: Sequence[SealedRow], calls: Sequence[int]) -> None:
+        """Add committed rows, at least one, by their numbers; on the writer thread, while it holds the write lock."""
+        first, last = calls[0], calls[-1]
         with self._lock:
-            for key, call, is_reply in calls:
-                if is_reply:
-                    self._waiting.setdefault(key, call)
+            for row, call in zip(rows, calls, strict=True):
+                if row.is_reply:
+                    self._waiting.setdefault(row.key, call)
             if self._read_to == first - 1:
                 self._read_to = last
             if self._fresh and self._fresh[-1][1] == first - 1:
                 self._fresh[-1][1] = last
             else:
                 self._fresh.append([first, last])
-            full = len(self._waiting) >= self._most
+            most = max(_LEAST_INDEXED, min(self._indexed // 16, _MOST_INDEXED))
+            full = len(self._waiting) >= most
         if full:
             self.move_to_table(connection)
 
     def move_to_table(self, connection: sqlite3.Connection) -> None:
         """Index every recorded reply; on the thread that writes."""
-        connection.execute("BEGIN IMMEDIATE")
-        last: int = connection.execute("SELECT ifnull(max(id), 0) FROM calls").fetchall()[0][0]
-        indexed = connection.execute(_INDEXED).fetchall()[0]
-        if self._filter is not None:
-            with self._lock:  # a key that was found belongs to the filter once it no longer waits
-                waiting, read_to = list(self._waiting), self._read_to
-            for key in waiting:
-                self._filter.add(key)
-            # Another process may have recorded, and indexed, what this one has not read yet.
-            for key, _ in connection.execute(_UNINDEXED, (read_to,)):
-                self._filter.add(key)
-        connection.execute(_INDEX, indexed)
-        connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
-        connection.execute("COMMIT")
+        with transaction(connection):
+            last: int = connection.execute("SELECT ifnull(max(id), 0) FROM calls").fetchall()[0][0]
+            indexed = connection.execute(_INDEXED).fetchall()[0]
+            if self._indexed == 0:  # no filter would know the keys that the table has from earlier sessions
+                self._filter = KeyFilter()
+            if self._filter is not None:
+                with self._lock:  # a key that was found belongs to the filter once it no longer waits
+                    waiting, read_to = list(self._waiting), self._read_to
+                for key in waiting:
+                    self._filter.add(key)
+                # Another process may have recorded, and indexed, what this one has not read yet.
+                for key, _ in connection.execute(_UNINDEXED, (read_to,)):
+                    self._filter.add(key)
+            connection.execute(_INDEX, indexed)
+            connection.execute("UPDATE meta SET value = ? WHERE name = 'indexed'", (last,))
         with self._lock:
+            # In this order, for readers without the lock: what no longer waits is looked up in the table.
+            self._read_to, self._indexed = max(self._read_to, last), last
             self._waiting = {key: call for key, call in self._waiting.items() if call > last}
-            self._read_to = max(self._read_to, last)
-            self._most = _batch_size(last)
 
 
 def has_intact_replies(connection: sqlite3.Connection) -> bool:
     """Whether every recorded reply matches its digest."""
     return all(is_whole(*row) for row in connection.execute(_REPLIES))
-
-
-def _batch_size(indexed: int) -> int:
-    return max(_LEAST_INDEXED, min(indexed // 16, _MOST_INDEXED))

@@ -23,17 +23,19 @@ from autorubric.llm.records.database import (
     ImportRow,
     connect,
     insert_imports,
+    insert_note,
     insert_observation,
     insert_rows,
-    mark_corruption,
     mark_damaged,
     prepare,
     read_import,
     recover,
+    refuse_reading,
+    transaction,
     translate_read_errors,
     unite_note,
 )
-from autorubric.llm.records.key_index import Inserted, KeyIndex, has_intact_replies
+from autorubric.llm.records.key_index import KeyIndex, has_intact_replies
 from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view
 from autorubric.llm.records.lock import LEDGER_FILE, Changes, Claims, WriteLock, private_file
 from autorubric.llm.request import Model, Reply, Usage
@@ -49,7 +51,7 @@ LINGER = 0.02
 """Seconds a commit waits for more calls when calls are frequent."""
 
 
-class Ledger(LedgerView):
+class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     """The record of a run's model calls: one SQLite file, one writer thread.
 
     `find` and what a view offers read on the caller's thread. A reply is a hit once `record` returns, in this session
@@ -59,8 +61,8 @@ class Ledger(LedgerView):
     Attributes:
         folder: of the file; None in memory.
         in_flight: what calls in flight may cost.
-        claims: of requests under way, where other processes use the ledger.
-        changes: whether other processes have written to it.
+        claims: of requests under way; None where no other process uses the ledger.
+        changes: whether other processes have written to it; None likewise.
 
     Example:
         >>> import asyncio
@@ -82,21 +84,19 @@ class Ledger(LedgerView):
     ) -> None:
         place, self._writing, reading, self._turn = connections
         super().__init__(reading, place, directory)
-        self._shared, self.folder = shared, directory
         self._opened = ExitStack()
-        self._base: LedgerView | None = None
         logged = logs if shared else directory
         self._uncommitted = None if logged is None else UncommittedLog(logged)
         self.in_flight = InFlightLog(logged)
-        self.claims = Claims(directory if shared else None)
-        self.changes = Changes(None if logs is None else logs.parent)
+        self.claims = Claims(directory) if shared and directory is not None else None
+        self.changes = Changes(None if logs is None else logs.parent) if shared else None
         self._spent_file: SpentFile | None = None
-        with self._reads, self._turn:
+        with translate_read_errors(self._place, self.folder), self._turn:
             prepare(self._writing, self._place)
             if directory is not None:
                 take_in_logs(self._writing, directory, logs)
             self._keys = KeyIndex(self._writing)
-        self._commits = GroupCommit(self._writing, self._write, self._make_findable, self._turn, linger=linger)
+        self._commits = GroupCommit(self._commit, self._turn, linger=linger)
 
     @classmethod
     def open(
@@ -157,11 +157,12 @@ class Ledger(LedgerView):
             raise LedgerError(self._commits.unusable)
         try:
             found = self._keys.find(self._connection, key)
-            shared = found is None and self._shared  # other processes may have recorded replies since
-            if shared and self.changes.has_new_rows() and self._keys.catch_up(self._connection):
+            # Other processes may have recorded replies since.
+            may_be_new = found is None and self.changes is not None and self.changes.has_new_rows()
+            if may_be_new and self._keys.catch_up(self._connection):
                 found = self._keys.find(self._connection, key)
         except sqlite3.Error as error:
-            self._reads.refuse(error)
+            refuse_reading(error, self._place, self.folder)
         if found is None:
             return None if self._base is None else self._base.find_reply(key)
         try:
@@ -179,7 +180,7 @@ class Ledger(LedgerView):
         """Return when `row` is on the disk; a `LedgerError` if it cannot be written, and for all later rows."""
         await self.queue(row)
 
-    def queue(self, row: CallRow) -> asyncio.Future[Any]:
+    def queue(self, row: CallRow) -> asyncio.Future[None]:
         """Queue `row`; the future ends as `record` does."""
         # Packed here: on the writer thread, each step would compete with this thread for the interpreter.
         sealed = SealedRow.pack(row)
@@ -197,7 +198,7 @@ class Ledger(LedgerView):
         """The inputs' digest and the value imported for a record's slot, or None."""
         if self._commits.unusable is not None:
             raise LedgerError(self._commits.unusable)
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             try:
                 return read_import(self._connection, record, slot)
             except LedgerError:
@@ -214,13 +215,10 @@ class Ledger(LedgerView):
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
-        self._commits.write(partial(unite_note, name, value, united or _last))
-        self.changes.add(notes=True)
-
-    def find_note(self, name: str) -> Any:
-        """The value stored under a name, or None."""
-        found = super().find_note(name)
-        return self._base.find_note(name) if found is None and self._base is not None else found
+        write = partial(insert_note, name, value) if united is None else partial(unite_note, name, value, united)
+        self._commits.write(write)
+        if self.changes is not None:
+            self.changes.add(notes=True)
 
     def observe(self, kind: str, value: Any) -> None:
         """Queue a JSON value seen during the run, after those of its kind, without waiting."""
@@ -243,18 +241,17 @@ class Ledger(LedgerView):
     @property
     def is_intact(self) -> bool:
         """Whether every recorded reply matches its digest; reads all of them."""
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             return has_intact_replies(self._connection)
 
-    def keep_spent(self, file: SpentFile) -> None:
+    def keep_spent(self, path: Path) -> None:
         """Also write the sums of `spent` to a file from now on."""
-        with self._reads:
-            file.begin(self._connection)
-        self._spent_file = file
+        with translate_read_errors(self._place, self.folder):
+            self._spent_file = SpentFile(path, self._connection)
 
     def failures(self) -> Iterator[FailedCall]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             yield from read_failed_calls(self._connection)
 
     def close(self) -> None:
@@ -263,13 +260,11 @@ class Ledger(LedgerView):
         if self._uncommitted is not None:
             self._uncommitted.close(remove=self._commits.broken is None)
         self.in_flight.close(remove=self._commits.broken is None)
-        self.claims.close()
+        if self.claims is not None:
+            self.claims.close()
         if self._spent_file is not None:
             self._spent_file.close()
         self._opened.close()
-
-    def __enter__(self) -> Ledger:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -284,29 +279,22 @@ class Ledger(LedgerView):
         message = "%s: the reply of call %d (item %r, %s, %s) is damaged; it is set aside and requested again"
         _LOG.warning(message, self._place, call, *whose[0])
 
-    def _write(self, things: list[SealedRow | Write]) -> list[Inserted | None]:
-        results: list[Inserted | None] = []
-        try:
-            calls = iter(insert_rows(self._writing, [thing for thing in things if isinstance(thing, SealedRow)]))
+    def _commit(self, things: list[SealedRow | Write]) -> None:
+        """Write a batch in one transaction, and let its replies be found from then on; on the writer thread."""
+        rows = [thing for thing in things if isinstance(thing, SealedRow)]
+        with transaction(self._writing, self.folder):
+            calls = insert_rows(self._writing, rows)
             for thing in things:
-                if isinstance(thing, SealedRow):
-                    results.append(Inserted(thing.key, next(calls), thing.is_reply))
-                else:
+                if not isinstance(thing, SealedRow):
                     thing(self._writing)
-                    results.append(None)
-        except sqlite3.DatabaseError as error:
-            mark_corruption(self.folder, error)
-            raise
-        return results
-
-    def _make_findable(self, results: list[Inserted | None]) -> None:
-        calls = [result for result in results if result is not None]
-        if self._uncommitted is not None:
-            self._uncommitted.mark_committed(len(calls))
-        if self._spent_file is not None and calls:
-            self._spent_file.add_committed(self._writing)
-        self._keys.add(self._writing, calls)
-        self.changes.add()
+        if rows:
+            if self._uncommitted is not None:
+                self._uncommitted.committed += len(rows)
+            if self._spent_file is not None:
+                self._spent_file.add_committed(self._writing)
+            self._keys.add(self._writing, rows, calls)
+        if self.changes is not None:
+            self.changes.add()
 
 
 class _Connections(NamedTuple):
@@ -316,10 +304,6 @@ class _Connections(NamedTuple):
     writing: sqlite3.Connection
     reading: sqlite3.Connection
     turn: AbstractContextManager[object]
-
-
-def _last(before: Any, now: Any) -> Any:
-    return now
 
 
 def _recover(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import size_of_plain
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.llm.records.accounts import Spent, Totals, read_spent, read_spent_since, read_totals
+from autorubric.llm.records.accounts import Spent, Totals, read_spent
 from autorubric.llm.records.call_rows import unpack_failure, unpack_reply, unseal
 from autorubric.llm.records.database import (
     check_version,
@@ -22,7 +22,7 @@ from autorubric.llm.records.database import (
     translate_read_errors,
 )
 from autorubric.llm.records.lock import LEDGER_FILE
-from autorubric.llm.request import Failure, Reply
+from autorubric.llm.request import Failure, Reply, Usage
 
 OBSERVED_BEFORE = "observed_before"
 """The note that holds the number of the last observation of a run that was replaced."""
@@ -30,6 +30,12 @@ OBSERVED_BEFORE = "observed_before"
 _PACE_SECONDS = 60.0
 _PACE_CALLS = 20_000
 
+_TOTALS = """
+    SELECT role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
+        total(cached_tokens), total(reasoning_tokens), total(cost),
+        sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
+        sum(status = 'ok' AND prompt_tokens IS NULL)
+    FROM calls GROUP BY role, model ORDER BY role, model"""
 _RECENT = "SELECT at FROM calls ORDER BY id DESC LIMIT ?"
 _TOUCHED = "SELECT count(*), count(DISTINCT item) FROM calls WHERE status = 'ok'"
 _ANSWERED = "SELECT count(DISTINCT item) FROM calls WHERE status = 'ok' AND role = ?"
@@ -85,10 +91,11 @@ class LedgerView:
     def __init__(self, connection: sqlite3.Connection, place: str, folder: Path | None = None) -> None:
         self._connection = connection
         self._place = place
-        self._reads = translate_read_errors(place, folder)
+        self._base: LedgerView | None = None  # the ledger of the run, where several processes have each their own
+        self.folder = folder
 
     def _query(self, query: str, *values: object) -> list[Any]:
-        with self._reads:
+        with translate_read_errors(self._place, self.folder):
             return self._connection.execute(query, values).fetchall()
 
     def hold(self) -> None:
@@ -97,15 +104,15 @@ class LedgerView:
 
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost of all sessions, by role and model."""
-        with self._reads:
-            return read_totals(self._connection)
+        return [
+            Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
+            for role, model, calls, failed, *tokens, cost, unpriced, unmetered in self._query(_TOTALS)
+        ]
 
     def spent(self, role: str | None = None) -> Spent:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
-        with self._reads:
-            if role is not None:
-                return read_spent_since(self._connection, 0, role)[1]
-            return read_spent(self._connection)
+        with translate_read_errors(self._place, self.folder):
+            return read_spent(self._connection, role=role)[1]
 
     def unanswered(self) -> dict[str, int]:
         """Requests that failed and have no reply yet, by the kind of their last failure."""
@@ -141,8 +148,9 @@ class LedgerView:
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
-        with self._reads:
-            return read_note(self._connection, name)
+        with translate_read_errors(self._place, self.folder):
+            found = read_note(self._connection, name)
+        return self._base.find_note(name) if found is None and self._base is not None else found
 
     def calls_about(self, item: str) -> list[RecordedCall]:
         """All calls about an item, in the order in which they ended."""
@@ -167,7 +175,7 @@ class LedgerView:
         if not self._has_observations():
             return
         try:
-            with self._reads:
+            with translate_read_errors(self._place, self.folder):
                 yield from read_observations(self._connection, kind, self._observed_before())
         except LedgerError as error:
             raise LedgerError(f"{self._place}: {error}") from error

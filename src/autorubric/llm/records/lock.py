@@ -161,9 +161,19 @@ class WriteLock:
 
     def __enter__(self) -> None:
         # The system's own wait, not the library's: that asks every few milliseconds, which costs more than a commit.
-        if self._lock is None and not self._has_waited():
+        created = False
+        if self._file is None and self._lock is None:
+            try:
+                self._file, created = opened(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
+            except FileExistsError:
+                self._file = opened(self._path, os.O_RDWR | os.O_CREAT)
+        if self._file is not None and not lock_file(self._file):  # the system has none
             from filelock import FileLock
 
+            os.close(self._file)
+            self._file = None
+            if created:  # without locks, the existence of the file is the lock
+                self._path.unlink(missing_ok=True)
             self._lock = FileLock(self._path, mode=0o600, thread_local=False)
         if self._lock is not None:
             self._lock.acquire(poll_interval=_WRITE_POLL)
@@ -181,22 +191,6 @@ class WriteLock:
             self._file = None
         if self._lock is not None:
             self._lock.release(force=True)
-
-    def _has_waited(self) -> bool:
-        """Whether the system has waited for the lock; False where it has none."""
-        created = False
-        if self._file is None:
-            try:
-                self._file, created = opened(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
-            except FileExistsError:
-                self._file = opened(self._path, os.O_RDWR | os.O_CREAT)
-        if lock_file(self._file):
-            return True
-        os.close(self._file)
-        self._file = None
-        if created:  # without locks, the existence of the file is the lock
-            self._path.unlink(missing_ok=True)
-        return False
 
 
 def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:
@@ -226,15 +220,11 @@ class Claims:
     """Keys of the requests under way on a shared ledger, so that the same request is not paid for twice.
 
     A claim is a locked byte of one file, at an offset derived from the key. The operating system releases it when the
-    process ends, however it ends. Without file locks, or without a directory, claims hold in this process only.
-
-    Attributes:
-        needed: whether other executors may send the same request.
+    process ends, however it ends. Without file locks, and once closed, claims hold in this process only.
     """
 
-    def __init__(self, directory: Path | None) -> None:
-        self.needed = directory is not None
-        self._path = None if directory is None else directory / _CLAIMS_FILE
+    def __init__(self, directory: Path) -> None:
+        self._path: Path | None = directory / _CLAIMS_FILE
         self._file: int | None = None
         self._lock = threading.Lock()
         self._places: set[int] = set()
@@ -255,7 +245,7 @@ class Claims:
     def close(self) -> None:
         """Close the file, which releases all claims; closing twice is harmless."""
         with self._lock:
-            self._path, self.needed = None, False
+            self._path = None
             if self._file is not None:
                 os.close(self._file)
                 self._file = None

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.crash_logs import InFlightLog
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import Changes, Claims
 from autorubric.llm.request import Reply
 
 
@@ -24,8 +23,7 @@ class NoRecords:
     def __init__(self) -> None:
         self._notes: dict[str, Any] = {}
         self.in_flight = InFlightLog(None)
-        self.claims = Claims(None)
-        self.changes = Changes(None)
+        self.claims = self.changes = None
 
     def find(self, key: bytes) -> Reply | None:
         """None: no reply is stored."""
@@ -34,7 +32,7 @@ class NoRecords:
     def begin_session(self) -> None:
         """Nothing: no reply is from an earlier session."""
 
-    def queue(self, row: CallRow) -> asyncio.Future[Any]:
+    def queue(self, row: CallRow) -> asyncio.Future[None]:
         """Store nothing; the future has ended."""
         stored = asyncio.get_running_loop().create_future()
         stored.set_result(None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,7 @@ from autorubric.errors import InputError
 from autorubric.llm import budget, limits
 from autorubric.llm.records.accounts import LOST, Spent
 from autorubric.llm.records.call_rows import CALL_COLUMNS, SealedRow
-from autorubric.llm.records.commits import run_transaction, translate_write_errors
-from autorubric.llm.records.database import connect, insert_note, insert_rows, read_note
+from autorubric.llm.records.database import connect, insert_note, insert_rows, read_note, transaction
 from autorubric.llm.records.key_index import KeyIndex
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.ledger_view import connect_read_only
@@ -64,17 +63,15 @@ def add_ledger(directory: Path, other: Path, name: str) -> None:
     """
     with closing(connect(directory / FILE_NAME)) as connection:
         connection.execute("ATTACH ? AS other", (str(other / FILE_NAME),))
-        while True:
-            copy, is_last = _next_copy(connection, other, name)
-            with translate_write_errors(connection):
-                run_transaction(connection, copy)
-                KeyIndex(connection).move_to_table(connection)
-            if is_last:
-                return
+        is_last = False
+        while not is_last:
+            with transaction(connection):
+                is_last = _copy_next(connection, other, name)
+            KeyIndex(connection).move_to_table(connection)
 
 
-def _next_copy(connection: sqlite3.Connection, other: Path, name: str) -> tuple[Callable[[], None], bool]:
-    """What copies the next calls, and the notes, in one transaction, and whether these are the last."""
+def _copy_next(connection: sqlite3.Connection, other: Path, name: str) -> bool:
+    """Copy the next calls, and the notes; whether these were the last."""
     merged: dict[str, Any] = read_note(connection, _MERGED) or {}
     before = merged.get(name, {"last": 0, "spans": [], "lost": list(Spent())})
     after = before["last"]
@@ -90,15 +87,12 @@ def _next_copy(connection: sqlite3.Connection, other: Path, name: str) -> tuple[
     more = lost.beyond(Spent(*before["lost"]))
     if more != Spent():
         notes[LOST] = more.plus(Spent(*read_note(connection, LOST) or ()))
-
-    def copy() -> None:
-        for statement in (_CALLS, _PAYLOADS):
-            connection.execute(statement, {"offset": here - after, "after": after, "last": last})
-        connection.execute(_IMPORTS)
-        for note, value in notes.items():
-            insert_note(note, value, connection)
-
-    return copy, last == end
+    for statement in (_CALLS, _PAYLOADS):
+        connection.execute(statement, {"offset": here - after, "after": after, "last": last})
+    connection.execute(_IMPORTS)
+    for note, value in notes.items():
+        insert_note(note, value, connection)
+    return bool(last == end)
 
 
 def _united_notes(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -154,7 +148,7 @@ def add_rows(
     Raises:
         LedgerError: the ledger cannot be written.
     """
-    with translate_write_errors(connection):
+    with transaction(connection):
         last = added_up_to(connection, name)
         new = [SealedRow(call[0], tuple(call), data, digest) for at, *call, data, digest in rows if at > last]
         marks = read_note(connection, _ADDED) or {}
@@ -165,16 +159,12 @@ def add_rows(
             if notes.get(note)
         }
         kept[_ADDED] = {**marks, name: max(last, rows[-1][0] if rows else 0)}
-
-        def add() -> None:
-            insert_rows(connection, new)
-            for note, value in kept.items():
-                insert_note(note, value, connection)
-
-        run_transaction(connection, add)
+        insert_rows(connection, new)
+        for note, value in kept.items():
+            insert_note(note, value, connection)
         [[waiting]] = connection.execute(_WAITING).fetchall()
-        if waiting > _AT_ONCE:
-            KeyIndex(connection).move_to_table(connection)
+    if waiting > _AT_ONCE:
+        KeyIndex(connection).move_to_table(connection)
     return len(new)
 
 
@@ -205,18 +195,14 @@ def _generations(connection: sqlite3.Connection, other: Path) -> dict[str, Any]:
 
 def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]) -> None:
     """Give the items of calls that `add_ledger` copied under `name` since the last renaming their new names."""
-    with closing(connect(directory / FILE_NAME)) as connection, translate_write_errors(connection):
+    with closing(connect(directory / FILE_NAME)) as connection, transaction(connection):
         connection.execute("CREATE TEMP TABLE names(before TEXT PRIMARY KEY, now TEXT)")
         connection.executemany("INSERT INTO names VALUES (?, ?)", names.items())
-
-        def rename() -> None:
-            merged = read_note(connection, _MERGED) or {}
-            for first, last in merged[name]["spans"]:
-                connection.execute(_RENAME, (first, last, role))
-            merged[name]["spans"] = []
-            insert_note(_MERGED, merged, connection)
-
-        run_transaction(connection, rename)
+        merged = read_note(connection, _MERGED) or {}
+        for first, last in merged[name]["spans"]:
+            connection.execute(_RENAME, (first, last, role))
+        merged[name]["spans"] = []
+        insert_note(_MERGED, merged, connection)
 
 
 def _mark(connection: sqlite3.Connection, call: int) -> list[Any]:

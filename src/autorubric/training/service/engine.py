@@ -48,7 +48,7 @@ class RewardEngine(RewardPath):
         self.ledger = ledger
         apart = audit is not None and audit.grader.has_budget
         judged = ledger.spent().beyond(ledger.spent(AUDIT_ROLE)) if apart else None
-        if ledger.claims.needed:  # of several processes on one ledger, each spends what it has borrowed
+        if ledger.claims is not None:  # of several processes on one ledger, each spends what it has borrowed
             judged = Spent()
         self.executor: Executor = grader.executor_on(ledger, spent=judged)
         self.observer = Observer(ledger, grader.recipe.compound)
