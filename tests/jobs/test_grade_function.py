@@ -94,7 +94,8 @@ def test_whatever_stands_for_nothing_in_memory_is_missing(tmp_path: Path) -> Non
     with offenders() as case:
         for number, one in enumerate(nothing):
             row = {"submission": TEXTS[0], "id": one, "reference_submission": one, "score": one, "tags": [one]}
-            for kind, data in (("rows", [row]), ("frame", pandas.DataFrame([row]))):
+            given: dict[str, Any] = {"rows": [row], "frame": pandas.DataFrame([row])}
+            for kind, data in given.items():
                 with case(f"{one!r} in {kind}"):
                     out = tmp_path / f"{kind}{number}"
                     result = grade(data, rubric=RUBRIC, judge="builtin/offline", out=out)
@@ -103,7 +104,7 @@ def test_whatever_stands_for_nothing_in_memory_is_missing(tmp_path: Path) -> Non
 
 
 def test_nulls_inside_rows_in_memory_are_read_as_those_of_json_lines(tmp_path: Path) -> None:
-    held = {"metadata": {"by": None, "at": {"a": None, "b": [{"c": None}]}}, "more": {"by": None}}
+    held: dict[str, Any] = {"metadata": {"by": None, "at": {"a": None, "b": [{"c": None}]}}, "more": {"by": None}}
     read: dict[str, Any] = {
         "submission": {**held["metadata"], "more": held["more"]},
         "response": {"at": {"b": [{}]}, "more": {}},
@@ -112,7 +113,8 @@ def test_nulls_inside_rows_in_memory_are_read_as_those_of_json_lines(tmp_path: P
         for column, metadata in read.items():
             row = {column: TEXTS[0], **held}
             (tmp_path / f"{column}.jsonl").write_text(json.dumps(row))
-            for number, data in enumerate((tmp_path / f"{column}.jsonl", [row])):
+            given: tuple[Any, ...] = (tmp_path / f"{column}.jsonl", [row])
+            for number, data in enumerate(given):
                 with case(f"{column} in {data}"):
                     out = tmp_path / f"{column}{number}"
                     grade(data, rubric=RUBRIC, judge="builtin/offline", out=out)

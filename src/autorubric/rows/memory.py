@@ -37,7 +37,7 @@ def memory_rows(value: Any) -> Any:
 
 def _full_cells(row: Mapping[Any, Any], where: str, *, nulls: bool) -> dict[str, Any]:
     cells: dict[str, Any] = {}
-    problems = []
+    problems: list[str] = []
     for name, cell in row.items():
         try:
             cells[name] = in_json(cell, nulls=nulls)
