@@ -2,6 +2,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,4 +111,26 @@ def test_small_sets_come_near_the_best_of_all_choices(labels: list[list[str]], s
     best = min(cost(chosen) for chosen in itertools.combinations(range(len(labels)), size))
     found = cost(balanced_sample(labels, size, random.Random(0)))
     assert found[0] == best[0]
-    assert found[1] <= best[1] + 2.0
+    assert found[1] <= best[1] + 1.0
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefg"), max_size=4, unique=True), min_size=2, max_size=25),
+    st.integers(1, 24),
+    st.integers(0, 5),
+)
+def test_no_swap_of_two_items_comes_nearer_to_the_shares(labels: list[list[str]], size: int, seed: int) -> None:
+    size = min(size, len(labels) - 1)
+    total = {label: held for label, held in Counter(itertools.chain.from_iterable(labels)).items() if held > 1}
+
+    def cost(chosen: set[int]) -> tuple[int, Fraction]:
+        count = Counter(label for index in chosen for label in labels[index])
+        left_out = sum(count[label] in (0, held) for label, held in total.items())
+        return left_out, sum(
+            ((count[label] - Fraction(held * size, len(labels))) ** 2 for label, held in total.items()), Fraction()
+        )
+
+    chosen = set(balanced_sample(labels, size, random.Random(seed)))
+    swapped = ((chosen - {mine}) | {other} for mine in chosen for other in set(range(len(labels))) - chosen)
+    assert cost(chosen) <= min(map(cost, swapped))
