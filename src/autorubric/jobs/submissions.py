@@ -151,7 +151,7 @@ def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
     return joined
 
 
-def is_rows(path: Path, *, rubric_given: bool = False) -> bool:
+def is_rows(path: Path, *, rubric_given: bool) -> bool:
     """Whether a file holds rows rather than a dataset with a rubric and prompt for all of them.
 
     Args:
