@@ -510,6 +510,7 @@ def test_a_criterion_may_speak_of_a_reference_where_the_query_does() -> None:
         ("Agrees with the reference answer.", "Compare it with the model answer key.", ""),
         ("Is better than the other response.", "Why?", "than the other response"),
         ("Response time is below a second.", "Why?", "response time"),
+        ("Response time is below a second.", "Improve the response time of the server.", ""),
         ("Names two causes.", "Why?", ""),
     ]
     with offenders() as case:
