@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -69,3 +70,28 @@ def test_a_rubric_without_weight_is_placed_at_the_file_or_at_the_item_that_bring
     with pytest.raises(InputError) as raised:
         check_weighed(rubrics_in(dataset, RUBRIC))
     assert [one.partition(": every")[0] for one in raised.value.problems] == ["the rubric", "the rubric: item 1"]
+
+
+def test_rows_of_a_file_become_a_dataset_with_its_name(tmp_path: Path) -> None:
+    text = "submission,description,model\nSo.,short,m\nNo.,,n\n"
+    (tmp_path / "rows.csv").write_text(text)
+    with gzip.open(tmp_path / "packed.csv.gz", "wt") as file:
+        file.write(text)
+    for path, name in ((tmp_path / "rows.csv", "rows"), (tmp_path / "packed.csv.gz", "packed")):
+        made = read_dataset(path, RUBRIC, None, "Why?")
+        assert (made.name, made.prompt, made.rubric) == (name, "Why?", RUBRIC)
+        assert [(item.submission, item.description, item.metadata) for item in made] == [
+            ("So.", "short", {"model": "m"}),
+            ("No.", "", {"model": "n"}),
+        ]
+
+
+def test_of_a_folder_texts_are_read_and_ten_other_files_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("So.")
+    for number in range(10):
+        (tmp_path / f"{number}.pdf").touch()
+    with pytest.warns(UserWarning, match=r"no \.txt or \.md file: 0\.pdf, .*9\.pdf$"):
+        assert [item.id for item in read_dataset(None, RUBRIC, tmp_path, None)] == ["a.txt"]
+    (tmp_path / "x.pdf").touch()
+    with pytest.warns(UserWarning, match=r"9\.pdf and 1 more$"):
+        read_dataset(None, RUBRIC, tmp_path, None)
