@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
 from autorubric.dataset.dataset_reading import read_record
-from tests.offenders import each
+from tests.offenders import each, offenders
 
 RECORD: dict[str, Any] = {
     "name": "n",
@@ -383,3 +383,42 @@ def test_the_rows_as_read_do_not_stay_beside_the_items_made_of_them() -> None:
     record = {**RECORD, "items": [dict(RECORD["items"][0]) for _ in range(3)]}
     assert len(read_record(record).items) == 3
     assert record["items"] == [None, None, None]
+
+
+def test_a_file_of_json_holds_what_to_json_gives(tmp_path: Path) -> None:
+    for made in (full_dataset(), RubricDataset("P")):
+        made.to_file(tmp_path / "dataset.json")
+        assert (tmp_path / "dataset.json").read_text(encoding="utf-8") == made.to_json() + "\n"
+
+
+def test_rows_in_a_json_list_are_items_and_their_faults_are_placed_by_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    row = {"submission": "s", "question": "Why?", "rubric": [{"requirement": "r"}]}
+    faults: list[tuple[list[dict[str, Any]], list[str]]] = [
+        ([], ["it has no rows"]),
+        ([row, {**row, "descripton": "d"}], ["row 2: Item 1: unknown key 'descripton'"]),
+        ([row, {**row, "id": "a"}, {**row, "id": "a"}], ["row 3: Item 2 has the id 'a' of item 1"]),
+    ]
+    with offenders() as case:
+        for rows, expected in faults:
+            with case(str(expected)):
+                path.write_text(json.dumps(rows))
+                with pytest.raises(InputError) as raised:
+                    RubricDataset.from_file(path)
+                found = [problem.removeprefix(f"{path}: ") for problem in raised.value.problems]
+                assert [one.startswith(said) for one, said in zip(found, expected, strict=True)] == [True]
+    path.write_text(json.dumps([row]))
+    [item] = RubricDataset.from_file(path)
+    assert (item.submission, item.prompt) == ("s", "Why?")
+
+
+def test_only_a_first_line_that_holds_nothing_but_a_mapping_under_dataset_is_the_head(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    row = {"submission": "s", "prompt": "P", "rubric": [{"requirement": "r"}]}
+    for own in ({"dataset": {"split": "train"}}, {"dataset": "train"}):
+        path.write_text(json.dumps({**row, **own}))
+        [item] = RubricDataset.from_file(path)
+        assert item.metadata == own
+    path.write_text(json.dumps({"dataset": "train"}))
+    with pytest.raises(InputError, match="no column is called like a submission"):
+        RubricDataset.from_file(path)

@@ -4,9 +4,16 @@ import json
 
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.graders.asking import build_judgment, describe_failure, read_said, read_usage
+from autorubric.graders.asking import (
+    build_judgment,
+    classify_grading_error,
+    describe_failure,
+    read_entry,
+    read_said,
+    read_usage,
+)
 from autorubric.graders.judge import ShownOptions
-from autorubric.llm.request import Answer, Failure, Reply, Unreadable, Usage
+from autorubric.llm.request import Answer, CallError, Failure, FailureKind, Reply, Unreadable, Usage
 from tests.offenders import each
 
 MET, UNMET, CANNOT = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
@@ -238,3 +245,21 @@ def test_tokens_are_those_the_endpoint_counted() -> None:
     assert used is not None
     assert (used.prompt_tokens, used.total_tokens, used.cache_read_input_tokens) == (90, 100, 64)
     assert read_usage(None) is read_usage(Reply("x")) is None
+
+
+def test_an_entry_whose_keys_contradict_each_other_is_unusable() -> None:
+    for entry in ({"criterion_status": "MET", "criteria_met": False}, {"criteria_met": True, "verdict": "UNMET"}):
+        found = read_entry(entry, None)
+        assert isinstance(found, Unreadable)
+        assert found.message == "criterion_status, criteria_met and verdict contradict each other"
+
+
+@each(
+    ("kind", "category"),
+    [
+        *((kind, "parse") for kind in ("unreadable", "truncated", "empty", "refusal")),
+        *((kind, "infrastructure") for kind in ("auth", "network", "server", "budget")),
+    ],
+)
+def test_a_failed_call_is_of_the_endpoint_or_of_its_reply(kind: FailureKind, category: str) -> None:
+    assert classify_grading_error(CallError(Failure(kind, "no"))) == category

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pandas
 import pytest
 
@@ -19,6 +20,7 @@ from autorubric.cli.app import run
 from autorubric.errors import ConfigError
 from autorubric.jobs.grade import GradeSettings, grade, grade_async
 from autorubric.testing import LoopbackEndpoint
+from tests.offenders import offenders
 
 RUBRIC = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
 TEXTS = ["Ice is less dense.", "Because water expands when it freezes into ice."]
@@ -84,6 +86,40 @@ def test_dates_and_decimals_in_memory_are_metadata_whatever_the_submission_is_ca
             result = grade(data, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / f"{kind}{number}")
             found.append([one.item.metadata for one in result.item_results])
     assert found == [[{"at": "2026-01-02T03:00:00", "price": 1.5}, {}]] * 4
+
+
+def test_whatever_stands_for_nothing_in_memory_is_missing(tmp_path: Path) -> None:
+    of_numpy = [kind("nan") for kind in (numpy.float16, numpy.float32, numpy.float64)]
+    nothing = [None, float("nan"), *of_numpy, numpy.datetime64("NaT"), Decimal("NaN"), pandas.NA, pandas.NaT]
+    with offenders() as case:
+        for number, one in enumerate(nothing):
+            row = {"submission": TEXTS[0], "id": one, "reference_submission": one, "score": one, "tags": [one]}
+            given: dict[str, Any] = {"rows": [row], "frame": pandas.DataFrame([row])}
+            for kind, data in given.items():
+                with case(f"{one!r} in {kind}"):
+                    out = tmp_path / f"{kind}{number}"
+                    result = grade(data, rubric=RUBRIC, judge="builtin/offline", out=out)
+                    [item] = [held.item for held in result.item_results]
+                    assert (item.id, item.reference_submission, item.metadata) == (None, None, {"tags": [None]})
+
+
+def test_nulls_inside_rows_in_memory_are_read_as_those_of_json_lines(tmp_path: Path) -> None:
+    held: dict[str, Any] = {"metadata": {"by": None, "at": {"a": None, "b": [{"c": None}]}}, "more": {"by": None}}
+    read: dict[str, Any] = {
+        "submission": {**held["metadata"], "more": held["more"]},
+        "response": {"at": {"b": [{}]}, "more": {}},
+    }
+    with offenders() as case:
+        for column, metadata in read.items():
+            row = {column: TEXTS[0], **held}
+            (tmp_path / f"{column}.jsonl").write_text(json.dumps(row))
+            given: tuple[Any, ...] = (tmp_path / f"{column}.jsonl", [row])
+            for number, data in enumerate(given):
+                with case(f"{column} in {data}"):
+                    out = tmp_path / f"{column}{number}"
+                    grade(data, rubric=RUBRIC, judge="builtin/offline", out=out)
+                    [item] = json.loads((out / "dataset.json").read_text())["items"]
+                    assert item["metadata"] == metadata
 
 
 def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> None:
@@ -192,13 +228,32 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"evidence": True}, "--evidence has no effect without a judge; pass --judge MODEL too"),
         (
             {"data": 5},
-            "data is 5; expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems",
+            "data is 5; expected a RubricDataset, a path, a DataFrame, or a list of texts and rows "
+            "or texts and DataItems",
         ),
         ({"data": [], "rubric": RUBRIC}, "submissions: the list is empty"),
         ({"data": pandas.DataFrame({"text": []}), "rubric": RUBRIC}, "submissions: the list is empty"),
         ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
-        ({"data": [{"submission": "So."}, DataItem("So.", "")], "rubric": RUBRIC}, "item 1: expected a mapping with"),
-        ({"data": TEXTS, "submissions": TEXTS, "rubric": RUBRIC}, "leave --rubric and --submissions out"),
+        (
+            {"data": [{"submission": "So."}, DataItem("So.", "")], "rubric": RUBRIC},
+            "item 1: expected a mapping with 'submission', got DataItem; a list holds rows or DataItems, not both",
+        ),
+        (
+            {"data": RubricDataset("Why?", RUBRIC, [DataItem("So.", "")]), "submissions": TEXTS},
+            "leave --rubric and --submissions out",
+        ),
+        (
+            {"data": TEXTS, "submissions": TEXTS, "rubric": RUBRIC},
+            "submissions are given twice, as data and by --submissions; leave one of them out",
+        ),
+        (
+            {"data": [{"submission": "So."}], "submissions": TEXTS},
+            "submissions are given twice, as data and by --submissions; leave one of them out",
+        ),
+        (
+            {"data": [{"submission": "So.", "x": {"image": b"\xff"}}], "rubric": RUBRIC},
+            "item 0: 'x' holds bytes that are not UTF-8; leave it out, or write it as text",
+        ),
         ({"data": RUBRIC}, "nothing to grade"),
         ({"data": RUBRIC, "rubric": RUBRIC, "submissions": TEXTS}, "the rubric is given twice"),
         ({"data": None, "submissions": RubricDataset("Why?", RUBRIC, [])}, "a RubricDataset is passed as data"),

@@ -6,6 +6,8 @@ from typing import Any
 
 from autorubric import Criterion, Rubric
 from autorubric.linting import chosen_rules, lint_rubric
+from autorubric.linting.criterion_words import Wording
+from autorubric.linting.rules.unseen import refers_to_criteria, unseen_texts
 from tests.offenders import offenders
 
 
@@ -457,3 +459,62 @@ def test_a_text_made_to_be_slow_is_read_like_any_other() -> None:
             with case(repr(text)):
                 # A pattern that backtracks from every place would take minutes on these; all have a wrong length.
                 assert "length" in {finding.rule for finding in lint_rubric([ask(f"States {text}")], query=text)}
+
+
+def test_what_stands_at_the_start_or_is_spelt_otherwise_is_found_too() -> None:
+    table = [
+        ("Our guidelines are followed.", "unseen-reference"),
+        ("(Our brand voice is kept.)", "unseen-reference"),
+        ("Follows the mark guide for essays.", "unseen-reference"),
+        ("Cites what was covered in the seminar.", "unseen-reference"),
+        ("Describes the chart that is shared.", "unseen-reference"),
+        ("回复时间不超过三秒。", "unseen-reference"),
+        ("This one is a rubber-stamp.", "fixed-verdict"),
+        ("Pre-filled by the course team.", "fixed-verdict"),
+        ("Result: pass.", "fixed-verdict"),
+        ("This point is given.", "fixed-verdict"),
+        ("Every essay satisfying this criterion.", "fixed-verdict"),
+        ("Sound method: A for three reasons, B for two.", "missing-options"),
+        ("论证质量：1为差；2为好", "missing-options"),
+        ("Names the cause .....", "unfinished"),
+        ("Names the cause (finish in)", "unfinished"),
+        ("指出（补充）的原因", "unfinished"),
+    ]
+    with offenders() as case:
+        for text, rule in table:
+            with case(text):
+                rubric = Rubric([Criterion(name="One", weight=1.0, requirement=text)])
+                assert rule in {found.rule for found in lint_rubric(rubric)}
+    # "in as" once looked like "in a s": one second.
+    kept = Rubric([Criterion(name="One", weight=1.0, requirement="Responds in as few words as the prompt asks.")])
+    assert "unseen-reference" not in {found.rule for found in lint_rubric(kept)}
+
+
+def test_what_the_query_speaks_of_is_seen_and_nothing_else() -> None:
+    table = [
+        ("Describes the attached chart.", "What does the chart show?", False),
+        ("Describes the attached chart.", "Why does ice float?", True),
+        ("Agrees with the reference answer.", "What does the chart show?", True),
+        ("Agrees with the reference answer.", "Compare it with the reference answer.", False),
+    ]
+    with offenders() as case:
+        for text, query, is_unseen in table:
+            with case(f"{text} {query}"):
+                found = lint_rubric(Rubric([Criterion(name="One", requirement=text)]), query=query)
+                assert ("unseen-reference" in {one.rule for one in found}) is is_unseen
+
+
+def test_a_criterion_may_speak_of_a_reference_where_the_query_does() -> None:
+    table = [
+        ("Agrees with the reference answer.", "Why?", "reference answer"),
+        ("Agrees with the reference answer.", "Compare it with the model answer key.", ""),
+        ("Is better than the other response.", "Why?", "than the other response"),
+        ("Response time is below a second.", "Why?", "response time"),
+        ("Response time is below a second.", "Improve the response time of the server.", ""),
+        ("Names two causes.", "Why?", ""),
+    ]
+    with offenders() as case:
+        for text, query, words in table:
+            with case(f"{text} {query}"):
+                assert unseen_texts(text, query) == words
+    assert [refers_to_criteria(Wording(text)) for text in ("Same as above.", "Names two causes.")] == [True, False]

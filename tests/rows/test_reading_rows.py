@@ -294,3 +294,10 @@ def test_a_table_larger_than_memory_is_read_row_by_row(tmp_path: Path) -> None:
     rows, kilobytes = map(int, ended.stdout.split())
     assert rows == 100_000
     assert kilobytes < 30_000  # the text has 100 MB
+
+
+def test_the_copy_of_standard_input_is_closed_at_the_end() -> None:
+    code = "from autorubric.rows import read_rows\nprint(len(list(read_rows('-', []))))"
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", code]
+    ended = subprocess.run(command, input=KINDS["commas"], capture_output=True, check=True)
+    assert (int(ended.stdout), ended.stderr) == (len(ROWS), b"")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, Rubric, RubricDataset
+from autorubric import Criterion, DataItem, Rubric, RubricDataset, grade
 from autorubric.core.entries import rubric_from
 from autorubric.errors import InputError
 from autorubric.formats import read_records
 from autorubric.formats.rubrichub import RUBRICHUB
-from autorubric.training.candidates import CandidateAnswer, read_candidates
+from autorubric.training.candidates import CandidateAnswer, read_candidates, read_graded_run
 from autorubric.training.queries import RubricQuery, read_queries
 
 RUBRICS = [{"criterion": "Names a cause.", "points": 3}]
@@ -216,3 +216,31 @@ def test_rows_of_the_ruft_release_are_answers_to_their_query(tmp_path: Path) -> 
     first, second = read_queries(lines(tmp_path / "ruft.jsonl", rows)).queries
     assert (first.id, first.source, first.answers) == ("row-1", "chat", (("a-0", "So."), ("a-1", "Because.")))
     assert (second.id, second.answers) == ("row-2", (("b-0", "Thus."),))
+
+
+def test_a_graded_run_gives_candidates_with_their_models_scores_and_failures(tmp_path: Path) -> None:
+    rubric = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
+    items = [
+        DataItem("So it is.", "", id="a", metadata={"model": "m1"}),
+        DataItem("Because that is how it has always been.", "", metadata={"model": 3}),
+        DataItem("No.", ""),
+    ]
+    grade(RubricDataset("Why?", rubric, items), judge="builtin/offline", out=tmp_path / "run")
+
+    def found() -> list[tuple[str, str, float | None, str | None]]:
+        scored = read_graded_run(tmp_path / "run").scored
+        return [(one.candidate.sample_id, one.candidate.model, one.score, one.failure) for one in scored]
+
+    assert found() == [("a", "m1", 1.0, None), ("item-1", "", 0.0, None), ("item-2", "", 1.0, None)]
+    path = tmp_path / "run" / "items.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records[0]["report"]["score"] = None
+    lines(path, records)
+    assert found()[0] == ("a", "m1", None, "abstained: no criterion could be assessed")
+    records[0]["error"] = "timeout: none"
+    lines(path, records)
+    assert found()[0] == ("a", "m1", None, "timeout: none")
+    records[0] |= {"error": None, "report": {**records[0]["report"], "score": 1.5}}
+    lines(path, records)
+    with pytest.raises(InputError, match=r"item 0 has the score 1\.5; expected 0 to 1"):
+        found()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from autorubric.errors import InputError
 from autorubric.files.atomic import atomic_writer
+from autorubric.files.json_values import in_json
 from autorubric.files.text import LARGEST_FILE, size_of_plain
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 _ROWS_A_GROUP = 500
 _MOST_VALUES = 2**26
 _MOST_UNFOLDED = 4 * LARGEST_FILE
+_FOREIGN = re.compile("binary|duration|uuid")
+"""Types of columns, or inside them, whose values JSON does not know; readers of rows know the other ones."""
 
 
 def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int, dict[str, Any]]]:
@@ -167,6 +171,13 @@ def _batches(file: BinaryIO, name: str, stream: bool) -> Iterator[pa.RecordBatch
                 yield batch.slice(start, _ROWS_A_GROUP)
 
 
+def _readable(value: Any, where: str) -> Any:
+    try:
+        return in_json(value)
+    except InputError as error:
+        raise InputError(f"{where} {problem}" for problem in error.problems) from None
+
+
 def _rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of batches with their numbers, counted from 1; an `InputError` if they cannot be read."""
     import pyarrow as pa
@@ -174,8 +185,11 @@ def _rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[t
     number = 0
     try:
         for batch in batches:
+            foreign = [field.name for field in batch.schema if _FOREIGN.search(str(field.type))]
             for row in batch.to_pylist():
                 number += 1
+                for column in foreign:
+                    row[column] = _readable(row[column], f"{name}: row {number}: column {column!r}")
                 yield number, row
     except InputError:
         raise

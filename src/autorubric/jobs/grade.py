@@ -53,7 +53,9 @@ def check_data(value: Any) -> Any:
     rows = memory_rows(value)
     if isinstance(rows, list | tuple) and all(isinstance(one, str | DataItem | Mapping) for one in rows):
         return rows
-    raise ValueError("expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems")
+    raise ValueError(
+        "expected a RubricDataset, a path, a DataFrame, or a list of texts and rows or texts and DataItems"
+    )
 
 
 def _check_data(value: Any) -> Any:

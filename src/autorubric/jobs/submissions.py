@@ -151,7 +151,7 @@ def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
     return joined
 
 
-def is_rows(path: Path, *, rubric_given: bool = False) -> bool:
+def is_rows(path: Path, *, rubric_given: bool) -> bool:
     """Whether a file holds rows rather than a dataset with a rubric and prompt for all of them.
 
     Args:
@@ -180,8 +180,9 @@ def _listed(value: Any, name: str) -> Iterator[Record]:
     for index, one in enumerate(value):
         fields = {"submission": one} if isinstance(one, str) else plain(one)
         if not isinstance(fields, dict):
-            problem = f"expected a mapping with 'submission', got {type(fields).__name__}"
-            raise InputError(f"{name}: item {index}: {problem}")
+            mixed = "; a list holds rows or DataItems, not both" if isinstance(fields, DataItem) else ""
+            kind = f"got {type(fields).__name__}{mixed}"
+            raise InputError(f"{name}: item {index}: expected a mapping with 'submission', {kind}")
         yield Record(f"{name}: item {index}", index, fields)
 
 
@@ -265,10 +266,12 @@ def read_dataset(
             raise InputError("nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE")
         return _read_rows(rows, rubric, prompt, columns or {})
     where = str(source) if is_path else "the dataset"
+    if not is_dataset:
+        twice = f"submissions are given twice, {f'in {where}' if is_path else 'as data'} and by --submissions"
+        raise InputError(f"{twice}; leave one of them out, and pass a rubric with --rubric")
     if rubric is not None or rows is not None:
-        raise InputError(
-            f"{where}: DATASET brings its own rubric and submissions; leave --rubric and --submissions out"
-        )
+        own = "DATASET brings its own rubric and submissions"
+        raise InputError(f"{where}: {own}; leave --rubric and --submissions out")
     if columns:
         raise InputError(f"--column names columns of rows, and {where} is a dataset; leave it out")
     made = RubricDataset.from_file(Path(source)) if is_path else source

@@ -91,7 +91,7 @@ class Hints:
         ascii_only = english.split(", ")
         self._hints = {True: ascii_only, False: [*ascii_only, *filter(None, chinese.split(", "))]}
         # Of a hint with words, one word has to occur in a token; the others are looked for in the text.
-        self._inside = [max(hint.split(), key=len) for hint in ascii_only if _LETTERS.fullmatch(hint.strip())]
+        self._inside = [max(hint.split(), key=len) for hint in self._hints[False] if _LETTERS.fullmatch(hint.strip())]
         self._telling: set[str] = set()
         self._idle: set[str] = set()
         self._others = {

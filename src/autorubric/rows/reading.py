@@ -6,12 +6,9 @@ import ast
 import csv
 import itertools
 import json
-import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, time
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,7 +19,7 @@ from autorubric.files.strict_json import parse_json
 from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, decode, iter_lines, json_lines, parse_toml, size_of_plain
 from autorubric.rows.columns import NESTED, ROLES, folded
 from autorubric.rows.kind import BINARY, HEAD, Kind, detect_delimiter, detect_kind, find_part, is_dataset_folder
-from autorubric.rows.record import Record, is_missing
+from autorubric.rows.record import Record
 from autorubric.rows.stream import input_name, is_stream, opened, opened_text
 
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
@@ -195,44 +192,6 @@ def iter_objects(value: Any, name: str, problems: list[str]) -> Iterator[Record]
 def _wrapped_rows(document: dict[str, Any]) -> list[Any]:
     lists = [value for key in _WRAPPERS if isinstance(value := document.get(key), list)]
     return lists[0] if len(lists) == 1 and all(isinstance(row, dict) for row in lists[0]) else []
-
-
-def memory_rows(value: Any) -> Any:
-    """Rows in memory without the cells that hold nothing, also those of a pandas DataFrame; else the value as it is.
-
-    Example:
-        >>> memory_rows([{"submission": "So.", "id": None, "score": float("nan")}])
-        [{'submission': 'So.'}]
-    """
-    pandas: Any = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
-    if pandas is not None and isinstance(value, pandas.DataFrame):
-        value = value.astype(object).where(value.notna(), None).to_dict("records")
-    if not isinstance(value, list | tuple):
-        return value
-    return [
-        {name: without_nulls(cell) for name, cell in row.items() if not is_missing(cell)}
-        if isinstance(row, Mapping)
-        else row
-        for row in value
-    ]
-
-
-def without_nulls(value: Any) -> Any:
-    """A value of a table in JSON's terms, without the nulls of mappings: every row has the keys of all the others.
-
-    Example:
-        >>> without_nulls({"id": "q1", "note": None, "day": date(2026, 1, 2), "tags": [{"a": None}]})
-        {'id': 'q1', 'day': '2026-01-02', 'tags': [{}]}
-    """
-    if type(value) is str:  # most values are: the tests below are slow
-        return value
-    if isinstance(value, dict):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    if isinstance(value, list | tuple):
-        return [without_nulls(inner) for inner in value]
-    if isinstance(value, date | time):
-        return value.isoformat()
-    return float(value) if isinstance(value, Decimal) else value
 
 
 _MOST_COLUMNS = 10_000

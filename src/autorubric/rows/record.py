@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import date
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError
+from autorubric.files.json_values import is_missing
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -125,16 +125,6 @@ def is_blank(value: Any) -> bool:
     if isinstance(value, list | dict):
         return not value
     return is_missing(value)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is null, or NaN or NaT as pandas writes them.
-
-    Example:
-        >>> is_missing(None), is_missing(float("nan")), is_missing("")
-        (True, True, False)
-    """
-    return value is None or (isinstance(value, float | date) and str(value) in ("nan", "NaT"))
 
 
 _SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import io
 import os
@@ -12,7 +13,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -176,6 +177,12 @@ _copies: dict[tuple[str, int], IO[bytes]] = {}
 _copying = threading.Lock()
 
 
+@atexit.register
+def _close_copies() -> None:
+    for copy in _copies.values():
+        copy.close()
+
+
 def _copied(path: str | Path) -> IO[bytes]:
     """The temporary file that holds what came through a pipe, which can be read only once."""
     with _copying:
@@ -194,17 +201,18 @@ def _copy(path: str | Path) -> IO[bytes]:
         first = b""
     else:
         source, first = _opened_pipe(path)
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 (it stays until the process ends)
-    copy.write(first)
-    with source:
+    with source, ExitStack() as stack:
+        copy = stack.enter_context(tempfile.TemporaryFile())
+        copy.write(first)
         while chunk := source.read(_CHUNK):
             if copy.tell() + len(chunk) > _MOST_PIPED:
                 raise InputError(
                     f"{input_name(path)}: more than {_MOST_PIPED // 2**30} GiB came through the pipe; use a file"
                 )
             copy.write(chunk)
-    copy.flush()
-    return copy
+        copy.flush()
+        stack.pop_all()  # it stays open until the process ends
+        return copy
 
 
 def _opened_pipe(path: str | Path) -> tuple[BinaryIO, bytes]:

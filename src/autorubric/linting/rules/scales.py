@@ -149,10 +149,11 @@ _SCALE = late_pattern(
 
 
 _SCALE_HINTS = Hints(
-    "how , (, from , between , scale, credit, mark, grade, point, score, rate , =",
-    "分, ＝",
+    "how , (, from , between , scale, credit, mark, grade, point, score, rate , =, :, "
+    + ", ".join(f"{letter} {when}" for letter in "abcde" for when in ("for", "if", "when")),
+    "分, 评, 衡量, 为, ＝, ：",
 )
-_AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|分")
+_AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|\b[a-e] (?:for|if|when)\b|分")
 
 
 def _grade(criterion: RawCriterion) -> str:

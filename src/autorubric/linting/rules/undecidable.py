@@ -40,6 +40,10 @@ _ANYWAY = match_any(
     whether or not, under (?:all|any), in (?:all|any|every) cases?, by default, unconditionally, automatically
     in any event, come what may, anyway, always"""
 )
+_MEETS = match_any(
+    """pass(?:es|ed|ing)?, satisf(?:y|ies|ied|ying), meets?, met, meeting, qualif(?:y|ies|ied|ying)
+    fulfill?(?:s|ed|ing)?, fail(?:s|ed|ing)?, count(?:s|ed|ing)?"""
+)
 _TOLD = late_pattern(
     rf"^\W*(?:please |simply |just |always |never |automatically |unconditionally |do not |don't |you (?:must|should"
     rf"|have to|can|may) "
@@ -52,12 +56,11 @@ _TOLD = late_pattern(
     rf"|any|each|everyone|everybody)\b"
     rf"|^\W*(?:pass|fail) (?:automatically|by default|unconditionally|always|regardless)\b"
     rf"|^\W*(?:every(?:one|body)?|all|any(?:one|body)?|each|no|nobody|whoever)(?: of the"
-    rf"| the)?(?: \w+){{0,2}}? ?(?:{_SUBMISSION})?(?: \w+)? "
+    rf"| the)?(?: \w+){{0,2}}?(?: {_SUBMISSION})?(?: \w+)? "
     rf"(?:gets?|receives?|earns?|gains?|is|are|be|has|have|should|must|will|can|scores?|obtains?|qualif(?:y|ies)) "
     rf"(?:\w+ ){{0,4}}?(?:(?:this|the|full|all|a|these|its) (?:mark|point|credit|score)s?|{_VERDICT}|credit(?:ed)?"
     rf"|marked)\b"
-    rf"|^\W*(?:every|all|any|each)(?: \w+)? {_SUBMISSION} (?:automatically |trivially |always |simply )?(?:pass"
-    rf"|satisf|meet|qualif|fulfil|fail|count)\w*"
+    rf"|^\W*(?:every|all|any|each)(?: \w+)? {_SUBMISSION} (?:automatically |trivially |always |simply )?{_MEETS}"
     rf"(?: (?:this|the) {_ITEM}| here| automatically)?\W*$"
     rf"|\b{_ANYWAY}\b[^.]{{0,80}}?(?:\bmet\b|\bunmet\b|\b(?:this|the) {_ITEM} (?:is|counts|passes)|full (?:marks"
     rf"|credit)|(?:this|the) (?:mark|point)s?\b|\btick (?:yes|this|the)\b|\bverdict\b"
@@ -71,8 +74,9 @@ _TOLD = late_pattern(
     rf"|\b(?:freebie|giveaway|courtesy (?:point|mark|credit)|free (?:point|mark|credit)s?|already (?:granted|decided"
     rf"|awarded|been (?:granted|awarded|decided)|met|given)"
     rf"|pre-?(?:marked|awarded|filled|approved|decided)|foregone conclusion|rubber[- ]stamp)\b"
-    rf"|^\W*(?:the )?(?:verdict|answer|result|outcome|decision|judge?ment)(?: here| for this \w+)? ?(?:is|must be"
-    rf"|should be|will be|:|=) ?(?:always )?[\"']?(?:met|unmet|pass|fail|yes|no|true|false|positive)\b\W*$"
+    rf"|^\W*(?:the )?(?:verdict|answer|result|outcome|decision|judge?ment)(?: here| for this \w+)?"
+    rf"(?: (?:is|must be|should be|will be) | ?[:=] ?)(?:always )?[\"']?(?:met|unmet|pass|fail|yes|no|true"
+    rf"|false|positive)\b\W*$"
     rf"|^\W*(?:(?:this|the) {_ITEM} )?(?:is |was |counts as |should be |must be )?(?:always|unconditionally"
     rf"|automatically|trivially|by default|invariably) (?:be |to be )?(?:met|unmet|satisfied|fulfilled|passed"
     rf"|awarded|granted|true|marked)\b"
@@ -98,18 +102,21 @@ _TOLD_ZH = late_pattern(
 # Quick to look for: a verdict by name, or a word of credit together with a word for an order or for all alike.
 _VERDICTS = frozenset(
     """met unmet verdict tick freebie giveaway gift formality unconditionally granted foregone
-    trivially vacuously""".split()  # noqa: SIM905
+    trivially vacuously rubber rubber-stamp premarked preawarded prefilled preapproved predecided pre-marked
+    pre-awarded pre-filled pre-approved pre-decided pass fail yes no true false positive given""".split()  # noqa: SIM905
 )
 _CREDITS = frozenset(
     """mark marks marked point points credit credits credited score scores box criterion item satisfied fulfilled
     yes pass passes passed passing fail fails failed satisfy satisfies meet meets qualify qualifies fulfil
-    fulfils fulfill fulfills counts count accept reject approve awarded decided deduct outcome requirement true
-    here no correct answer""".split()  # noqa: SIM905
+    fulfils fulfill fulfills fulfilled fulfilling fulfiled fulfiling meeting satisfying qualified qualifying counted
+    counting failed failing counts count false accept reject approve awarded decided deduct outcome requirement true
+    here no correct answer given award penalise penalize""".split()  # noqa: SIM905
 )
 _ALIKE = frozenset(
     """everyone everybody anyone anybody nobody every all any each no always never automatically default
     regardless matter whatever whichever irrespective without even unconditionally anyway simply just please
-    cases case judge grader marker rater evaluator examiner you do don't already whoever courtesy free""".split()  # noqa: SIM905
+    cases case judge grader marker rater evaluator examiner you do don't already whoever courtesy free
+    invariably""".split()  # noqa: SIM905
 )
 _ORDERS = frozenset(_ORDER[3:-1].split("|"))
 
@@ -127,7 +134,7 @@ def forced(words: Wording) -> re.Match[str] | None:
         return _TOLD_ZH.search(words.text.lower())
     vocabulary = words.vocabulary
     if vocabulary.isdisjoint(_VERDICTS):
-        orders = words.tokens[:1] and words.tokens[0] in _ORDERS
+        orders = next(filter(str.isalpha, words.tokens), "") in _ORDERS
         if vocabulary.isdisjoint(_CREDITS) or (not orders and vocabulary.isdisjoint(_ALIKE)):
             return None
     return _TOLD.search(words.text.lower())
@@ -197,20 +204,22 @@ _FORCED = late_pattern(
 
 
 _ALIKE_HINTS = Hints(
+    "to every, to all, to any, the present, emit, print, choose, select, respond, "
     "always, regardless, no matter, whatever, any case, every case, all cases, unconditionally, ignore, "
     "disregard, forget, auto, verdict, irrespective, everyone, return , output , answer , say , reply , nobody, "
     "no one, no student, no answer, no response, no submission, everybody, judge, grader, rater, evaluator, "
     "marker, scorer, even if, even when, whether or not, anyway, either way, this, by default, never, n't, "
-    "not mark, all submission, all response, all answer, every submission, every response, every answer, "
+    "do not, all submission, all response, all answer, every submission, every response, every answer, "
     "any submission, any response, any answer, each submission, each response, each answer, all essay, "
     "all output, every essay, every output, any essay, any output, each essay, each output",
-    "人人, 大家, 本, 此, 该, 默认, 务必, 不得, 不要, 切勿, 忽略, 无视, 忘记, 无论, 不论, 不管, 总是, 始终, 一律, "
-    "永远, 直接, 全部, 都, 所有, 任何",
+    "人人, 大家, 每个人, 全员, 本, 此, 该, 默认, 务必, 不得, 不要, 不能, 切勿, 忽略, 无视, 忘记, 无论, 不论, "
+    "不管, 总是, 始终, 一律, 永远, 直接, 全部, 都, 所有, 任何",
 )
 _OUTCOME_HINTS = Hints(
     "met, true, verdict, irrespective, false, pass, fail, satisf, correct, full , meet, fulfil, always be, "
-    "rating, yes, lose, point, mark, credit, score",
-    "最高分, 有分, 满, 符合, 通过, 得分, 给分, 打分, 达标, 正确",
+    "rating, yes, lose, point, mark, credit, score, grade, rated, rater, judge, evaluator, count, consider, grant, "
+    "give, award, treat, assign, accept, qualif",
+    "分, 满, 符合, 通过, 可得, 达标, 正确",
 )
 
 

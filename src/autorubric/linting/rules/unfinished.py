@@ -74,8 +74,8 @@ _PENDING = late_pattern(
     r"|filled)\b[^.;]{0,40}\W*$"
 )
 _SLOT_MARKS = Hints(
-    "{, [, <, yyyy, ???, ___",
-    "....., xx, 【, （, (请, (在, (待, (未, 某某, ××, ○○, 〇〇, ｘｘ",
+    "{, [, <, yyyy, ???, ___, ....., xx",
+    "(, 【, （, 某某, ××, ○○, 〇〇",
 )
 _FIRST = frozenset(
     """sure certainly of okay ok absolutely great here below insert fill write enter type put paste something anything
@@ -156,9 +156,9 @@ _NOTHING = late_pattern(
 # Quick to look for: a text without any of these cannot match.
 _HINTS = Hints(
     "xx,  here, ___, to follow, to be filled, to be written, to be de, to be specified, to be completed, "
-    "to be added, to be confirmed, later), soon), here), later], soon], here], todo, tbd, tbc, fixme, lorem, [, "
-    "<, {",
-    "ｘｘ, 某某, ×, 待, 此处, 在此, 这里, 略, 占位, 填写, 插入, 输入",
+    "to be added, to be confirmed, later), soon), here), in), later], soon], here], in], todo, tbd, tbc, fixme, "
+    "lorem, [, <, {",
+    "ｘ, 某某, ×, 待, 此处, 在此, 这里, 略, 占位, 填写, 插入, 输入, 补充, 添加",
 )
 _ABOUT_PLACEHOLDERS = late_pattern(r"placeholder|template|such as|e\.g\.|for example|模板|例如|如\W")
 

@@ -71,10 +71,10 @@ _REFERENCE = _Kind(
     ),
     Hints(
         "expected, examiner, textbook, syllabus, marking, coursebook, reader, reference, ideal , "
-        " provided solution, gold, ground, sample , official , canonical , model , key, sheet, "
-        "learn, taught, studied, practi, covered, agreed,  our , expert, annotator, rater, grader, "
+        "provided solution, gold, ground, sample , official , canonical , model , key, sheet, "
+        "learn, taught, studied, practi, covered, agreed, our , expert, annotator, rater, grader, "
         "marker, radiologist, reviewer, committee, panel, unit , lesson, module, chapter, "
-        "handbook, style guide, guidebook, "
+        "handbook, guide, rubric, seminar, internal , "
         "house style, playbook, wiki, manual, polic, brief, intranet, onboarding, code of conduct, "
         "scheme, grading , discussed, course, class, lecture, instructor, teacher, professor",
         "参考, 标准, 示例, 给定, 官方, 专家, 范文, 课堂, 老师, 教材, 课本, 讲义, 本",
@@ -146,7 +146,8 @@ _PICTURE = _Kind(
     Hints(
         "earlier, before, previous, above, below, image, picture, photo, screenshot, painting, "
         "poster, cartoon, drawing, attached, accompanying, "
-        " was ,  were , uploaded, enclosed, linked, embedded, figure",
+        " was ,  were , uploaded, enclosed, linked, embedded, figure, "
+        " handed,  provided,  supplied,  shared,  shown,  sent,  included,  given",
         "图, 照片, 附, 表, 上传",
     ),
     "a picture or file",
@@ -179,7 +180,10 @@ _OTHER_CRITERION = _Kind(
 )
 
 
-_SECONDS = r"(?:\d[\d.]*|an?|one|two|three|five|ten|thirty) ?(?:milli)?(?:seconds?|secs?|ms|s|minutes?)\b"
+_SECONDS = (
+    r"(?:\d+(?:\.\d+)? ?(?:ms|s)|(?:\d+(?:\.\d+)?|an?|one|two|three|five|ten|thirty) ?(?:milli)?"
+    r"(?:seconds?|secs?|minutes?))\b"
+)
 _SPEED = _Kind(
     late_pattern(
         rf"^\W*(?:the )?(?:{_TEXT} |model |assistant |it )?(?:is |was |must be |should be |must "
@@ -200,9 +204,9 @@ _SPEED = _Kind(
         ),
     ),
     Hints(
-        "second, secs, minute, ms, time, latency, speed, quick, prompt, immediate, instant, fast, delay, real, "
+        "sec, minute, ms, time, latency, speed, quick, prompt, immediate, instant, fast, delay, real, "
         + ", ".join(f"{digit}{space}s" for digit in range(10) for space in ("", " ")),
-        "秒, 分钟, 响应, 速度, 耗时, 用时, 延迟, 立即, 迅速, 及时, 快速",
+        "秒, 分钟, 响应, 速度, 时间, 耗时, 用时, 延迟, 立即, 迅速, 及时, 快速",
     ),
     "the time that the response took",
     "Describe what the submission itself must show",

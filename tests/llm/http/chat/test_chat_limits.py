@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
 
+from autorubric.llm.executor import Executor
 from autorubric.llm.http import limiter, pace, retry
-from autorubric.llm.request import CallError, Reply
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import CallError, Failure, Reply
 from tests.processes import free_port
 
 if TYPE_CHECKING:
@@ -140,6 +143,35 @@ async def test_a_wrong_key_costs_one_request_whichever_models_share_it(endpoint:
     found = await asyncio.gather(*calls, return_exceptions=True)
     assert all(isinstance(error, CallError) for error in found)
     assert len(endpoint.bodies) == 1
+
+
+async def test_a_call_that_waited_for_another_executor_is_not_sent_to_a_model_that_has_become_unusable(
+    endpoint: Loopback, tmp_path: Path
+) -> None:
+    may_answer = asyncio.Event()
+
+    async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:
+        if endpoint.headers[number]["Authorization"] == "Bearer wrong":
+            return endpoint.error(401, "no")
+        await may_answer.wait()
+        return endpoint.ok()
+
+    endpoint.answer = answer
+    sound, broken = endpoint.model(), endpoint.model(api_key="wrong")
+    with Ledger.open(tmp_path, shared=True) as ledger:
+        one, other = Executor(ledger), Executor(ledger)
+        under_way = asyncio.create_task(one.ask(sound, endpoint.ask("same")))
+        while not endpoint.bodies:
+            await asyncio.sleep(0)
+        waiting = asyncio.create_task(other.ask(broken, endpoint.ask("same")))
+        await asyncio.sleep(0)
+        refused = await other.ask(broken, endpoint.ask("another"))
+        outcome = await waiting
+        may_answer.set()
+        assert isinstance(await under_way, Reply)
+    assert isinstance(refused, Failure) and isinstance(outcome, Failure)
+    assert (refused.kind, outcome) == ("auth", refused)
+    assert len(endpoint.bodies) == 2
 
 
 async def test_an_isolated_rate_limit_holds_no_other_call(endpoint: Loopback) -> None:

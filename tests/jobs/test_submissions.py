@@ -1,0 +1,97 @@
+"""The data of functions that grade: which input is what, and the places that messages name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
+from autorubric.jobs.submissions import check_weighed, read_dataset, rubric_in, rubrics_in
+from tests.offenders import offenders
+
+RUBRIC = Rubric([Criterion(name="Tone", weight=2.0, requirement="Is kind.")])
+ENTRY = {"name": "Tone", "weight": 2.0, "requirement": "Is kind."}
+
+
+def test_a_rubric_is_read_from_whatever_holds_it(tmp_path: Path) -> None:
+    item = {"submission": "s", "description": "", "rubric": [ENTRY]}
+    files: dict[str, str] = {
+        "one_line.jsonl": json.dumps({"criteria": [ENTRY]}),
+        "a_criterion_a_line.jsonl": json.dumps(ENTRY),
+        "table.csv": "name,weight,requirement\nTone,2,Is kind.\n",
+        "one_cell.csv": 'name,weight,requirement,criteria\nTone,2,Is kind.,""\n',
+        "list.json": json.dumps([ENTRY]),
+        "dataset.json": json.dumps({"prompt": "P", "rubric": None, "items": [item, item]}),
+    }
+    with offenders() as case:
+        for name, text in files.items():
+            with case(name):
+                (tmp_path / name).write_text(text)
+                assert rubric_in(tmp_path / name).to_dict() == RUBRIC.to_dict()
+
+
+def test_a_dataset_without_one_rubric_for_all_is_no_rubric(tmp_path: Path) -> None:
+    other = {"submission": "s", "rubric": [{**ENTRY, "weight": 3.0}]}
+    with offenders() as case:
+        for items in ([], [{"submission": "s", "rubric": [ENTRY]}, other]):
+            with case(str(items)):
+                (tmp_path / "d.json").write_text(json.dumps({"prompt": "P", "rubric": None, "items": items}))
+                with pytest.raises(InputError, match=r"d\.json: it is a dataset whose items have rubrics"):
+                    rubric_in(tmp_path / "d.json")
+
+
+def test_messages_name_the_dataset_as_it_was_given(tmp_path: Path) -> None:
+    made = RubricDataset("Why?", RUBRIC, [DataItem("So.", "")])
+    made.to_file(tmp_path / "d.json")
+    (tmp_path / "rows.csv").write_text("submission\nSo.\n")
+    empty = RubricDataset("Why?", RUBRIC, [])
+    table: list[tuple[tuple[Any, ...], str]] = [
+        ((made, RUBRIC, None), "the dataset: DATASET brings its own rubric and submissions"),
+        ((tmp_path / "d.json", None, ["So."]), f"{tmp_path / 'd.json'}: DATASET brings its own rubric"),
+        ((tmp_path / "rows.csv", None, ["So."]), f"submissions are given twice, in {tmp_path / 'rows.csv'} and by"),
+        ((empty, None, None), "the dataset: no items in it"),
+    ]
+    with offenders() as case:
+        for (data, rubric, submissions), said in table:
+            with case(said):
+                with pytest.raises(InputError) as raised:
+                    read_dataset(data, rubric, submissions, None)
+                assert str(raised.value).startswith(said)
+
+
+def test_a_rubric_without_weight_is_placed_at_the_file_or_at_the_item_that_brings_it() -> None:
+    flat = Rubric([Criterion(weight=0.0, requirement="Is kind.")])
+    dataset = RubricDataset("Why?", flat, [DataItem("a", ""), DataItem("b", "", rubric=Rubric(list(flat)))])
+    assert [where for where, _ in rubrics_in(dataset, Path("d.json"))] == ["d.json", "d.json: item 1"]
+    with pytest.raises(InputError) as raised:
+        check_weighed(rubrics_in(dataset, RUBRIC))
+    assert [one.partition(": every")[0] for one in raised.value.problems] == ["the rubric", "the rubric: item 1"]
+
+
+def test_rows_of_a_file_become_a_dataset_with_its_name(tmp_path: Path) -> None:
+    text = "submission,description,model\nSo.,short,m\nNo.,,n\n"
+    (tmp_path / "rows.csv").write_text(text)
+    with gzip.open(tmp_path / "packed.csv.gz", "wt") as file:
+        file.write(text)
+    for path, name in ((tmp_path / "rows.csv", "rows"), (tmp_path / "packed.csv.gz", "packed")):
+        made = read_dataset(path, RUBRIC, None, "Why?")
+        assert (made.name, made.prompt, made.rubric) == (name, "Why?", RUBRIC)
+        assert [(item.submission, item.description, item.metadata) for item in made] == [
+            ("So.", "short", {"model": "m"}),
+            ("No.", "", {"model": "n"}),
+        ]
+
+
+def test_of_a_folder_texts_are_read_and_ten_other_files_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("So.")
+    for number in range(10):
+        (tmp_path / f"{number}.pdf").touch()
+    with pytest.warns(UserWarning, match=r"no \.txt or \.md file: 0\.pdf, .*9\.pdf$"):
+        assert [item.id for item in read_dataset(None, RUBRIC, tmp_path, None)] == ["a.txt"]
+    (tmp_path / "x.pdf").touch()
+    with pytest.warns(UserWarning, match=r"9\.pdf and 1 more$"):
+        read_dataset(None, RUBRIC, tmp_path, None)
