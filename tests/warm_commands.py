@@ -63,8 +63,11 @@ _FOLDER = "FOLDER_OF_WARM_COMMANDS"
 @cache
 def warm_folder() -> Path:
     """A directory for PATH with an `autorubric` and a `forked-python`, for `-m MODULE` and `-c CODE`."""
-    if _FOLDER in os.environ:
-        return Path(os.environ[_FOLDER])
+    return Path(os.environ[_FOLDER]) if _FOLDER in os.environ else start("tests.warm_commands")
+
+
+def start(module: str) -> Path:
+    """Start the process of a module that calls `serve`; a folder with what asks it."""
     folder = tempfile.TemporaryDirectory()
     for name in ("autorubric", "forked-python"):
         command = Path(folder.name) / name
@@ -76,7 +79,7 @@ def warm_folder() -> Path:
         listener.bind(str(Path(folder.name) / "socket"))
         listener.listen(100)
         number = listener.fileno()
-        words = [sys.executable, "-m", "tests.warm_commands", str(number)]
+        words = [sys.executable, "-m", module, str(number)]
         process = subprocess.Popen(words, cwd=SOURCE.parent, env=variables, stdin=subprocess.PIPE, pass_fds=[number])
 
     @atexit.register
@@ -156,11 +159,19 @@ class WarmProcess(subprocess.Popen[str]):
         return self.returncode
 
 
-def _serve(listener: socket.socket) -> None:
-    """Fork a process for each command that is asked for, until standard input ends."""
+def serve(python: str) -> None:
+    """Fork a process for each command that is asked for, until standard input ends.
+
+    Args:
+        python: what its processes are to start, a path or one of the commands in the folder.
+    """
+    # What is old is rarely looked through. To leave it frozen would make each command count it.
+    gc.freeze()
+    gc.unfreeze()
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    python = str(Path(listener.getsockname()).parent / python)
     children: dict[int, socket.socket] = {}
     watched: dict[int, int] = {}
-    python = str(Path(listener.getsockname()).with_name("forked-python"))
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
@@ -262,6 +273,8 @@ def _run(client: socket.socket, python: str) -> None:
     status: Any = 1
     try:
         if Path(sys.argv[0]).name == "forked-python":
+            if sys.argv[1] == "-u":  # as execnet starts test workers
+                del sys.argv[1]
             _, option, what, *_ = sys.argv
             sys.argv[:3] = [option]
             if option == "-c":
@@ -306,11 +319,8 @@ def _load() -> None:
     package_judge_prompts()
     price_table()
     RubricDataset.from_json('{"prompt": "Why?", "rubric": [{"requirement": "Is brief."}], "items": []}')
-    # What is old is rarely looked through. To leave it frozen would make each command count it.
-    gc.freeze()
-    gc.unfreeze()
 
 
 if __name__ == "__main__":
     _load()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    serve("forked-python")
