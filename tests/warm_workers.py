@@ -43,6 +43,6 @@ def _import(names: list[str]) -> None:
 
 if __name__ == "__main__":
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
-        # What plugins gather from modules, they gather as soon as there is one test.
-        pytest.main(["--collect-only", "tests/fuzz/test_targets.py"], plugins=[_AllTests()])
+        # What hypothesis looks up once in a process, it looks up in its first test.
+        pytest.main(["tests/core/test_plain_criterion.py"], plugins=[_AllTests()])
     serve(sys.executable)
