@@ -176,6 +176,7 @@ def serve(python: str) -> None:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for pytest and the workers, whose ends end this
     while True:
         ready = _wait({listener.fileno(), woken, sys.stdin.fileno()}, watched)
         if sys.stdin.fileno() in ready:
@@ -219,6 +220,7 @@ def _kill(pids: Iterable[int]) -> None:
 def _run_child(client: socket.socket, python: str) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         _run(client, python)
     finally:
