@@ -307,7 +307,8 @@ _LATE = (
 """What commands import once they need it, as far as it is installed."""
 
 
-def _load() -> None:
+def load() -> None:
+    """Import and build what commands need."""
     from autorubric import RubricDataset
     from autorubric.cli.app import COMMANDS, _build
     from autorubric.llm.http.prices import price_table
@@ -324,5 +325,5 @@ def _load() -> None:
 
 
 if __name__ == "__main__":
-    _load()
+    load()
     serve("forked-python")

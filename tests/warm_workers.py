@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warm_commands import serve
+from tests.warm_commands import load, serve
 
 
 class _AllTests:
@@ -45,4 +45,5 @@ if __name__ == "__main__":
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
         # What hypothesis looks up once in a process, it looks up in its first test.
         pytest.main(["tests/core/test_plain_criterion.py"], plugins=[_AllTests()])
+    load()
     serve(sys.executable)
