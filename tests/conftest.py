@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -39,10 +40,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes() -> None:
-    from tests.warm_commands import share_with_workers
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    from tests.warm_commands import share_with_workers, start
 
     share_with_workers()
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        python = start("tests.warm_workers") / "forked-python"
+        for spec in specs:
+            spec.python = str(python)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import inspect
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from autorubric.cli.grade import grade
 from autorubric.graders import CriterionGrader
 from autorubric.runs.result import ItemResult
 from autorubric.testing import LoopbackEndpoint
+from tests.warm_commands import warm_folder
 
 
 def test_the_collector_is_as_before_when_the_last_run_has_ended() -> None:
@@ -87,7 +87,7 @@ loop.close()
 
 def test_ctrl_c_in_a_notebook_lets_calls_in_flight_end_and_the_next_run_goes_on(tmp_path: Path) -> None:
     with LoopbackEndpoint(latency="fixed:0.4").in_thread() as endpoint:
-        command = [sys.executable, "-c", NOTEBOOK, endpoint.base_url, str(tmp_path)]
+        command = [str(warm_folder() / "forked-python"), "-c", NOTEBOOK, endpoint.base_url, str(tmp_path)]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
             while endpoint.counts.requests < 4:
@@ -111,7 +111,7 @@ def test_ctrl_c_in_a_notebook_lets_calls_in_flight_end_and_the_next_run_goes_on(
 
 def test_a_second_ctrl_c_in_a_notebook_leaves_at_once(tmp_path: Path) -> None:
     with LoopbackEndpoint(latency="fixed:600").in_thread() as endpoint:  # no call ends by itself
-        command = [sys.executable, "-c", NOTEBOOK, endpoint.base_url, str(tmp_path)]
+        command = [str(warm_folder() / "forked-python"), "-c", NOTEBOOK, endpoint.base_url, str(tmp_path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             while endpoint.counts.requests < 2:
                 time.sleep(0.01)

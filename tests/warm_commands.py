@@ -64,8 +64,11 @@ _FOLDER = "FOLDER_OF_WARM_COMMANDS"
 @cache
 def warm_folder() -> Path:
     """A directory for PATH with an `autorubric` and a `forked-python`."""
-    if _FOLDER in os.environ:
-        return Path(os.environ[_FOLDER])
+    return Path(os.environ[_FOLDER]) if _FOLDER in os.environ else start("tests.warm_commands")
+
+
+def start(module: str) -> Path:
+    """Start the process of a module that calls `serve`; a folder with what asks it."""
     folder = tempfile.TemporaryDirectory()
     for name in ("autorubric", "forked-python"):
         command = Path(folder.name) / name
@@ -77,7 +80,7 @@ def warm_folder() -> Path:
         listener.bind(str(Path(folder.name) / "socket"))
         listener.listen(100)
         number = listener.fileno()
-        words = [sys.executable, "-m", "tests.warm_commands", str(number)]
+        words = [sys.executable, "-m", module, str(number)]
         process = subprocess.Popen(words, cwd=SOURCE.parent, env=variables, stdin=subprocess.PIPE, pass_fds=[number])
 
     @atexit.register
@@ -168,15 +171,24 @@ class WarmPython(WarmProcess):
     program = "forked-python"
 
 
-def _serve(listener: socket.socket) -> None:
-    """Fork a process for each command that is asked for, until standard input ends."""
+def serve(python: str) -> None:
+    """Fork a process for each command that is asked for, until standard input ends.
+
+    Args:
+        python: what its processes are to start, a path or one of the commands in the folder.
+    """
+    # What is old is rarely looked through. To leave it frozen would make each command count it.
+    gc.freeze()
+    gc.unfreeze()
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    python = str(Path(listener.getsockname()).parent / python)
     children: dict[int, socket.socket] = {}
     watched: dict[int, int] = {}
-    python = str(Path(listener.getsockname()).with_name("forked-python"))
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for pytest and the workers, whose ends end this
     while True:
         ready = _wait({listener.fileno(), woken, sys.stdin.fileno()}, watched)
         if sys.stdin.fileno() in ready:
@@ -220,6 +232,7 @@ def _kill(pids: Iterable[int]) -> None:
 def _run_child(client: socket.socket, python: str) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         _run(client, python)
     finally:
@@ -244,6 +257,18 @@ def _take(descriptors: list[int], numbers: Iterable[int]) -> None:
     for number, descriptor in zip(numbers, apart, strict=True):
         os.dup2(descriptor, number)
         os.close(descriptor)
+
+
+def _run_python() -> None:
+    """Run `-m MODULE` or `-c CODE` as Python does; a test worker is started with `-u` before it."""
+    if sys.argv[1] == "-u":
+        del sys.argv[1]
+    _, option, what, *_ = sys.argv
+    sys.argv[:3] = [option]
+    if option == "-c":
+        exec(what, {"__name__": "__main__"})
+    else:
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
 
 
 def _run(client: socket.socket, python: str) -> None:
@@ -274,12 +299,7 @@ def _run(client: socket.socket, python: str) -> None:
     status: Any = 1
     try:
         if Path(sys.argv[0]).name == "forked-python":
-            _, option, what, *_ = sys.argv
-            sys.argv[:3] = [option]
-            if option == "-c":
-                exec(what, {"__name__": "__main__"})
-            else:
-                runpy.run_module(what, run_name="__main__", alter_sys=True)
+            _run_python()
             status = 0
         else:
             main()
@@ -307,7 +327,8 @@ _LATE = (
 """What commands import once they need it, as far as it is installed."""
 
 
-def _load() -> None:
+def load() -> None:
+    """Import and build what commands need."""
     from autorubric import RubricDataset
     from autorubric.cli.app import COMMANDS, _build
     from autorubric.llm.http.prices import price_table
@@ -321,11 +342,8 @@ def _load() -> None:
     package_judge_prompts()
     price_table()
     RubricDataset.from_json('{"prompt": "Why?", "rubric": [{"requirement": "Is brief."}], "items": []}')
-    # What is old is rarely looked through. To leave it frozen would make each command count it.
-    gc.freeze()
-    gc.unfreeze()
 
 
 if __name__ == "__main__":
-    _load()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    load()
+    serve("forked-python")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.checks import CHECKS, IFEVAL, CheckOutcome, run_check
-from tests.offenders import each
+from tests.offenders import each, offenders
 from tests.oracles import nltk
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "checks.md").read_text("utf-8")
@@ -26,16 +26,16 @@ def test_the_guide_shows_every_check_once() -> None:
     assert sorted(row[0] for row in ROWS if len(row) == 2 and ":" in row[0]) == sorted(IFEVAL)
 
 
-@pytest.mark.parametrize("row", EXAMPLES, ids=lambda row: row[0])
-def test_an_example_says_what_the_guide_says(row: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_says_what_the_guide_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nltk.data, "path", [])  # as on a machine without NLTK's models
-    name, parameters, _, example, submission, says = row
-    said = run_check(name, json.loads(example), json.loads(submission))
-    expected = {"passed": True, "not passed": False, "cannot decide": None}[says]
-    assert (said.passed if isinstance(said, CheckOutcome) else None) is expected
-    assert set(re.findall(r"`(\w+)`:", f"`{parameters}")) == set(
-        CHECKS[name].parameters.model_json_schema()["properties"]
-    )
+    with offenders() as case:
+        for name, parameters, _, example, submission, says in EXAMPLES:
+            with case(name):
+                said = run_check(name, json.loads(example), json.loads(submission))
+                expected = {"passed": True, "not passed": False, "cannot decide": None}[says]
+                assert (said.passed if isinstance(said, CheckOutcome) else None) is expected
+                known = CHECKS[name].parameters.model_json_schema()["properties"]
+                assert set(re.findall(r"`(\w+)`:", f"`{parameters}")) == set(known)
 
 
 @each("instruction", IFEVAL)

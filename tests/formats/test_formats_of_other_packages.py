@@ -45,29 +45,36 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
-def convert(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """What the command prints where the package is installed."""
+def convert(site: Path, *commands: list[str]) -> subprocess.CompletedProcess[str]:
+    """What the commands print one after the other, up to one that fails, where the package is installed."""
     path = os.pathsep.join([str(site), str(ROOT / "src")])
     environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "autorubric", "convert", *words]
+    code = (
+        "import json, sys; from autorubric.cli.app import run\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    if status := run(['convert', *words]): sys.exit(status)\n"
+        "    print('end of a command', flush=True)"
+    )
+    command = [sys.executable, "-c", code, json.dumps(commands)]
     return subprocess.run(command, cwd=site.parent, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_format_of_an_installed_package_is_listed_written_detected_and_read(site: Path) -> None:
     (site.parent / "final.jsonl").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
-    assert "exam           Exam questions with points (.jsonl, .json)" in convert(site, "--list").stdout.splitlines()
-    assert "prometheus, exam (--list" in " ".join(convert(site, "--help").stdout.replace("│", " ").split())
-
-    done = convert(site, "final.jsonl", "exam.jsonl", "--to", "exam")
+    done = convert(
+        site,
+        ["--list"],
+        ["--help"],
+        ["final.jsonl", "exam.jsonl", "--to", "exam"],
+        ["exam.jsonl", "back.jsonl", "--to", "rubrichub"],
+    )
     assert done.returncode == 0, done.stderr
+    listed, told, _, back, _ = done.stdout.split("end of a command\n")
+    assert "exam           Exam questions with points (.jsonl, .json)" in listed.splitlines()
+    assert "prometheus, exam (--list" in " ".join(told.replace("│", " ").split())
     written = json.loads((site.parent / "exam.jsonl").read_text(encoding="utf-8"))
     assert written == {"exam_question": "Why?", "points": {"Says why.": 5.0}, "autorubric": '{"id": "q1"}'}
-
-    done = convert(site, "exam.jsonl", "back.jsonl", "--to", "rubrichub")
-    assert (done.returncode, done.stdout.splitlines()[0]) == (
-        0,
-        "read 1 record with 1 criterion from exam; written to back.jsonl as rubrichub",
-    )
+    assert back.splitlines()[0] == "read 1 record with 1 criterion from exam; written to back.jsonl as rubrichub"
     assert json.loads((site.parent / "back.jsonl").read_text(encoding="utf-8")) == ROW
 
 
@@ -88,7 +95,7 @@ def test_a_format_that_cannot_be_used_is_refused_before_anything_is_written(site
         for source, name, message in cases:
             with case(message):
                 (site / "exam_files.py").write_text(source, encoding="utf-8")
-                done = convert(site, "final.jsonl", "out.jsonl", "--to", name)
+                done = convert(site, ["final.jsonl", "out.jsonl", "--to", name])
                 assert (done.returncode, done.stdout) == (2, "")
                 assert message in done.stderr
                 assert not (site.parent / "out.jsonl").exists()

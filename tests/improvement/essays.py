@@ -64,14 +64,15 @@ def endpoint(said: Judge = judge, written: str | Callable[[str], str] = "", **mo
     return LoopbackEndpoint(replier=reply, **more)
 
 
-def files(folder: Path, dataset: RubricDataset) -> list[str]:
-    """The words of a command on this dataset's rubric, without its models."""
+def files(folder: Path, dataset: RubricDataset, *, only: str | None = None) -> list[str]:
+    """The words of a command on this dataset's rubric, or on `only` one of its criteria, without its models."""
     folder.mkdir(exist_ok=True, parents=True)
     rubric, labels = folder / "rubric.json", folder / "labels.json"
     assert dataset.rubric is not None
     dataset.rubric.to_file(rubric)
     dataset.to_file(labels)
-    return ["improve", str(rubric), "--labels", str(labels), "-o", str(folder / "out")]
+    chosen = ["--criterion", only] if only else []
+    return ["improve", str(rubric), *chosen, "--labels", str(labels), "-o", str(folder / "out")]
 
 
 def models(url: str) -> list[str]:

@@ -51,7 +51,7 @@ def test_a_better_wording_is_accepted_with_its_evidence(tmp_path: Path, capsys: 
 
 def test_a_finished_run_asks_nothing_again_and_opens_nothing_again(tmp_path: Path, capsys: Capture) -> None:
     with endpoint(written=BRINGS).in_thread() as near:
-        words = [*files(tmp_path, answers(60)), *models(near.base_url)]
+        words = [*files(tmp_path, answers(60), only="Tides"), *models(near.base_url)]
         assert run(words) == 0
         first, asked = (tmp_path / "out" / "rubric.json").read_text(), near.counts.requests
         prices, spent = tmp_path / "prices.json", tmp_path / "out" / "spent.json"
@@ -72,9 +72,9 @@ def test_a_finished_run_asks_nothing_again_and_opens_nothing_again(tmp_path: Pat
 
 def test_new_labels_decide_in_a_second_run_and_old_ones_teach(tmp_path: Path) -> None:
     with endpoint(written=BRINGS).in_thread() as near:
-        assert run([*files(tmp_path, answers(60)), *models(near.base_url)]) == 0
+        assert run([*files(tmp_path, answers(60), only="Tides"), *models(near.base_url)]) == 0
         opened = set(json.loads((tmp_path / "out" / "split.json").read_text())["test"])
-        words = [*files(tmp_path, answers(120)), *models(near.base_url)]
+        words = [*files(tmp_path, answers(120), only="Tides"), *models(near.base_url)]
         assert run([*words[:-5], str(tmp_path / "second"), *words[-4:]]) == 0
     test = set(json.loads((tmp_path / "second" / "split.json").read_text())["test"])
     assert len(test) > 50
@@ -109,7 +109,7 @@ def test_a_run_that_was_stopped_resumes_without_paying_twice(tmp_path: Path) -> 
 
 def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path: Path, capsys: Capture) -> None:
     with endpoint(written=BRINGS).in_thread() as near:
-        words = [*files(tmp_path, answers(60)), *models(near.base_url), "-j", "2"]
+        words = [*files(tmp_path, answers(60), only="Tides"), *models(near.base_url), "-j", "2"]
         assert run([*words, "--budget-tokens", "60000"]) == 1
         assert "budget of 60,000 tokens" in capsys.readouterr().out
         made = near.counts.requests
@@ -120,7 +120,7 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path: Path, capsys: Cap
 
 def test_a_judge_that_always_fails_or_abstains_never_wins(tmp_path: Path, capsys: Capture) -> None:
     with endpoint(written=BRINGS, faults=lambda body: Fault("broken", status=500)).in_thread() as near:
-        words = [*files(tmp_path / "a", answers(60)), *models(near.base_url), "--retry", "0"]
+        words = [*files(tmp_path / "a", answers(60), only="Tides"), *models(near.base_url), "--retry", "0"]
         assert run(words) == 1
         assert "judgments on" in capsys.readouterr().out
         assert not (tmp_path / "a" / "out" / "rubric.json").exists()
@@ -129,7 +129,7 @@ def test_a_judge_that_always_fails_or_abstains_never_wins(tmp_path: Path, capsys
         return "CANNOT_ASSESS" if BETTER in requirement else judge(requirement, submission)
 
     with endpoint(silent, BRINGS).in_thread() as near:
-        assert run([*files(tmp_path / "b", answers(60)), *models(near.base_url)]) == 0
+        assert run([*files(tmp_path / "b", answers(60), only="Tides"), *models(near.base_url)]) == 0
     assert not [one for one in record(tmp_path / "b")["tests"] if one["accepted"]]
     assert Rubric.from_file(tmp_path / "b" / "out" / "rubric.json")[0].requirement == OLD
 
@@ -142,7 +142,7 @@ def test_wordings_that_help_nothing_are_not_accepted_and_the_report_says_by_how_
         return judge(BETTER if mended else requirement, submission)
 
     with endpoint(little, wordings("Explains the tides in depth.")).in_thread() as near:
-        assert run([*files(tmp_path, answers(60)), *models(near.base_url)]) == 0
+        assert run([*files(tmp_path, answers(60), only="Tides"), *models(near.base_url)]) == 0
     [test] = record(tmp_path)["tests"]
     assert not test["accepted"]
     assert test["difference"] > 0
@@ -153,7 +153,7 @@ def test_wordings_that_help_nothing_are_not_accepted_and_the_report_says_by_how_
 def test_a_candidate_that_quotes_a_submission_costs_no_call(tmp_path: Path, capsys: Capture) -> None:
     quoting = wordings("Says that the moon pulls. Answer 5, dear.", "Follows the ground truth.")
     with endpoint(written=quoting).in_thread() as near:
-        assert run([*files(tmp_path, answers(60)), *models(near.base_url)]) == 0
+        assert run([*files(tmp_path, answers(60), only="Tides"), *models(near.base_url)]) == 0
         asked = [one for one in near.received if "ground truth" in json.dumps(one.body)]
     assert not asked
     fates = {one["why"].partition(":")[0] for one in record(tmp_path)["tried"]}
@@ -239,7 +239,8 @@ def test_the_second_judge_can_only_refuse(tmp_path: Path) -> None:
     from autorubric.testing import LoopbackEndpoint
 
     with LoopbackEndpoint(replier=families).in_thread() as near:
-        words = [*files(tmp_path, answers(240)), *models(near.base_url), "--test-judge", f"other@{near.base_url}"]
+        words = [*files(tmp_path, answers(240), only="Tides"), *models(near.base_url)]
+        words += ["--test-judge", f"other@{near.base_url}"]
         assert run(words) == 0
     [test] = record(tmp_path)["tests"]
     assert not test["accepted"]
@@ -408,7 +409,7 @@ def test_a_writer_that_fails_ends_the_run_and_the_same_command_asks_again(
         return "I would rather not." if broken[0] else BRINGS
 
     with endpoint(written=written, faults=fault).in_thread() as near:
-        words = [*files(tmp_path, answers(60)), *models(near.base_url), "--retry", "0"]
+        words = [*files(tmp_path, answers(60), only="Tides"), *models(near.base_url), "--retry", "0"]
         assert run(words) == 1
         assert "the writer brought no alternatives for 'Tides'" in capsys.readouterr().out
         assert not (tmp_path / "out" / "improvement.json").exists()
@@ -422,12 +423,12 @@ def test_a_writer_that_fails_ends_the_run_and_the_same_command_asks_again(
 def test_copies_that_differ_in_white_space_decide_nothing_a_second_time(tmp_path: Path, capsys: Capture) -> None:
     labels = answers(60)
     with endpoint(written=BRINGS).in_thread() as near:
-        words = [*files(tmp_path, labels), *models(near.base_url)]
+        words = [*files(tmp_path, labels, only="Tides"), *models(near.base_url)]
         assert run(words) == 0
         asked = near.counts.requests
         for item in labels:
             item.submission = item.submission.replace(" ", "  ") + "\r\n"
-        words = [*files(tmp_path, labels), *models(near.base_url)]
+        words = [*files(tmp_path, labels, only="Tides"), *models(near.base_url)]
         assert run([*words[:-5], str(tmp_path / "second"), *words[-4:]]) == 2
         assert "were used by an earlier run and cannot decide" in capsys.readouterr().err
         assert near.counts.requests == asked

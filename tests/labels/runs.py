@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 
@@ -23,9 +27,20 @@ def answers(count: int, rubric: Rubric = RUBRIC) -> RubricDataset:
     return RubricDataset("Why?", rubric, [DataItem(text, "", id=f"q{n}") for n, text in enumerate(texts)])
 
 
+@cache
+def _graded_once(count: int) -> Path:
+    folder = Path(mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    grade(answers(count), judge="builtin/offline", out=folder / "run")
+    return folder / "run"
+
+
 def graded(folder: Path, count: int = 12, dataset: RubricDataset | None = None) -> Path:
     """A run of the offline judge."""
-    grade(answers(count) if dataset is None else dataset, judge="builtin/offline", out=folder)
+    if dataset is None:
+        shutil.copytree(_graded_once(count), folder)
+    else:
+        grade(dataset, judge="builtin/offline", out=folder)
     return folder
 
 

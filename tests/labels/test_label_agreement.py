@@ -125,7 +125,7 @@ def test_weighted_agreement_is_unbiased_where_plain_agreement_on_drawn_pairs_is_
     plain, weighted, covered, scores = [], [], [], []
     pairs = drawn.pairs
     score = float((pairs.starts + pairs.summed(drawn.truth.ravel() * pairs.shares)).mean())
-    for seed in range(60):
+    for seed in range(40):
         history = drawn.history("uncertain", 4, 30, 1000 * seed)
         whole = drawn.measured(history)
         found = whole.judge.accuracy
@@ -283,7 +283,7 @@ def test_a_census_gives_the_plain_metrics_whatever_the_probabilities() -> None:
 
 
 def test_the_projected_half_width_is_what_more_labels_bring() -> None:
-    drawn = Drawn(*truth_and_verdicts(400, seed=9))
+    drawn = Drawn(*truth_and_verdicts(200, seed=9))
     projected, reached = [], []
     for seed in range(12):
         few = drawn.measured(drawn.history("random", 1, 60, seed)).judge

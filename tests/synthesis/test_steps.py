@@ -260,9 +260,9 @@ def test_a_finished_row_takes_two_numbers_of_memory(tmp_path: Path) -> None:
         for place in range(200):  # loads what the first rows need
             store.add(finished(query(place)))
         tracemalloc.start()
-        for place in range(200, 5200):
+        for place in range(200, 2700):
             store.add(finished(query(place)))
         taken, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     # Two numbers of 8 bytes, an eighth more for growth, and the buffer of the file.
-    assert taken < 5000 * 18 + 20_000
+    assert taken < 2500 * 18 + 20_000

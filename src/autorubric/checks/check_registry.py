@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -104,6 +105,11 @@ def validate_check(name: str, parameters: Mapping[str, Any] | None = None) -> di
     return validated(name, check.function, {} if parameters is None else parameters)
 
 
+@cache
+def _takes_context(function: Callable[..., object]) -> bool:
+    return "context" in inspect.signature(function).parameters
+
+
 def run_check(
     name: str,
     parameters: Mapping[str, Any] | None,
@@ -126,7 +132,7 @@ def run_check(
     check = CHECKS[name]
     if check.needs_text and not submission.strip():
         return CheckOutcome(False, "the submission is blank")
-    if "context" in inspect.signature(check.function).parameters:
+    if _takes_context(check.function):
         values["context"] = context or CheckContext()
     try:
         return check.function(submission, **values)

@@ -83,7 +83,10 @@ class History:
 
     def labels(self, key: PairKey) -> dict[str, Event]:
         """The label of each annotator who labelled a pair, first label first."""
-        own = ((name, stack[-1]) for name, stack in self._said.get(key, {}).items() if stack)
+        said = self._said.get(key)
+        if said is None:
+            return {}
+        own = ((name, stack[-1]) for name, stack in said.items() if stack)
         found = [(name, event) for name, event in own if event.kind == "label"]
         return dict(sorted(found, key=lambda pair: pair[1].id))
 

@@ -263,7 +263,8 @@ class Queue:
         return next((pair for pair in self._pending if self._is_free(pair, name)), None)
 
     def _is_done(self, pair: Pair) -> bool:
-        return len(self.history.labels(pair.key)) >= (2 if self._is_shared(pair) else 1)
+        labels = len(self.history.labels(pair.key))
+        return labels > 1 or (labels == 1 and not self._is_shared(pair))
 
     def _is_free(self, pair: Pair, name: str) -> bool:
         if self.history.own(pair.key, name) is not None or self._held.get(pair.key, name) != name:

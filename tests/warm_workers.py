@@ -1,0 +1,49 @@
+"""Test workers that are forked from one process that has imported all tests, as commands are in `warm_commands`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Generator
+from contextlib import redirect_stdout, suppress
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.warm_commands import load, serve
+
+
+class _AllTests:
+    """Imports all tests, as pytest does when it collects them."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        names = [".".join(file.with_suffix("").parts) for file in sorted(Path("tests").rglob("test_*.py"))]
+        # In a fresh clone, a second process compiles half of them meanwhile.
+        second = None if Path("tests/rows/__pycache__").exists() else os.fork()
+        if second == 0:
+            _import(names[len(names) // 2 :])
+            os._exit(0)
+        _import(names)
+        if second:
+            os.waitpid(second, 0)
+        return (yield)
+
+    def pytest_sessionfinish(self) -> None:
+        gc.freeze()
+
+
+def _import(names: list[str]) -> None:
+    for name in names:
+        with suppress(Exception, pytest.skip.Exception):  # the workers try again, and report it
+            import_module(name)
+
+
+if __name__ == "__main__":
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+        # What hypothesis looks up once in a process, it looks up in its first test.
+        pytest.main(["tests/core/test_plain_criterion.py"], plugins=[_AllTests()])
+    load()
+    serve(sys.executable)
