@@ -7,7 +7,7 @@ import dataclasses
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from autorubric.core.values import changed
@@ -158,7 +158,7 @@ class ChatModel:
             while True:
                 if not (gates[0].is_open and gates[1].is_open):
                     await enter_gates(gates, ahead)
-                attempted = await self._try(asking, reservation)
+                attempted = await self._try(asking, reservation, gates)
                 if attempted is None:
                     open_gates(ahead)  # other calls must not wait for one that waits for the budget
                     await _cover(reservation)
@@ -209,10 +209,10 @@ class ChatModel:
             self._account.leave(self)
             await self._endpoints.model_closed()
 
-    async def _try(self, request: Request, reservation: Reservation) -> _Attempted | None:
+    async def _try(self, request: Request, reservation: Reservation, gates: Sequence[Gate]) -> _Attempted | None:
         """One HTTP request in the current form, and its outcome; None if the budget has to cover it again first."""
         loop, estimate = asyncio.get_running_loop(), self._estimate(request)
-        off, heard = 0, False
+        off, heard, before = 0, False, [gate.refusal for gate in gates]
         place = await self._limiter.acquire(estimate)
         try:
             if not self._account.take_free(loop):
@@ -220,7 +220,7 @@ class ChatModel:
             try:
                 if reservation.must_be_covered:
                     return None
-                self._refuse_tried_limit(request)
+                self._refuse_at_its_turn(request, gates, before)
                 attempted = await self._send(request, reservation, place)
             finally:
                 self._account.give_back(loop)
@@ -281,8 +281,11 @@ class ChatModel:
         shorter = shorten(asked, body, fault) if asked is request else None
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
-    def _refuse_tried_limit(self, request: Request) -> None:
-        """End the call if the endpoint allows no more tokens than a reply that was cut off already had."""
+    def _refuse_at_its_turn(self, request: Request, gates: Sequence[Gate], before: list[Failure | None]) -> None:
+        """End the call if a gate has refused since, or a truncated reply already had all tokens that are allowed."""
+        for gate, refusal in zip(gates, before, strict=True):
+            if gate.refusal is not None and gate.refusal is not refusal:
+                raise CallError(gate.refusal)
         most = self._dialect.terms.cap_limit(request.max_tokens)
         if most is not None and most <= request.cut_at:
             message = f"{self.name}: the reply was cut off at {request.cut_at:,} tokens; {no_longer(most)}"

@@ -68,12 +68,12 @@ SCOUT_PATIENCE = 2.0
 class Gate:
     """Lets one call go first, and the others once it has shown that such calls are accepted.
 
-    A wrong key, a wrong model name or an unsupported parameter then costs one request. Once open, it stays open.
+    A wrong key, model name or parameter then costs one request. Open, it stays so until it refuses, for `refusal`.
     """
 
     def __init__(self) -> None:
-        self.is_open = False
-        self._scouting = False
+        self.is_open = self._scouting = False
+        self.refusal: Failure | None = None
         self._waiting: deque[asyncio.Future[Failure | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -112,7 +112,7 @@ class Gate:
     def refuse(self, failure: Failure) -> None:
         """Fail the waiting calls with `failure`; the next call goes first again."""
         self._stop_scouting()
-        self.is_open = False
+        self.is_open, self.refusal = False, failure
         for place in self._drained():
             place.set_result(failure)
 

@@ -145,6 +145,22 @@ async def test_a_wrong_key_costs_one_request_whichever_models_share_it(endpoint:
     assert len(endpoint.bodies) == 1
 
 
+@pytest.mark.parametrize(("status", "message"), [(401, "the key was revoked"), (404, "no such model")])
+async def test_calls_that_wait_for_a_turn_are_not_sent_once_the_endpoint_refuses_the_key_or_the_model(
+    endpoint: Loopback, status: int, message: str
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok() if n < 5 else endpoint.error(status, message)
+    model = endpoint.model(max_parallel_requests=5)
+    found = await asyncio.gather(*(model.complete(endpoint.ask(str(n))) for n in range(40)), return_exceptions=True)
+    sent = len(endpoint.bodies)
+    assert sum(isinstance(one, Reply) for one in found) == 5
+    assert all(message in str(one) for one in found if not isinstance(one, Reply))
+    assert sent <= 5 + 5  # the replies, and what was in flight
+    endpoint.answer = None  # what is asked later is sent
+    assert (await model.complete(endpoint.ask("later"))).text == "fine"
+    assert len(endpoint.bodies) == sent + 1
+
+
 async def test_a_call_that_waited_for_another_executor_is_not_sent_to_a_model_that_has_become_unusable(
     endpoint: Loopback, tmp_path: Path
 ) -> None:
