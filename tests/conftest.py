@@ -35,8 +35,21 @@ settings.load_profile("untimed")
 
 @pytest.hookimpl(optionalhook=True)  # the trainers' environment has no xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two workers for each processor: many tests wait for a process, a disk or a limit, and use none meanwhile."""
-    return 2 * (os.cpu_count() or 1)
+    """More workers than processors: many tests wait for a process, a disk or a limit, and use none meanwhile."""
+    return (os.cpu_count() or 1) + 4
+
+
+_WAITING = (
+    *("tests/llm/batches/", "tests/test_background.py", "tests/cli/test_serve_processes.py"),
+    *("tests/cli/test_synthesize_process.py", "tests/llm/http/chat/test_chat_limits.py"),
+    *("tests/faults/test_out_of_descriptors.py", "tests/test_notebooks.py"),
+)
+"""What waits much longer than it computes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that wait come first, so that others use the processors meanwhile."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_WAITING))
 
 
 @pytest.hookimpl(optionalhook=True)
