@@ -26,7 +26,7 @@ from benchmarks.record import Record
 SOURCE = str(Path(autorubric.__file__).parent)
 CASES = {"grade": (70, 22), "agree": (150, None), "synthesize": (150, None)}
 """The cases, with the goals for functions and files. The guide states the counts, which are above them."""
-GUARD = {"grade": 76, "agree": 182, "synthesize": 427}
+GUARD = {"grade": 75, "agree": 182, "synthesize": 385}
 """Guards for functions: a tenth above their counts when these were last lowered, against growth."""
 _STAND_IN = f"{SOURCE}/testing/"
 
