@@ -40,6 +40,8 @@ class Text(str):
         (Decimal("1.50"), 1.5),
         (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         ("ü".encode(), "ü"),
+        (bytearray(b"ab"), "ab"),
+        (memoryview(b"ab"), "ab"),
         ({1: (None, float("nan"))}, {"1": [None, None]}),
     ],
 )

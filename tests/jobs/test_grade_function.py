@@ -233,6 +233,10 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ),
         ({"data": [], "rubric": RUBRIC}, "submissions: the list is empty"),
         ({"data": pandas.DataFrame({"text": []}), "rubric": RUBRIC}, "submissions: the list is empty"),
+        (
+            {"data": pandas.DataFrame([["So.", "No."]], columns=["submission"] * 2), "rubric": RUBRIC},
+            "the DataFrame has two columns named 'submission'; rename one",
+        ),
         ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
         (
             {"data": [{"submission": "So."}, DataItem("So.", "")], "rubric": RUBRIC},

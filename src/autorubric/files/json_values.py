@@ -48,6 +48,8 @@ def in_json(value: Any, *, nulls: bool = True) -> Any:
     """
     if type(value) in _SCALARS:
         return value
+    if isinstance(value, bytearray | memoryview):
+        value = bytes(value)
     if hasattr(value, "tolist"):  # arrays and numbers of numpy
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -17,7 +17,7 @@ def memory_rows(value: Any) -> Any:
     rows have each other's keys.
 
     Raises:
-        InputError: a cell holds bytes that are not UTF-8.
+        InputError: a cell holds bytes that are not UTF-8, or two columns have one name.
 
     Example:
         >>> memory_rows([{"submission": "So.", "id": None, "score": float("nan"), "metadata": {"by": None}}])
@@ -26,6 +26,9 @@ def memory_rows(value: Any) -> Any:
     pandas: Any = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     is_table = pandas is not None and isinstance(value, pandas.DataFrame)
     if is_table:
+        repeated = sorted({str(name) for name in value.columns[value.columns.duplicated()]})
+        if repeated:
+            raise InputError(f"the DataFrame has two columns named {', '.join(map(repr, repeated))}; rename one")
         value = value.astype(object).to_dict("records")
     if not isinstance(value, list | tuple):
         return value
