@@ -361,8 +361,9 @@ def _messages(model: type[Settings], error: ValidationError, named: Callable[[st
 
 def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable[[str], str]) -> list[str]:
     raised = problem.get("ctx", {}).get("error")
-    if not problem["loc"]:
-        return list(raised.problems) if isinstance(raised, InputError) else [str(raised or problem["msg"])]
+    if isinstance(raised, InputError) or not problem["loc"]:
+        told = raised.problems if isinstance(raised, InputError) else [str(raised or problem["msg"])]
+        return [f"{named(str(place))}: {one}" for one in told for place in problem["loc"][:1]] or list(told)
     field, value, kind = str(problem["loc"][0]), problem["input"], problem["type"]
     if kind in ("extra_forbidden", "invalid_key"):
         near = nearest(field, model.model_fields)

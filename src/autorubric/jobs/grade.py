@@ -43,6 +43,8 @@ from autorubric.settings import FileNames, Names, setting
 GradeData: TypeAlias = RubricDataset | Path | str | Rows
 """A dataset, the file of one or of rows, or submissions in memory; `check_data` makes rows of a DataFrame."""
 
+_LISTED = "a list of texts and rows or texts and DataItems"
+
 
 def check_data(value: Any) -> Any:
     """What `data` was given, with text as a path and a DataFrame as rows; refuses what is none of `GradeData`."""
@@ -51,11 +53,12 @@ def check_data(value: Any) -> Any:
     if isinstance(value, RubricDataset):
         return value
     rows = memory_rows(value)
-    if isinstance(rows, list | tuple) and all(isinstance(one, str | DataItem | Mapping) for one in rows):
-        return rows
-    raise ValueError(
-        "expected a RubricDataset, a path, a DataFrame, or a list of texts and rows or texts and DataItems"
-    )
+    if not isinstance(rows, list | tuple):
+        raise ValueError(f"expected a RubricDataset, a path, a DataFrame, or {_LISTED}")
+    for index, one in enumerate(rows):
+        if not isinstance(one, str | DataItem | Mapping):
+            raise InputError(f"item {index} is of type {type(one).__name__}; expected {_LISTED}")
+    return rows
 
 
 def _check_data(value: Any) -> Any:
@@ -85,7 +88,7 @@ def _check_formats(value: Any) -> Any:
     names = [value] if isinstance(value, str) else value
     wrong = [name for name in names if name not in FORMATS]
     if wrong:
-        raise InputError(f"--format {wrong[0]!r} is not one of {', '.join(FORMATS)}")
+        raise InputError(f"{wrong[0]!r} is not one of {', '.join(FORMATS)}")
     return names
 
 
