@@ -43,10 +43,7 @@ class EndpointSettings(Settings):
         None, "Budget in tokens, over all sessions in the run directory.", group="Budget", ge=1, le=10**15
     )
     prices: FileName | None = setting(
-        None,
-        "Dollars per million tokens: model: {input: 1.25, output: 10}.",
-        group="Budget",
-        reads=True,
+        None, "YAML file of dollars per million tokens by model.", group="Budget", reads=True
     )
 
     @model_validator(mode="after")
