@@ -237,10 +237,6 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
             {"data": pandas.DataFrame([["So.", "No."]], columns=["submission"] * 2), "rubric": RUBRIC},
             "data: the DataFrame has two columns named 'submission'; rename one",
         ),
-        (
-            {"data": [{"submission": "So.", "seen": {1}}], "rubric": RUBRIC},
-            "items[0].metadata.seen is of type set, which JSON has no form for; write it as text",
-        ),
         ({"data": ["So.", None], "rubric": RUBRIC}, "data: item 1 is of type NoneType; expected a list of texts"),
         ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
         (

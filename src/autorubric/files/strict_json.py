@@ -238,9 +238,7 @@ def dump_json(value: Any, indent: int | None = None) -> str:
         text = _compact(value) if indent is None else _indented(value, "\n", " " * indent)
         if text.isascii() or not _unencodable(text):
             return text
-    except TypeError as error:
-        raise InputError(list(blemishes(value)) or str(error)) from None
-    except RecursionError as error:
+    except (TypeError, RecursionError) as error:
         raise InputError(str(error)) from None
     except ValueError as error:
         if "Circular" in str(error):
@@ -296,17 +294,17 @@ def blemishes(value: Any, path: str = "") -> Iterator[str]:
         ['items[1] is inf; JSON numbers are finite']
     """
     place = path or "the document"
-    if isinstance(value, str) and _unencodable(value):
-        yield f"{place} holds half a character (a lone surrogate): {_first_surrogate(value)}"
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield f"{place} is {value}; JSON numbers are finite"
+    if isinstance(value, str):
+        if _unencodable(value):
+            yield f"{place} holds half a character (a lone surrogate): {_first_surrogate(value)}"
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield f"{place} is {value}; JSON numbers are finite"
     elif isinstance(value, dict):
         yield from _blemishes_of_members(value, path)
     elif isinstance(value, list):
         for index, member in enumerate(value):
             yield from blemishes(member, f"{path}[{index}]")
-    elif value is not None and not isinstance(value, str | int | float | tuple):
-        yield f"{place} is of type {type(value).__name__}, which JSON has no form for; write it as text"
 
 
 def _blemishes_of_members(members: dict[Any, Any], path: str) -> Iterator[str]:
