@@ -22,7 +22,7 @@ from autorubric.metrics.distribution import (
     wasserstein_distance,
 )
 from autorubric.metrics.intervals import holm, wilson_interval
-from autorubric.metrics.statistic_results import CorrelationResult
+from autorubric.metrics.statistic_results import CorrelationMethod, CorrelationResult
 from tests.offenders import each
 from tests.oracles import multipletests, proportion_confint, stats
 
@@ -246,6 +246,10 @@ def test_one_order_on_both_sides_is_a_correlation_of_one_and_not_nearly_one(seed
     if len(set(values)) > 1:
         assert spearman(values, values**3) == (1.0, 0.0)
         assert spearman(values, -values) == (-1.0, 0.0)
+        assert [correlation(values, sign * values, "kendall").coefficient for sign in (1.0, -1.0)] == [1.0, -1.0]
+        # No spread is left that could make an interval, also where Pearson's r ends a rounding below 1.
+        ways: tuple[CorrelationMethod, ...] = ("pearson", "spearman", "kendall")
+        assert [correlation(values, 3.0 * values + 0.1, way).ci for way in ways] == [None] * 3
 
 
 @each("hole", [None, float("nan"), float("inf")])

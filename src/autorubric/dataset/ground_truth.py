@@ -40,9 +40,8 @@ class GroundTruthReader:
         ([<CriterionVerdict.MET: 'MET'>], None, ["ground_truth[0]: invalid verdict 'maybe'. Must be ..."])
     """
 
-    def __init__(self, rubric: Rubric, called: str = "rubric") -> None:
+    def __init__(self, rubric: Rubric) -> None:
         self._criteria = rubric.rubric
-        self._called = called
         # One table per criterion from what may be written to what it means: the common case is one look-up.
         self._tables: list[dict[Any, CriterionVerdict | str]] = [
             _VERDICTS if criterion.options is None else {option.label: option.label for option in criterion.options}
@@ -104,9 +103,7 @@ class GroundTruthReader:
             problems.append(f"ground_truth must be a list of verdicts, got {type(values).__name__}")
             return None
         if len(values) != len(self._criteria):
-            problems.append(
-                f"Ground truth has {len(values)} values, but {self._called} has {len(self._criteria)} criteria"
-            )
+            problems.append(f"Ground truth has {len(values)} values, but rubric has {len(self._criteria)} criteria")
             return None
         verdicts: GroundTruth = []
         found: list[str] = []

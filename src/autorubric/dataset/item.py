@@ -69,7 +69,7 @@ class DataItem:
         elif truth is not None and not isinstance(truth, (list, tuple, Mapping)):
             found.append(f"ground_truth must be a list of verdicts, got {type(truth).__name__}")
         elif truth is not None and self.rubric is not None:
-            self.ground_truth = GroundTruthReader(self.rubric, "item rubric").read(truth, found)
+            self.ground_truth = GroundTruthReader(self.rubric).read(truth, found)
         elif truth is not None:
             labels: Any = truth if isinstance(truth, Mapping) else dict(enumerate(truth))
             self.ground_truth = labels if isinstance(truth, Mapping) else list(truth)

@@ -19,7 +19,7 @@ from autorubric.metrics.statistic_results import (
 )
 
 _CONSTANT = 1e-13
-"""A spread below this share of the values' own size is rounding."""
+"""A spread below this share of the values' own size is rounding, and so is a smaller distance of |r| from 1."""
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
@@ -97,8 +97,8 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
     tied_x, tied_y, tied_both = (int((t * (t - 1) // 2).sum()) for t in (ties_x, ties_y, ties_both))
     discordant = inversions(b)
     difference = pairs - tied_x - tied_y + tied_both - 2 * discordant
-    tau = difference / math.sqrt(pairs - tied_x) / math.sqrt(pairs - tied_y)
-    tau = min(1.0, max(-1.0, tau))
+    # One root of whole numbers, so that one order on both sides gives 1, not nearly 1.
+    tau = difference / math.sqrt((pairs - tied_x) * (pairs - tied_y))
     if not tied_x and not tied_y and (n <= 33 or min(discordant, pairs - discordant) <= 1):
         return tau, _exact_p_value(n, min(discordant, pairs - discordant))
     # The variance of C − D without correlation: Kendall 1970, equation 4.3.
@@ -177,7 +177,7 @@ def correlation(
         return CorrelationResult(coefficient=None, interpretation=why, n_samples=n, method=method)
     r, p_value = found
     ci = None
-    if n >= 5 and abs(r) < 1.0:
+    if n >= 5 and 1.0 - abs(r) > _CONSTANT:
         variances = {"pearson": 1.0 / (n - 3), "spearman": (1.0 + r * r / 2.0) / (n - 3), "kendall": 0.437 / (n - 4)}
         half = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(variances[method])
         low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
