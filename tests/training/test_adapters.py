@@ -219,6 +219,8 @@ def test_openrlhf_s_queries_are_cut_at_their_prompt_and_special_tokens_go() -> N
         [f"{prompt}right<|im_end|>\n<|endoftext|>", f"<s>{prompt}a </s> b</s>"], [prompt] * 2, [label] * 2
     )
     assert [(one.submission, one.query) for one in samples] == [("right", "Why?"), ("a </s> b", "Why?")]
+    [deepseek] = openrlhf.remote_samples([f"{prompt}right<｜end▁of▁sentence｜>"], [prompt], [label])
+    assert deepseek.submission == "right"
     reply = openrlhf.remote_reply(rewards_now(rewarder(), samples))
     assert reply["rewards"] == [0.75, 0.0]
     assert reply["extra_logs"] == {
