@@ -109,7 +109,9 @@ async def test_openrlhf_gets_an_error_for_a_sample_without_reward_and_lists_for_
             "labels": [LABEL] * len(questions),
         }
 
-    nothing = {name: [] for name in ("rubric_coverage", "rubric_judge_failed", "rubric_audit_gap")}
+    nothing: dict[str, list[float]] = {
+        name: [] for name in ("rubric_coverage", "rubric_judge_failed", "rubric_audit_gap")
+    }
     cases: list[tuple[dict[str, list[str]], int, Any]] = [
         (body("Why?"), 200, {"rewards": [pytest.approx(3 / 13)]}),
         (body("How?"), 502, "labels[0]: no reward: criterion 'Kind': "),
