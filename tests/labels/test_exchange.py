@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -305,6 +306,11 @@ def test_the_command_imports_shows_exports_and_agrees(
     assert command(["agree", str(run)]) == 0
     shown = out().splitlines()
     assert shown[0].startswith("4 items with labels, 4 pairs of label and verdict, unweighted")
+    figure = r"(-?\d\.\d{3}( \[-?\d\.\d{3}, -?\d\.\d{3}\])?|–)"
+    majority = r"\(majority-class baseline \d\.\d{3}\)"
+    kappas = rf"mean kappa {figure}, kappa of all binary pairs {figure}"
+    assert re.fullmatch(rf"accuracy {figure} {majority}, {kappas}", shown[1]), shown[1]
+    assert any(re.fullmatch(rf"judge and ana: accuracy {figure}, kappa {figure} over 4 pairs", one) for one in shown)
     assert "ana and ben: agree on 1.000 of 4 pairs, kappa 1.000" in shown
     assert command(["agree", str(run), "--json"]) == 0
     assert json.loads(out())["judge"]["n"] == 4
