@@ -365,6 +365,26 @@ def test_a_completed_file_of_label_next_comes_with_its_draws(
     assert not autorubric.label_agreement(other).weighted
 
 
+def test_batches_of_label_next_are_taken_in_their_order_and_drawn_with_all_earlier_ones(tmp_path: Path) -> None:
+    run, files = graded(tmp_path / "run", count=12), list[Path]()
+    for batch in range(3):
+        rows = autorubric.label_next(run, n=4, labels=files)
+        files.append(tmp_path / f"batch{batch}.csv")
+        write_csv(files[batch], [{**row, "verdict": "MET"} for row in rows])
+    with pytest.raises(InputError, match=r"batch 1 was drawn from \d+ open pairs, and \d+ are open now"):
+        autorubric.label_next(run, n=4, labels=files[1:2])
+    with pytest.raises(InputError, match="batch 2 was drawn after 2 others, of which 0 are here"):
+        autorubric.import_labels(run, files=files[2], annotator="ana")
+    assert not read_history(run).events
+    for file in files:
+        assert autorubric.import_labels(run, files=file, annotator="ana").labels == 4
+    assert autorubric.import_labels(run, files=files[0], annotator="ana").repeated == 4
+    one_by_one = autorubric.label_agreement(run)
+    together = graded(tmp_path / "together", count=12)
+    autorubric.import_labels(together, files=files[::-1], annotator="ana")
+    assert autorubric.label_agreement(together) == one_by_one and one_by_one.weighted
+
+
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
