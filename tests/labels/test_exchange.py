@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -305,6 +306,11 @@ def test_the_command_imports_shows_exports_and_agrees(
     assert command(["agree", str(run)]) == 0
     shown = out().splitlines()
     assert shown[0].startswith("4 items with labels, 4 pairs of label and verdict, unweighted")
+    figure = r"(-?\d\.\d{3}( \[-?\d\.\d{3}, -?\d\.\d{3}\])?|–)"
+    majority = r"\(majority-class baseline \d\.\d{3}\)"
+    kappas = rf"mean kappa {figure}, kappa of all binary pairs {figure}"
+    assert re.fullmatch(rf"accuracy {figure} {majority}, {kappas}", shown[1]), shown[1]
+    assert any(re.fullmatch(rf"judge and ana: accuracy {figure}, kappa {figure} over 4 pairs", one) for one in shown)
     assert "ana and ben: agree on 1.000 of 4 pairs, kappa 1.000" in shown
     assert command(["agree", str(run), "--json"]) == 0
     assert json.loads(out())["judge"]["n"] == 4
@@ -357,6 +363,26 @@ def test_a_completed_file_of_label_next_comes_with_its_draws(
     write_csv(table, [{"id": row["id"], "criterion": row["name"], "label": row["verdict"]} for row in plain])
     autorubric.import_labels(other, files=table, annotator="ana")
     assert not autorubric.label_agreement(other).weighted
+
+
+def test_batches_of_label_next_are_taken_in_their_order_and_drawn_with_all_earlier_ones(tmp_path: Path) -> None:
+    run, files = graded(tmp_path / "run", count=12), list[Path]()
+    for batch in range(3):
+        rows = autorubric.label_next(run, n=4, labels=files)
+        files.append(tmp_path / f"batch{batch}.csv")
+        write_csv(files[batch], [{**row, "verdict": "MET"} for row in rows])
+    with pytest.raises(InputError, match=r"batch 1 was drawn from \d+ open pairs, and \d+ are open now"):
+        autorubric.label_next(run, n=4, labels=files[1:2])
+    with pytest.raises(InputError, match="batch 2 was drawn after 2 others, of which 0 are here"):
+        autorubric.import_labels(run, files=files[2], annotator="ana")
+    assert not read_history(run).events
+    for file in files:
+        assert autorubric.import_labels(run, files=file, annotator="ana").labels == 4
+    assert autorubric.import_labels(run, files=files[0], annotator="ana").repeated == 4
+    one_by_one = autorubric.label_agreement(run)
+    together = graded(tmp_path / "together", count=12)
+    autorubric.import_labels(together, files=files[::-1], annotator="ana")
+    assert autorubric.label_agreement(together) == one_by_one and one_by_one.weighted
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

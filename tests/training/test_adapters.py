@@ -219,6 +219,8 @@ def test_openrlhf_s_queries_are_cut_at_their_prompt_and_special_tokens_go() -> N
         [f"{prompt}right<|im_end|>\n<|endoftext|>", f"<s>{prompt}a </s> b</s>"], [prompt] * 2, [label] * 2
     )
     assert [(one.submission, one.query) for one in samples] == [("right", "Why?"), ("a </s> b", "Why?")]
+    [deepseek] = openrlhf.remote_samples([f"{prompt}right<｜end▁of▁sentence｜>"], [prompt], [label])
+    assert deepseek.submission == "right"
     reply = openrlhf.remote_reply(rewards_now(rewarder(), samples))
     assert reply["rewards"] == [0.75, 0.0]
     assert reply["extra_logs"] == {
@@ -245,10 +247,11 @@ def test_verifiers_gets_a_number_or_an_exception() -> None:
 
 
 @asynccontextmanager
-async def service(answers: Sequence[tuple[int, Any]], seen: list[Any]) -> AsyncIterator[str]:
-    """A service that gives these statuses and bodies in turn, the last one for ever."""
+async def service(answers: Sequence[tuple[int, Any]], seen: list[Any], slow: float = 0.0) -> AsyncIterator[str]:
+    """A service that gives these statuses and bodies in turn, the last one for ever, after so many seconds."""
 
     async def reward(request: web.Request) -> web.Response:
+        await asyncio.sleep(slow)
         seen.append((request.headers.get("Authorization"), await request.json()))
         status, body = answers[min(len(seen), len(answers)) - 1]
         return web.json_response(body, status=status, headers={"Retry-After": "0"})
@@ -265,9 +268,11 @@ async def service(answers: Sequence[tuple[int, Any]], seen: list[Any]) -> AsyncI
         await runner.cleanup()
 
 
-def over_http(answers: Sequence[tuple[int, Any]], seen: list[Any], count: int = 1, **settings: Any) -> list[Any]:
+def over_http(
+    answers: Sequence[tuple[int, Any]], seen: list[Any], count: int = 1, slow: float = 0.0, **settings: Any
+) -> list[Any]:
     async def asked() -> list[Any]:
-        async with service(answers, seen) as url:
+        async with service(answers, seen, slow) as url:
             source = HttpRewards(url, **settings)
             samples = [Sample(f"text {n}", rubric_from(RUBRIC, "here"), "Why?") for n in range(count)]
             return await source.rewards(samples)
@@ -343,6 +348,21 @@ def test_a_busy_service_is_asked_again_and_a_dead_one_is_a_failure() -> None:
     nobody = HttpRewards("http://127.0.0.1:9", RewardRule(on_failure="nan"), retries=0)
     [found] = rewards_now(nobody, [Sample("x", rubric_from(RUBRIC, "here"))])
     assert found.value is not None and math.isnan(found.value)
+
+
+def test_a_busy_service_is_waited_for_however_few_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    assert over_http([*[(429, {})] * 12, (200, FINE)], seen, retries=0)[0].value == 0.75
+    assert len(seen) == 13
+    monkeypatch.setattr(verl, "_PATIENCE", 0.0)
+    [sent_away] = over_http([(429, {})], [], retries=0)
+    assert sent_away.value is None and "HTTP 429" in sent_away.failure
+
+
+def test_a_sample_that_waits_for_its_turn_does_not_time_out() -> None:
+    # Six of half a second each, one at a time: the last waits longer than a request may take.
+    found = over_http([(200, FINE)], [], 6, slow=0.5, in_flight=1, timeout=2.0, retries=0)
+    assert [one.value for one in found] == [0.75] * 6
 
 
 def test_a_reward_of_null_follows_the_policy_and_is_never_zero() -> None:

@@ -146,6 +146,8 @@ def test_candidates_are_found_by_id_or_by_text_one_or_several_a_row(tmp_path: Pa
         ({"id": "q1"}, "holds no answer"),
         ({"id": "q1", "answer": " "}, "'answer' is blank"),
         ({"id": "q1", "answers": []}, "'answers' is empty"),
+        ({"id": "q1", "answers": ["x", ""]}, "'answers[1]' is blank"),
+        ({"id": "q1", "answers": {"small": "x", "large": None}}, "'answers['large']' holds NoneType, expected text"),
         ({"id": "q1", "answer": 7}, "holds int, expected text"),
     ],
 )

@@ -38,10 +38,16 @@ class Ranged(NamedTuple):
         >>> print(Shown([{"kappa": Ranged(0.5, ConfidenceInterval(lower=0.25, upper=0.75))}], {}).text("text"))
           kappa
           0.500 [0.250, 0.750]
+        >>> f"kappa {Ranged(0.5)}"
+        'kappa 0.500'
     """
 
     value: float | None
     interval: ConfidenceInterval | None = None
+
+    def __str__(self) -> str:
+        """The metric as lines around a table show it."""
+        return show(*self)
 
 
 @dataclass(frozen=True)

@@ -69,9 +69,10 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
         settings: the keyword arguments, as one model; `labels` are completed files of earlier calls.
 
     Raises:
-        InputError: everything is labelled, or a setting or file is wrong.
+        InputError: everything is labelled, a setting or file is wrong, or files of earlier calls are missing.
     """
     truth, filled, pairs = _read_filled(settings)
+    _refuse_other_state(pairs, filled)
     batch = 1 + max((label.batch for label in filled.labels), default=-1)
     seed = settings.seed + batch
     asked = choose_pairs(pairs, settings.n, filled.labels, seed)

@@ -113,7 +113,8 @@ def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
     a store without labels.
 
     Raises:
-        InputError: the store has labels, and some of these are events of an export.
+        InputError: the store has labels, and some of these are events of an export; or batches were drawn after
+            others that are missing.
         NotSavedError: the disk is full or failed; nothing was added.
     """
     if labels.exports and (store.history.events or len(labels.exports) > 1):
@@ -171,7 +172,17 @@ def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
     """The events that say something new, each superseding the label before it."""
     said: dict[Any, str | None] = {}
     draws = dict(history.draws)
+    events = tuple(events)
     first = 1 + max(history.batches, default=-1)  # of the batches that a completed file of --label-next brings
+    own_first = min(
+        (e.draw.batch for e in events if e.draw is not None and not e.id and e.key not in draws), default=0
+    )
+    if own_first > len(history.batches):
+        raise InputError(
+            f"batch {own_first} was drawn after {own_first} others, of which {len(history.batches)} are here, so its "
+            "probabilities do not fit",
+            "Import the completed files in the order of their batches, or all together.",
+        )
     for event in events:
         if event.kind == "draw" and event.draw is not None and not event.id:
             if event.key not in draws:

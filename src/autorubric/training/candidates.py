@@ -175,9 +175,8 @@ def _answers(row: Record) -> Iterator[tuple[str, str, str]]:
     held = row.fields[several]
     if not isinstance(held, list | dict) or not held:
         raise InputError(f"{where}: {several!r} is empty; expected at least one answer")
-    named = held.items() if isinstance(held, dict) else ((model, answer) for answer in held)
-    for name, answer in named:
-        yield "", str(name), _text(answer, f"{where}: {several!r}")
+    for key, answer in held.items() if isinstance(held, dict) else enumerate(held):
+        yield "", str(key) if isinstance(held, dict) else model, _text(answer, f"{where}: '{several}[{key!r}]'")
 
 
 def _text(value: Any, where: str) -> str:

@@ -169,6 +169,8 @@ def _route(view: View, path: str, name: str, *, slow: bool = False, blind: bool 
             made = await run_in_threadpool(make, source, query, *given) if slow else make(source, query, *given)
         except (Refusal, AutorubricError, sqlite3.Error, OSError) as error:
             made = _refused(error, source)
+        except OverflowError:
+            made = _problem(404, "a number in the address is larger than any in the run")
         return _response(view, request, query, made, source)
 
     return Route(f"/r/{{run:int}}{path}", answer, methods=["GET"])

@@ -20,10 +20,12 @@ from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.rewards import RewardRule, SoftOverlong
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.reward_app import ServiceLimits
+from tests.offenders import offenders
 
 from .conftest import CRITERIA, Serve
 
 TOKEN = "planted-token-of-the-service"
+LABEL = json.dumps(CRITERIA)
 
 
 def verdict(body: dict[str, Any]) -> str:
@@ -97,6 +99,35 @@ async def test_openrlhf_is_answered_in_its_own_shape(serve: Serve) -> None:
     assert found["scores"] == found["rewards"]
     assert found["extra_logs"]["rubric_coverage"] == [1.0, 0.0]
     assert not any("<|im_end|>" in json.dumps(messages) for messages in shown)
+
+
+async def test_openrlhf_gets_an_error_for_a_sample_without_reward_and_lists_for_none(serve: Serve) -> None:
+    def body(*questions: str) -> dict[str, list[str]]:
+        return {
+            "query": [f"{q} Because." for q in questions],
+            "prompts": [*questions],
+            "labels": [LABEL] * len(questions),
+        }
+
+    nothing: dict[str, list[float]] = {
+        name: [] for name in ("rubric_coverage", "rubric_judge_failed", "rubric_audit_gap")
+    }
+    cases: list[tuple[dict[str, list[str]], int, Any]] = [
+        (body("Why?"), 200, {"rewards": [pytest.approx(3 / 13)]}),
+        (body("How?"), 502, "labels[0]: no reward: criterion 'Kind': "),
+        (body("How?", "How so?"), 502, "labels[1]: no reward: "),
+        (body(), 200, {"rewards": [], "scores": [], "extra_logs": nothing}),  # to all but the first of its addresses
+    ]
+    async with serve(LoopbackEndpoint(replier=verdict, faults=fails_on("How"))) as served:
+        with offenders() as case:
+            for sent, status, expected in cases:
+                with case(str(sent["prompts"])):
+                    got, found = await served.post(sent)
+                    assert got == status
+                    if status == 200:
+                        assert {name: found[name] for name in expected} == expected
+                    else:
+                        assert any(one.startswith(expected) for one in found["error"]["problems"]), found
 
 
 async def test_callers_who_ask_the_same_at_the_same_time_make_one_call(serve: Serve) -> None:

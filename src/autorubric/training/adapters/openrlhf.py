@@ -16,7 +16,7 @@ from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
 from autorubric.training.rewards import Reward, RewardFailed
 
-_SPECIAL = re.compile(r"(?:<\|[^|>\s]{1,40}\|>|</s>|<eos>|<end_of_turn>|<pad>)\Z")
+_SPECIAL = re.compile(r"(?:<[|｜][^|｜>\s]{1,40}[|｜]>|</s>|<eos>|<end_of_turn>|<pad>)\Z")
 _LONGEST = 50
 
 

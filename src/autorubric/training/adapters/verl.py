@@ -10,11 +10,12 @@ import asyncio
 import numbers
 import os
 import random
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError, InputError
@@ -30,14 +31,17 @@ if TYPE_CHECKING:
 
 
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
+_PATIENCE = 300.0  # seconds that a submission waits for room at a busy service
+_Problem: TypeAlias = tuple[str, int, float | None]
+"""What went wrong, the HTTP status if there was one, and how many seconds to wait."""
 
 
 class HttpRewards:
     """Gives rewards from a reward service.
 
     The service decides how a report becomes a reward; of the rule, only the failure policy applies here. An
-    unreachable service counts as a failed judgment, never as 0. Retries are safe: the service pays for no judgment
-    twice.
+    unreachable service counts as a failed judgment, never as 0. A busy one (HTTP 429) is waited for, up to 5 minutes
+    for a submission. Retries are safe: the service pays for no judgment twice.
 
     Args:
         url: of the service, such as `http://rewards:8100`.
@@ -99,41 +103,56 @@ class HttpRewards:
         import aiohttp
 
         token = {"Authorization": f"Bearer {os.environ[self._token_env]}"} if self._token_env else {}
-        connector = aiohttp.TCPConnector(limit=self._in_flight)
         timeout = aiohttp.ClientTimeout(total=self._timeout)
+        turns = asyncio.Semaphore(self._in_flight)  # in the connector's own queue the time of a request would run
+        connector = aiohttp.TCPConnector(limit=self._in_flight)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=token) as session:
-            rewards = await gather_all(self._one(session, sample) for sample in samples)
+            rewards = await gather_all(self._one(session, turns, sample) for sample in samples)
         for reward in rewards:
             self.should_stop = self.should_stop or reward.stop
             if reward.failure is not None:
                 self._failures.note(reward.failure, reward.failure.partition(":")[0])
         return [apply_policy(reward, self.rule) for reward in rewards]
 
-    async def _one(self, session: aiohttp.ClientSession, sample: Sample) -> Reward:
+    async def _one(self, session: aiohttp.ClientSession, turns: asyncio.Semaphore, sample: Sample) -> Reward:
         problem = ""
         for attempt in range(self._retries + 1):
-            answer = await self._asked(session, sample)
+            async with turns:
+                answer = await self._admitted(session, sample)
             if isinstance(answer, Reward):
                 return answer
-            problem, wait = answer
+            problem, _, wait = answer
             if attempt < self._retries:
-                # Full jitter, so that trainers do not retry all at once.
-                await asyncio.sleep(wait if wait is not None else random.uniform(0, min(30.0, 0.5 * 2**attempt)))
+                await _sleep(min(30.0, 0.5 * 2**attempt) if wait is None else wait)
         return Reward(None, {}, f"service: {problem}")
 
-    async def _asked(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | tuple[str, float | None]:
-        """The reward, or what went wrong and how long to wait."""
+    async def _admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
+        """What the service answers once it has room, for which it is asked again and again."""
+        ends = time.monotonic() + _PATIENCE
+        while True:
+            answer = await self._asked(session, sample)
+            if isinstance(answer, Reward) or answer[1] != 429 or time.monotonic() > ends:
+                return answer
+            await _sleep(1.0 if answer[2] is None else answer[2])
+
+    async def _asked(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
         import aiohttp
 
         try:
             async with session.post(self._url, json=_item(sample)) as answer:
                 if answer.status in _LATER:
-                    return f"HTTP {answer.status} from {self._url}", _seconds(answer.headers.get("Retry-After"))
+                    wait = _seconds(answer.headers.get("Retry-After"))
+                    return f"HTTP {answer.status} from {self._url}", answer.status, wait
                 if answer.status != 200:
                     raise InputError(f"{self._url}: HTTP {answer.status}: {(await answer.text())[:500]}")
                 return _reward(await answer.json())
         except (aiohttp.ClientError, TimeoutError) as error:
-            return f"{type(error).__name__} at {self._url}: {error}", None
+            return f"{type(error).__name__} at {self._url}: {error}", 0, None
+
+
+async def _sleep(seconds: float) -> None:
+    """Wait a little longer than that, each caller differently, so that they do not come back all at once."""
+    await asyncio.sleep(seconds * random.uniform(1.0, 1.5))
 
 
 def _item(sample: Sample) -> dict[str, Any]:

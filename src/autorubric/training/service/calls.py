@@ -119,11 +119,12 @@ def _sample(item: Any, where: str) -> Sample:
 
 
 def _openrlhf(value: Mapping[str, Any]) -> RewardCall:
+    """A call of OpenRLHF; one without samples is what it sends to all but the first of several addresses."""
     problems = _unknown(value, _OPENRLHF_KEYS, "")
     columns = []
     for key in _OPENRLHF_KEYS:
         column = value.get(key)
-        if not isinstance(column, list) or not column or not all(isinstance(text, str) for text in column):
+        if not isinstance(column, list) or not all(isinstance(text, str) for text in column):
             problems.append(f"{key} is {_found(value, key)}; expected a list of texts")
         else:
             columns.append(column)

@@ -162,7 +162,7 @@ class RewardService:
             if self.engine.evolution is not None:
                 call = replace(call, samples=tuple(self.engine.evolution.place(call.samples)))
             await self.engine.check(call.samples)
-            rewards = await self._rewards(call)
+            told = answer(call.shape, await self._rewards(call))
         except InputError as error:
             return self._refused(Refused(400, error.problems))
         except LedgerError as error:
@@ -170,7 +170,7 @@ class RewardService:
             return self._refused(Refused(503, f"nothing can be recorded, so no call is made: {error}"))
         except Refused as error:
             return self._refused(error)
-        return self._response(200, answer(call.shape, rewards))
+        return self._response(200, told)
 
     async def health(self, request: web.BaseRequest) -> web.Response:
         """Whether calls can be answered; needs no token and reveals nothing."""
@@ -274,11 +274,18 @@ _TOLD = ("criteria", "coverage", "failure", "closed", "penalty", "dropped", "com
 
 
 def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
-    """The body that answers a call."""
+    """The body that answers a call.
+
+    Raises:
+        Refused: no sample of OpenRLHF's form has a reward. OpenRLHF sends one a call, makes a tensor of what it gets,
+            and ends on a null; an error it tries again, and then leaves the sample without a reward.
+    """
     if shape == "single":
         return _one(rewards[0])
     if shape == "batch":
         return {"rewards": [_one(reward) for reward in rewards]}
+    if rewards and all(one.value is None for one in rewards):
+        raise Refused(502, [f"labels[{place}]: no reward: {one.failure}" for place, one in enumerate(rewards)])
     return remote_reply(rewards)
 
 
