@@ -218,13 +218,13 @@ class Dialect:
     """What is known about one model at one endpoint, shared by all its calls.
 
     `gates` has one for plain requests and one for those with a schema; `miscounts` says whether a reply had token
-    counts that cannot be right.
+    counts that cannot be right, `cuts_prompts` whether one was to a prompt that was cut off.
     """
 
     def __init__(self, base_url: str, model: str) -> None:
         self.terms = first_terms(base_url, model)
         self.notes: list[str] = []
-        self.miscounts = False
+        self.miscounts = self.cuts_prompts = False
         self.gates = (Gate(), Gate())
         self._subject = (base_url, model)
 
