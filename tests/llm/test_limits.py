@@ -207,6 +207,8 @@ async def test_a_larger_limit_counts_as_a_reask_in_the_ledger(tmp_path: Path) ->
         (Reply("Hm.\n</think>\n", "length", usage=Usage(10, 7)), "7 tokens of reasoning and no answer"),
         (Reply("", "length"), "the reply is empty"),
         (Reply("[1, ", "length", limit=50), "the reply was cut off at 50 tokens"),
+        (Reply("[1, ", "length", limit=50, usage=Usage(10, 30)), "the reply was cut off at 30 tokens"),
+        (Reply("[1, ", "length", limit=50, usage=Usage(10, 70)), "the reply was cut off at 50 tokens"),
     ],
 )
 def test_a_reply_without_an_answer_says_what_it_is(reply: Reply, message: str) -> None:

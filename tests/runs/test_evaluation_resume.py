@@ -38,6 +38,19 @@ async def test_a_finished_run_asks_nothing_again_and_says_the_same(bench: Bench,
     assert (tmp_path / "e" / "items.jsonl").read_bytes() == items
 
 
+async def test_a_run_that_is_stopped_again_keeps_every_result_that_it_had(tmp_path: Path) -> None:
+    def failing(failure: Failure) -> Bench:
+        return Bench(lambda request: failure if request.item == "e0" else says(request))
+
+    first = await run(essays(20), failing(Failure("server", "HTTP 503: busy")).grader, tmp_path)
+    assert (len(first.get_scores()), first.failed_items) == (19, 1)
+    refused = failing(Failure("quota", "HTTP 402: no credit"))
+    again = await run(essays(30), refused.grader, tmp_path, max_concurrent_items=1)
+    assert again.stopped == "HTTP 402: no credit"
+    assert (len(again.get_scores()), again.failed_items) == (19, 1)
+    assert {item for item, _ in refused.asked} == {"e0"}
+
+
 async def test_a_changed_submission_is_the_only_one_asked_about(bench: Bench, tmp_path: Path) -> None:
     await run(essays(), bench.grader, tmp_path)
     dataset = essays()

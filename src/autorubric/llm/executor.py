@@ -303,7 +303,7 @@ class Executor:
         finally:
             reservation.watch = None  # which refers to the reservation: a cycle would keep the request in memory
             current_reservation.reset(before)
-        if isinstance(outcome, Failure) and outcome.kind in _NOT_MADE and not outcome.sent:
+        if isinstance(outcome, Failure) and outcome.ends_run and _is_unsent(outcome, reservation):
             self._withdraw(request, reservation)
             return outcome
         row = self._account(key, model, request, outcome, reservation)
@@ -327,7 +327,7 @@ class Executor:
             self.ledger.in_flight.remove(key)
 
     def _withdraw(self, request: Request, reservation: Reservation) -> None:
-        """Undo a call that the budget refused before anything was sent."""
+        """Undo a call that was refused before anything was sent."""
         self._tally[request.role].withdrawn()
         if self.budget is not None:
             self.budget.give_back(reservation)
@@ -359,6 +359,13 @@ class Executor:
             self.ledger.in_flight.remove(key)
         else:
             self.ledger.in_flight.put(CallRow.build(key, model, request, killed, charged))
+
+
+def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
+    """Whether nothing was sent of a call that ended because no call to its model can succeed, or none may be made."""
+    if outcome.kind in _NOT_MADE:
+        return not outcome.sent
+    return reservation.waits_to_be_sent and not (outcome.attempts or reservation.resends)
 
 
 _KILLED = {

@@ -27,7 +27,7 @@ from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.request import Answer, Failure, Model, Request
-from autorubric.runs.blocks import fed, note_ended
+from autorubric.runs.blocks import fed, feed, note_ended
 from autorubric.runs.items_file import ItemsFile, Report
 from autorubric.runs.result import ItemResult
 from autorubric.runs.shard import Parts, equal_together
@@ -99,10 +99,18 @@ class EvaluationRun(StoppableRun):
         async with aclosing(places) as indices, asyncio.TaskGroup() as group:
             async for index in indices:
                 await room.acquire()
-                if self.stopped is not None:
+                if self.stopped is not None and not self._replays:
                     break
+                if self.stopped is not None and index not in self.before:
+                    room.release()
+                    continue
                 self.opened += 1
                 group.create_task(grade(index))
+
+    @property
+    def _replays(self) -> bool:
+        """Whether a run that may make no more calls still opens items with a result, whose replies are recorded."""
+        return not self.interrupted and self.executor is not None and feed.get() is None
 
     async def _first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
         """What is asked about each item at once, whatever the replies; nothing of judges that build on replies."""

@@ -18,7 +18,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.limiter import Allowance, Gate, Place, enter_gates, open_gates
 from autorubric.llm.http.negotiation import Terms, is_negotiable, shorten, with_limit
-from autorubric.llm.http.prices import find_price, is_plausible, quoted_usage, stated_price
+from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quoted_usage, stated_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import (
@@ -270,6 +270,9 @@ class ChatModel:
         if isinstance(outcome, Fault):
             fault = not_found(outcome, self.endpoint) if outcome.kind == "no_model" else outcome
             return dataclasses.replace(fault, latency=latency)
+        if not self._dialect.cuts_prompts and is_cut_prompt(outcome, request):
+            self._dialect.cuts_prompts = True
+            _log.warning(CUT_PROMPT, self.name)
         return outcome if is_plausible(outcome, request) else self.without_usage(outcome, answer.body)
 
     def _in_other_form(

@@ -129,12 +129,12 @@ def first_terms(base_url: str, model: str) -> Terms:
 _NOT_TAKEN = re.compile(
     r"unsupported|n[o']t (?:\w+ )?(?:support|allowed|permitted|available|compatible|recogni[sz]ed)|"
     r"unrecogni[sz]ed|unknown|unexpected|unavailable|deprecated|extra (?:inputs|fields)|extra_forbidden|"
-    r"cannot both|instead",
+    r"cannot both|instead|only \S+ (?:is|are) allowed|may only be set|must be \d+ when",
     re.IGNORECASE,
 )
 _ABOUT_FORMAT = re.compile(
-    r"response_format|json_schema|json_object|structured.?output|json.?mode|guided|grammar|"
-    r"must contain the word .?json",
+    r"response_format|json.?schema|json_object|structured.?output|json.?mode|guided|grammar|"
+    r"must contain the word .?json|(?:generated?|validate) json",  # the last: Groq, of what its model wrote
     re.IGNORECASE,
 )
 # The chat templates of Gemma and early Mistral models, and Google's API for Gemma.
@@ -155,7 +155,7 @@ def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
     if terms.system_role and _has_system(body) and _SYSTEM_REFUSED.search(fault.text):
         return replace(terms, system_role=False)
     refused = _NOT_TAKEN.search(fault.text) is not None
-    if refused and terms.token_field in body and not terms.swapped and _names(fault, terms.token_field):
+    if refused and terms.token_field in body and not terms.swapped and _names(fault, terms.token_field, body):
         return replace(terms, token_field=_OTHER_FIELD[terms.token_field], swapped=True)
     if refused and (name := _refused_parameter(body, fault)):
         return replace(terms, left_out=terms.left_out | {name})
@@ -194,15 +194,17 @@ def shorten(request: Request, body: Mapping[str, Any], fault: Fault) -> Request 
     return None if allowed is None or allowed.always else replace(request, max_tokens=allowed.tokens)
 
 
-def _names(fault: Fault, parameter: str) -> bool:
-    if fault.param:
+def _names(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
+    """Whether a refusal is about a parameter: by its `param`, if that is a field of the request, or by its words."""
+    if fault.param in body:
         return fault.param == parameter
-    return re.search(rf"(?<!\w){parameter}(?!\w)", fault.text) is not None
+    name = "reasoning_?effort|thinking|reasoning" if parameter == "reasoning_effort" else parameter.replace("_", "_?")
+    return re.search(rf"(?<!\w)(?:{name})(?!\w)", fault.text, re.IGNORECASE) is not None
 
 
 def _refused_parameter(body: Mapping[str, Any], fault: Fault) -> str | None:
     sent = [name for name in DISPENSABLE if name in body]
-    return next((name for name in sent if _names(fault, name)), None)
+    return next((name for name in sent if _names(fault, name, body)), None)
 
 
 def _is_about_format(fault: Fault, refused: bool) -> bool:
@@ -216,13 +218,13 @@ class Dialect:
     """What is known about one model at one endpoint, shared by all its calls.
 
     `gates` has one for plain requests and one for those with a schema; `miscounts` says whether a reply had token
-    counts that cannot be right.
+    counts that cannot be right, `cuts_prompts` whether one was to a prompt that was cut off.
     """
 
     def __init__(self, base_url: str, model: str) -> None:
         self.terms = first_terms(base_url, model)
         self.notes: list[str] = []
-        self.miscounts = False
+        self.miscounts = self.cuts_prompts = False
         self.gates = (Gate(), Gate())
         self._subject = (base_url, model)
 

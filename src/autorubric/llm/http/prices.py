@@ -20,6 +20,8 @@ from autorubric.llm.request import Reply, Request, Usage
 _LARGEST_COUNT = 10**8  # far above any context window; sums still fit into the ledger
 _WHOLE = re.compile(r"[0-9]{1,9}(?:\.0+)?")
 _MOST_CHARACTERS_PER_TOKEN = 16
+_USUAL_CHARACTERS_PER_TOKEN = 5.5
+_CONTEXT_STEP, _CONTEXT_REST = 1024, 2
 _RUN = re.compile(r"(.)\1+", re.DOTALL)
 _LONGEST_QUOTE = 200
 
@@ -46,6 +48,25 @@ def is_plausible(reply: Reply, request: Request) -> bool:
     said = [text for text in (reply.text, reply.reasoning, reply.refusal) if text]
     asked = [content for _, content in request.messages]
     return _can_hold(reply.usage.completion_tokens, said) and _can_hold(reply.usage.prompt_tokens, asked)
+
+
+CUT_PROMPT = (
+    "%s: the endpoint counted fewer tokens than a prompt must have, so it seems to have cut the prompt off at its "
+    "context length, and to have judged or answered only a part. Raise the context length at the server (Ollama: "
+    "OLLAMA_CONTEXT_LENGTH) and run again with --start-over."
+)
+
+
+def is_cut_prompt(reply: Reply, request: Request) -> bool:
+    """Whether the endpoint seems to have cut the prompt off at its context length, as Ollama does without an error.
+
+    It then counts 2048 or 4096 tokens, or a few more than half of them, where the text must have taken more: at most
+    `_USUAL_CHARACTERS_PER_TOKEN` characters make a token of ordinary text.
+    """
+    counted = 0 if reply.usage is None else reply.usage.prompt_tokens
+    if counted < _CONTEXT_STEP or counted % _CONTEXT_STEP > _CONTEXT_REST:
+        return False
+    return sum(len(content) for _, content in request.messages) > counted * _USUAL_CHARACTERS_PER_TOKEN
 
 
 def quoted_usage(body: bytes) -> str:

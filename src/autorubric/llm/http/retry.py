@@ -68,8 +68,8 @@ def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None)
 
 def error_fault(error: object, *secrets: str | None) -> Fault:
     """The fault for an `error` object in a 200 response, as gateways report a failure of the model behind them."""
-    status = error.get("code", error.get("status")) if isinstance(error, Mapping) else None
-    status = status if isinstance(status, int) and 400 <= status < 600 else 500
+    code = str(error.get("code", error.get("status"))) if isinstance(error, Mapping) else ""
+    status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 500
     body = json.dumps({"error": error}).encode()
     found = _classify(HttpReply(status, body), _endpoint_error(body), secrets, None)
     quoted = redacted(_endpoint_error(body)[0], *secrets)[:LONGEST_QUOTE]
@@ -104,7 +104,10 @@ _KINDS: dict[int, tuple[FailureKind, bool]] = {
     410: ("no_model", False),
     408: ("timeout", True),
     409: ("server", True),
+    424: ("server", True),  # text-generation-inference, SageMaker: the generation failed
     425: ("server", True),
+    498: ("server", True),  # Groq: no capacity
+    499: ("timeout", True),  # a gateway gave up
     501: ("server", False),
     504: ("timeout", True),
     524: ("timeout", True),
@@ -125,9 +128,21 @@ _THROTTLED = re.compile(
 """Rate limits under another status than 429 (Alibaba, Bedrock, Volcengine and gateways)."""
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
-    r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费"
+    r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"
+    r"budget_?exceeded|budget has been exceeded|exceededbudget|spending limit|api usage limits|key limit exceeded|"
+    r"have any credits|free tier .{0,40}exhausted"
 )
 """An account without credit, under a status that says otherwise."""
+_DENIED = re.compile(
+    r"api.?key (?:is )?(?:not valid|invalid|expired)|(?:incorrect|invalid) api.?key|authorization header|"
+    r"organization has been (?:disabled|restricted)|location is not supported"
+)
+"""A key or an account that is not accepted, under status 400 (Gemini, xAI, Groq, Anthropic)."""
+_CRASHED = re.compile(r"model has crashed|model unloaded|channel error")
+"""A model that is gone until it is loaded again, under status 400 (LM Studio)."""
+_NO_PATH = re.compile(r"unexpected endpoint or method")
+"""A wrong path, in a 200 (LM Studio)."""
+_TOO_LONG = re.compile(r"context (?:length|window|size)|token count")
 _PASSING = re.compile(
     r"overload|busy|capacity|high demand|try again|try later|retry|temporar|unavailable|time.?out|timed out|"
     r"connection|too many|throttl|rate.?limit|warming|loading",
@@ -136,13 +151,15 @@ _PASSING = re.compile(
 """Words for server trouble unrelated to the request."""
 _FILTERED = re.compile(
     r"content_filter|content_policy|content management policy|responsibleai|data_inspection|"
-    r"input was flagged|requires moderation|safety system"
+    r"input was flagged|requires moderation|safety system|violat\w+ .{0,20}(?:usage|content) (?:guidelines|polic)|"
+    r"敏感内容"
 )
 _NO_MODEL = re.compile(
     r"model_not_found|model_not_available|invalid_model|"
     r"model\b.{0,120}?\b(?:does not exist|not exist|not found|is not a valid|not available|decommissioned)|"
     r"(?:unknown|invalid|no such|unsupported) model\b(?! parameter)|not a valid model|"
     r"\bpinned to\b.{0,300}?\brequested\b|"  # `transformers serve` with one model
+    r"no models? loaded|failed to load model|multiple models are loaded|"  # LM Studio
     r"模型不存在|模型未找到|找不到模型",
     re.DOTALL,
 )
@@ -156,6 +173,18 @@ _LIMITING = (400, 403, 429, 500)
 
 _OPENING = 200
 """Characters of an error that hold its reason; after them, validators quote the request."""
+
+_KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple[FailureKind, bool]], ...] = (
+    (_LIMITING, _THROTTLED, _OPENING, ("rate_limit", True)),
+    ((400, 403, 412), _UNPAID, _OPENING, ("quota", False)),
+    ((400,), _DENIED, _OPENING, ("auth", False)),
+    ((400,), _CRASHED, _OPENING, ("server", True)),
+    ((400, 403, 422), _FILTERED, None, ("refusal", False)),
+    ((403,), _TOO_LONG, _OPENING, ("rejected", False)),
+    ((400, 422), _NO_MODEL, None, ("no_model", False)),
+    ((500,), _NO_PATH, _OPENING, ("no_model", False)),
+)
+"""The statuses under which words count, the words, the part of an error that holds them, and what they say."""
 
 
 def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
@@ -179,20 +208,15 @@ def _refused_kind(words: str, retry_after: float | None) -> tuple[FailureKind, b
 
 def _kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
     """What an error's own words say, if they say more than its status."""
-    if status in _LIMITING and _THROTTLED.search(words[:_OPENING]):
-        return "rate_limit", True
-    if status in (400, 403) and _UNPAID.search(words[:_OPENING]):
-        return "quota", False
-    if status in (400, 403, 422) and _FILTERED.search(words):
-        return "refusal", False
-    if status in (400, 422) and _NO_MODEL.search(words):
-        return "no_model", False
+    for statuses, pattern, length, told in _KINDS_IN_WORDS:
+        if status in statuses and pattern.search(words[:length]):
+            return told
     return None
 
 
 def _is_spent(words: str, retry_after: float | None) -> bool:
     """A 429 that waiting does not resolve; per-minute limits also mention quota and billing (Gemini's do)."""
-    if _SPENT_CODE.search(words):
+    if _SPENT_CODE.search(words) or _UNPAID.search(words[:_OPENING]):
         return True
     if "throttling." in words:  # Alibaba calls tokens per minute an allocated quota
         return False

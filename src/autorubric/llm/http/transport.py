@@ -298,6 +298,8 @@ def _reason(error: aiohttp.ClientConnectorError) -> str:
     if not found:
         return "no connection"
     told = found.strerror or str(found)
+    if "CERTIFICATE_VERIFY_FAILED" in told:
+        return f"{told}; SSL_CERT_FILE or SSL_CERT_DIR names further authorities"
     # asyncio replaces the operating system's message by these words and the address.
     return os.strerror(found.errno) if found.errno and "Connect call failed" in told else told
 

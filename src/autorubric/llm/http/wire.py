@@ -200,11 +200,16 @@ _FINISHES: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",
+    "model_context_window_exceeded": "length",
     "content_filter": "content_filter",
-    "safety": "content_filter",
+    **dict.fromkeys(
+        ("safety", "prohibited_content", "recitation", "blocklist", "spii", "sensitive", "refusal"), "content_filter"
+    ),
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
 }
+_BROKEN_OFF = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
+"""Finish reasons of a reply that its endpoint gave up (OpenRouter, vLLM, SGLang, Zhipu, DeepSeek)."""
 
 
 def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ()) -> Reply | Fault:
@@ -215,6 +220,25 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         data = join_events(raw)
         if data is None:
             return Fault("network", _not_json(raw, secrets), 200, again=True, maybe_billed=True)
+    choice = _find_choice(data, secrets)
+    if isinstance(choice, Fault):
+        return choice
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {"content": choice.get("text")}
+    return Reply(
+        text=cleared(_content(message.get("content")), *secrets),
+        finish_reason=_FINISHES.get(_finish(choice), "other"),
+        refusal=_text_or_none(message.get("refusal"), *secrets),
+        reasoning=_text_or_none(find_reasoning(message), *secrets),
+        model=_text_or_none(data.get("model"), *secrets),
+        usage=read_usage(data),
+        cost=_stated_cost(data.get("usage")),
+        latency=latency,
+    )
+
+
+def _find_choice(data: object, secrets: tuple[str | None, ...]) -> dict[str, Any] | Fault:
+    """The first choice of an answer, or the fault if it has none that is complete."""
     if not isinstance(data, dict):
         return _malformed("the answer is not a JSON object")
     if data.get("error"):
@@ -223,21 +247,17 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         stated = any(isinstance(data.get(key), str) and data[key] for key in ("message", "detail"))
         return error_fault(data, *secrets) if stated else _malformed("the answer has no choices")
-    choice = choices[0]
+    choice: dict[str, Any] = choices[0]
     if choice.get("error"):
         return error_fault(choice["error"], *secrets)
-    message = choice.get("message")
-    message = message if isinstance(message, dict) else {"content": choice.get("text")}
-    return Reply(
-        text=cleared(_content(message.get("content")), *secrets),
-        finish_reason=_FINISHES.get(str(choice.get("finish_reason")).lower(), "other"),
-        refusal=_text_or_none(message.get("refusal"), *secrets),
-        reasoning=_text_or_none(find_reasoning(message), *secrets),
-        model=_text_or_none(data.get("model"), *secrets),
-        usage=read_usage(data),
-        cost=_stated_cost(data.get("usage")),
-        latency=latency,
-    )
+    if (finish := _finish(choice)) in _BROKEN_OFF:
+        return _malformed(f"the endpoint broke the reply off (finish_reason {finish!r})")
+    return choice
+
+
+def _finish(choice: Mapping[str, Any]) -> str:
+    """Why a reply ended, in lower case and without Gemini's details (`content_filter: OTHER`)."""
+    return str(choice.get("finish_reason")).lower().partition(":")[0]
 
 
 def _not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:

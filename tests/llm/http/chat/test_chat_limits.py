@@ -161,6 +161,24 @@ async def test_calls_that_wait_for_a_turn_are_not_sent_once_the_endpoint_refuses
     assert len(endpoint.bodies) == sent + 1
 
 
+@pytest.mark.parametrize("status", [401, 402, 404])
+async def test_a_call_that_was_never_sent_because_of_a_refusal_is_no_call_in_the_sums(
+    endpoint: Loopback, status: int, tmp_path: Path
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok() if n < 5 else endpoint.error(status, "no")
+    model = endpoint.model(max_parallel_requests=5)
+    with Ledger.open(tmp_path) as ledger:
+        executor = Executor(ledger)
+        found = await asyncio.gather(*(executor.ask(model, endpoint.ask(str(n))) for n in range(40)))
+        assert ledger.spent().calls == len(endpoint.bodies) <= 10
+        activity = executor.snapshot()["judge"]
+    assert (activity.paid, activity.failures) == (5, len(endpoint.bodies) - 5)
+    assert activity.refused == 40 - len(endpoint.bodies)
+    assert {one.kind for one in found if isinstance(one, Failure)} == {
+        {402: "quota", 404: "no_model"}.get(status, "auth")
+    }
+
+
 async def test_a_call_that_waited_for_another_executor_is_not_sent_to_a_model_that_has_become_unusable(
     endpoint: Loopback, tmp_path: Path
 ) -> None:

@@ -95,6 +95,10 @@ async def test_odd_content_is_read_as_text(endpoint: Loopback, content: Any, tex
         ("MAX_TOKENS", "length"),
         ("content_filter", "content_filter"),
         ("function_call", "tool_calls"),
+        ("content_filter: PROHIBITED_CONTENT", "content_filter"),  # Gemini
+        ("RECITATION", "content_filter"),
+        ("sensitive", "content_filter"),  # Zhipu
+        ("model_context_window_exceeded", "length"),
         (None, "other"),
         ("weird", "other"),
     ],
@@ -102,6 +106,18 @@ async def test_odd_content_is_read_as_text(endpoint: Loopback, content: Any, tex
 async def test_finish_reasons_are_mapped(endpoint: Loopback, sent: str | None, read: str) -> None:
     endpoint.answer = lambda n, body: endpoint.ok("cut", choice={"finish_reason": sent})
     assert (await endpoint.model().complete(endpoint.ask())).finish_reason == read
+
+
+@pytest.mark.parametrize("finish", ["error", "abort", "network_error", "insufficient_system_resource"])
+async def test_a_reply_that_its_endpoint_gave_up_is_a_failure_and_requested_again(
+    endpoint: Loopback, finish: str
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok("It is M", choice={"finish_reason": finish if n < 1 else "stop"})
+    assert (await endpoint.model(max_retries=1).complete(endpoint.ask())).attempts == 2
+    endpoint.answer = lambda n, body: endpoint.ok("It is M", choice={"finish_reason": finish})
+    with pytest.raises(CallError, match=f"broke the reply off .finish_reason '{finish}'.") as caught:
+        await endpoint.model(max_retries=0).complete(endpoint.ask())
+    assert (caught.value.failure.kind, caught.value.failure.sent) == ("server", True)
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,29 @@ async def test_unusable_counts_are_reported_once_in_the_endpoints_words(
     assert '"prompt_tokens": -5' in record.getMessage()
 
 
+@pytest.mark.parametrize(
+    ("counted", "characters", "is_told"),
+    [
+        (4096, 30_000, True),  # Ollama's usual context, all of it
+        (2050, 30_000, True),  # and half of it
+        (4096, 18_000, False),  # 4.4 characters a token
+        (4099, 30_000, False),
+        (2, 30, False),
+    ],
+)
+async def test_a_prompt_that_the_endpoint_seems_to_have_cut_off_is_told_once(
+    endpoint: Loopback, caplog: pytest.LogCaptureFixture, counted: int, characters: int, is_told: bool
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok(usage={"prompt_tokens": counted, "completion_tokens": 5})
+    model = endpoint.model()
+    with caplog.at_level(logging.WARNING, "autorubric.llm"):
+        for _ in range(2):
+            await model.complete(endpoint.ask("The moon pulls the water. " * (characters // 26)))
+    told = [record.getMessage() for record in caplog.records if "cut the prompt off" in record.getMessage()]
+    assert len(told) == is_told
+    assert all("OLLAMA_CONTEXT_LENGTH" in message for message in told)
+
+
 async def test_a_stream_without_usage_is_a_reply_without_token_counts(endpoint: Loopback) -> None:
     def answer(number: int, body: dict[str, Any]) -> web.Response:
         chunks = [{"choices": [{"index": 0, "delta": {"content": part}}]} for part in ("Yes", ".")]

@@ -1,0 +1,142 @@
+# ruff: noqa: E501 (the words are the endpoints')
+"""Refusals as servers word them: which end a run, which one request, which pass, and what is sent instead."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from autorubric.llm.http.negotiation import Terms, revise
+from autorubric.llm.http.retry import error_fault, http_fault
+from autorubric.llm.http.transport import HttpReply
+from tests.offenders import each
+
+
+def read(status: int, body: Any) -> Any:
+    raw = body if isinstance(body, str) else json.dumps(body)
+    return http_fault(HttpReply(status, raw.encode(), {}))
+
+
+ACCOUNTS = [
+    ("gemini", 400, [{"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT"}}], "auth"),
+    ("gemini", 400, [{"error": {"code": 400, "message": "API key expired. Please renew the API key.", "status": "INVALID_ARGUMENT"}}], "auth"),
+    ("gemini", 400, [{"error": {"code": 400, "message": "Missing or invalid Authorization header.", "status": "INVALID_ARGUMENT"}}], "auth"),
+    ("gemini", 400, [{"error": {"code": 400, "message": "User location is not supported for the API use.", "status": "FAILED_PRECONDITION"}}], "auth"),
+    ("xai", 400, {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: xa***bc. You can obtain an API key from https://console.x.ai."}, "auth"),
+    ("groq", 400, {"error": {"message": "Organization has been restricted. Please reach out to support.", "code": "organization_restricted"}}, "auth"),
+    ("anthropic", 400, {"type": "error", "error": {"type": "invalid_request_error", "message": "This organization has been disabled."}}, "auth"),
+    ("anthropic", 400, {"type": "error", "error": {"message": "You have reached your specified API usage limits. You will regain access on 2026-12-01."}}, "quota"),
+    ("litellm", 400, {"error": {"message": "Budget has been exceeded! Current cost: 0.1, Max budget: 0.05", "type": "budget_exceeded", "param": None, "code": "400"}}, "quota"),
+    ("litellm", 429, {"error": {"message": "ExceededBudget: User=x over budget. Spend=1.0, Budget=0.5", "type": "budget_exceeded", "code": "429"}}, "quota"),
+    ("openrouter", 403, {"error": {"message": "Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys", "code": 403}}, "quota"),
+    ("xai", 403, {"code": "The caller does not have permission", "error": "Your newly created teams doesn't have any credits yet."}, "quota"),
+    ("xai", 429, {"code": "Some resource has been exhausted", "error": "Your team has either used all available credits or reached its monthly spending limit."}, "quota"),
+    ("fireworks", 412, {"error": {"message": "Account x is suspended, possibly due to reaching the monthly spending limit or failure to pay past invoices.", "code": "PRECONDITION_FAILED"}}, "quota"),
+    ("dashscope", 403, {"error": {"message": "The free tier of the model has been exhausted.", "code": "AllocationQuota.FreeTierOnly"}}, "quota"),
+    ("zhipu", 429, {"error": {"code": "1113", "message": "余额不足或无可用资源包,请充值。"}}, "quota"),
+    ("moonshot", 429, {"error": {"type": "exceeded_current_quota_error", "message": "You exceeded your current token quota: 0, please check your account balance"}}, "quota"),
+    ("lm studio", 400, {"error": "No models loaded. Please load a model in the developer page or use the 'lms load' command."}, "no_model"),
+    ("lm studio", 400, {"error": "Multiple models are loaded. Please specify a model by providing a 'model' field in the request body."}, "no_model"),
+    ("lm studio", 400, {"error": {"message": 'Failed to load model "x". Error: insufficient system resources.', "param": "model"}}, "no_model"),
+]  # fmt: skip
+ONE_REQUEST = [
+    ("xai", 403, {"code": "The caller does not have permission", "error": "Content violates usage guidelines. Team: x, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO"}, "refusal"),
+    ("openai", 400, {"error": {"message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy.", "code": "invalid_prompt"}}, "refusal"),
+    ("zhipu", 400, {"error": {"code": "1301", "message": "系统检测到输入或生成内容可能包含不安全或敏感内容。"}}, "refusal"),
+    ("together", 403, {"error": {"message": "The request's input token count + max_tokens parameter must be less than the model context length", "type": "invalid_request_error"}}, "rejected"),
+    ("llama.cpp", 400, {"error": {"code": 400, "message": "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it", "type": "exceed_context_size_error"}}, "rejected"),
+    ("lm studio", 400, {"error": "Trying to keep the first 4567 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens"}, "rejected"),
+    ("dashscope", 400, {"error": {"message": "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]", "code": "invalid_parameter_error"}}, "rejected"),
+    ("moonshot", 400, {"error": {"type": "invalid_request_error", "message": "Invalid request: Your request exceeded model token limit: 8192"}}, "rejected"),
+    # What an endpoint quotes of the request says nothing about the account.
+    ("fastapi", 400, {"detail": [{"msg": "x" * 200 + " invalid api key"}]}, "rejected"),
+]  # fmt: skip
+PASSING = [
+    ("tgi", 424, {"error": "Request failed during generation: Server error: CUDA error", "error_type": "generation"}, "server"),
+    ("groq", 498, {"error": {"message": "Flex tier capacity exceeded. Please try again later.", "code": "capacity_exceeded"}}, "server"),
+    ("nginx", 499, "", "timeout"),
+    ("cloudflare", 520, "error code: 520", "server"),
+    ("lm studio", 400, {"error": "The model has crashed without additional information. (Exit code: 6)"}, "server"),
+    ("lm studio", 400, {"error": "Channel Error"}, "server"),
+    ("together", 429, {"error": {"message": "You have been rate limited. Your rate limit is 60 queries per minute. Please navigate to https://api.together.xyz/settings/billing to upgrade your plan.", "type": "rate_limit"}}, "rate_limit"),
+    ("cerebras", 429, {"message": "Tokens per minute limit exceeded - too many tokens processed.", "param": "quota", "code": "token_quota_exceeded"}, "rate_limit"),
+    ("zhipu", 429, {"error": {"code": "1302", "message": "您当前使用该API的并发数过高，请降低并发，或联系客服增加限额。"}}, "rate_limit"),
+]  # fmt: skip
+
+
+@each(("server", "status", "body", "kind"), ACCOUNTS)
+def test_a_key_an_account_or_a_model_that_is_refused_ends_the_run(
+    server: str, status: int, body: Any, kind: str
+) -> None:
+    found = read(status, body)
+    assert (found.kind, found.again) == (kind, False)
+
+
+@each(("server", "status", "body", "kind"), ONE_REQUEST)
+def test_a_refusal_of_one_text_ends_one_request(server: str, status: int, body: Any, kind: str) -> None:
+    found = read(status, body)
+    assert (found.kind, found.again) == (kind, False)
+
+
+@each(("server", "status", "body", "kind"), PASSING)
+def test_trouble_that_passes_is_waited_for(server: str, status: int, body: Any, kind: str) -> None:
+    found = read(status, body)
+    assert (found.kind, found.again) == (kind, True)
+
+
+@each(
+    ("error", "kind", "again"),
+    [
+        ("Unexpected endpoint or method. (POST /chat/completions)", "no_model", False),  # LM Studio
+        ({"message": "No auth credentials found", "code": "401"}, "auth", False),
+        ({"message": "slow down", "code": "429"}, "rate_limit", True),
+        ({"message": "no", "code": "4290"}, "server", True),
+    ],
+)
+def test_an_error_in_a_200_is_told_by_its_words_and_by_a_code_in_digits(error: Any, kind: str, again: bool) -> None:
+    found = error_fault(error)
+    assert (found.kind, found.again, found.maybe_billed) == (kind, again, True)
+
+
+SENT = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "Why?"}],
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "seed": 3,
+    "reasoning_effort": "low",
+    "max_tokens": 100,
+    "response_format": {"type": "json_schema"},
+}
+OTHERWISE = [
+    ("litellm", {"error": {"message": "litellm.UnsupportedParamsError: gemini does not support parameters: ['seed'], for model=x.", "type": "None", "param": "None", "code": "400"}}, "seed"),
+    ("moonshot", {"error": {"message": "invalid temperature: only 1 is allowed for this model", "type": "invalid_request_error"}}, "temperature"),
+    ("anthropic", {"error": {"message": "`temperature` may only be set to 1 when thinking is enabled."}}, "temperature"),
+    ("mistral", {"message": "top_p must be 1 when using greedy sampling."}, "top_p"),
+    ("xai", {"code": "Client specified an invalid argument", "error": "Model grok-4 does not support parameter reasoningEffort."}, "reasoning_effort"),
+    ("ollama", {"error": {"message": '"llama3" does not support thinking', "type": "api_error", "param": None}}, "reasoning_effort"),
+    ("cerebras", {"message": "body -> seed: property 'body.seed' is unsupported", "param": "validation_error", "code": "wrong_api_format"}, "seed"),
+    ("groq", {"error": {"message": "Failed to validate JSON. Please adjust your prompt. See 'failed_generation' for more details.", "code": "json_validate_failed", "failed_generation": "{"}}, "response_format"),
+    ("groq", {"error": {"message": "Generated JSON does not match the expected schema. See 'failed_generation' for more details.", "code": "json_validate_failed"}}, "response_format"),
+    ("llama.cpp", {"error": {"code": 400, "message": "JSON schema conversion failed:\nUnrecognized schema: {}"}}, "response_format"),
+    ("fireworks", {"error": {"message": "JSON Schema not supported: could not understand the instance"}}, "response_format"),
+    ("lm studio", {"error": "'response_format.type' must be 'json_schema'"}, "response_format"),
+    ("tgi", "Failed to deserialize the JSON body into the target type: response_format: unknown variant `json_schema`, expected one of `json`, `json_object`", "response_format"),
+    # Another field of the request is at fault, whatever else the words name.
+    ("openai", {"error": {"message": "This is not supported; set temperature instead", "param": "messages"}}, None),
+    ("fastapi", {"error": {"message": "temperature: Input should be less than or equal to 2", "param": "None"}}, None),
+]  # fmt: skip
+
+
+@each(("server", "body", "refused"), OTHERWISE)
+def test_the_part_of_a_request_that_a_server_refuses_is_found_in_its_words(
+    server: str, body: Any, refused: str | None
+) -> None:
+    fault = read(422, body)
+    revised = revise(Terms(), SENT, fault)
+    if refused is None:
+        assert revised is None
+    elif refused == "response_format":
+        assert revised == Terms(schema_form="json_object")
+    else:
+        assert revised == Terms(left_out=frozenset({refused}))
