@@ -123,7 +123,7 @@ def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free
     # A killed process leaves the count of calls with which it began.
     if not manifest.get("calls") and manifest.get("status") != "running":
         return []
-    both = manifest["made_of"], now
+    both = manifest.get("made_of", {}), now
     old, new = ({name: value for name, value in made.items() if name not in free} for made in both)
     return changed_values(old, new)
 
