@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,7 +79,10 @@ def run_folder(
         if _tokens_spent(out) > before:
             raise AutorubricError(f"{error}; progress is saved; fix this and run the same command again") from error
         if new:
-            shutil.rmtree(new[-1], ignore_errors=True)
+            shutil.rmtree(out, ignore_errors=True)
+        for folder in new[1:]:
+            with suppress(OSError):  # another run may be in it by now
+                folder.rmdir()
         raise
 
 

@@ -288,8 +288,9 @@ def resolve_protocol(settings: SynthesisSettings, *, start_over: bool = False) -
     protocol = settings.protocol or LATEST
     if manifest is not None and manifest.get("kind") == "synthesis":
         held = manifest.get("settings")
-        recorded = held.get("protocol") if isinstance(held, dict) else None
-        protocol = recorded if recorded in (1, LATEST) else 1
+        recorded = held.get("protocol", 1) if held else None
+        # Where the record is damaged: the first version did not record stages.
+        protocol = recorded if recorded in (1, LATEST) else LATEST if "stages" in manifest else 1
     full = settings.full_profile
     if protocol == 1:
         full = _of_first(full)
