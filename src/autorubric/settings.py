@@ -242,13 +242,15 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
     """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
 
     Raises:
-        ConfigError: it is not a mapping, or an empty one.
+        ConfigError: it is not a mapping, or an empty one, or a key is not text.
     """
     values = read_document(path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
     if not values:
         raise ConfigError(f"{path}: it has no settings")
+    if wrong := [name for name in values if not isinstance(name, str)]:
+        raise ConfigError(f"{path}: the key {name!r} is not text; expected the name of a setting" for name in wrong)
     for name, field in model.model_fields.items():
         value = values.get(name)
         if value is not None and Path in kinds_in(field.annotation):
@@ -378,6 +380,8 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
     if flag_for(field, model.model_fields[field]).secret:
         return [f"{named(field)} {message}"]
     if kind == "literal_error":
-        words = [word for literal in kinds_in(model.model_fields[field].annotation) for word in get_args(literal)]
+        words = [
+            str(word) for literal in kinds_in(model.model_fields[field].annotation) for word in get_args(literal)
+        ]
         return [f"{named(field)} {shown} is unknown; {advice(str(value), words)}"]
     return [f"{named(field)} is {shown}; {message}"]

@@ -10,7 +10,12 @@ import pytest
 
 from autorubric.cli.app import COMMANDS, run
 from autorubric.errors import ConfigError
+from autorubric.jobs.agree import LabelSettings
+from autorubric.jobs.grade import GradeSettings
 from autorubric.jobs.job import BatchSettings, RunSettings
+from autorubric.jobs.reward import RewardSettings
+from autorubric.jobs.rubric_files import LintSettings
+from autorubric.jobs.select import SelectSettings
 from autorubric.jobs.synthesize import SynthesizeSettings
 from autorubric.settings import config_values
 from autorubric.synthesis.role_settings import ROLE_FLAGS
@@ -173,3 +178,44 @@ def test_each_role_gets_its_own_temperature_and_length() -> None:
     assert (made["response_a"].temperature, made["reference"].temperature) == (1.0, 0.2)
     assert (made["reference"].max_tokens, made["rubric_a"].max_tokens) == (8192, 2048)
     assert (made["merge"].timeout, made["merge"].max_retries) == (1200, 5)
+
+
+WRONG = [
+    ("grade", "1: 2", "the key 1 is not text"),
+    ("grade", "null: 2", "the key None is not text"),
+    ("grade", "data: d.json\nfew_shot: 1", "--few-shot has no effect without a judge"),
+    ("synthesize", "input: q.jsonl\nmodels: m\nprotocol: new", "protocol 'new' is unknown; known are: 1, 2"),
+    ("synthesize", "input: q.jsonl\nmodels: m\nroles: m", "expected a mapping at 'roles', got str"),
+    ("synthesize", "input: q.jsonl\nmodels: m\nfull: 3", "full is 3"),
+    ("synthesize", "input: q.jsonl\nmodels: m\nroles: {merge: {modl: m}}", "unknown key 'roles.merge.modl'"),
+    ("synthesize", "input: q.jsonl\nmodels: m\nroles: {merge: {model: m, temperature: hot}}", "merge.temperature"),
+]
+
+
+def test_a_message_about_a_config_names_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "given.yaml"
+    with offenders() as case:
+        for command, config, told in WRONG:
+            path.write_text(config)
+            for words in ([], ["--out", str(tmp_path / "out")]):
+                with case(f"{command} {config!r} {words}"):
+                    assert run([command, "--config", str(path), *words]) == 2
+                    message = capsys.readouterr().err
+                    assert str(path) in message and told in message, message
+
+
+def test_a_flag_that_was_typed_is_not_said_to_be_in_the_config(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "given.yaml"
+    path.write_text("data: d.json")
+    assert run(["grade", "--config", str(path), "--few-shot", "1"]) == 2
+    assert str(path) not in capsys.readouterr().err
+
+
+def test_one_column_needs_no_list() -> None:
+    with offenders() as case:
+        for model in (GradeSettings, SelectSettings, LintSettings, RewardSettings, LabelSettings):
+            with case(model.__name__):
+                base: dict[str, Any] = {name: "d" for name in ("data", "run") if name in model.model_fields}
+                assert model.checked({**base, "column": "id=name"}).given()["column"] == ["id=name"]

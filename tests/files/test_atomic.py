@@ -1,3 +1,4 @@
+import errno
 import os
 import stat
 import tempfile
@@ -104,3 +105,11 @@ def test_a_file_is_replaced_only_by_other_content(old: str | None, pieces: list[
                 write(piece.encode())
         assert path.read_text() == "".join(pieces)
         assert (path.stat().st_mtime_ns != 1) == replaced
+
+
+def test_a_write_that_fails_for_want_of_space_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with pytest.raises(OSError) as caught, atomic_writer(path):
+        raise OSError(errno.ENOSPC, "No space left on device")  # as `write` says it
+    assert caught.value.filename == str(path)
+    assert not list(tmp_path.iterdir())

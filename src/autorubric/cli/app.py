@@ -187,17 +187,22 @@ def _told(error: BaseException) -> int:
     if isinstance(error, AutorubricError):
         _say(f"autorubric: {error}")
         return EXIT_UNFINISHED
-    if isinstance(error, OSError) and is_out_of_files(error):
-        where = f"{error.filename}: " if error.filename else ""
-        _say(f"autorubric: {where}{TOO_MANY_FILES}; progress is saved")
-        return EXIT_UNFINISHED
-    if isinstance(error, OSError):
-        _say(f"autorubric: {error}; progress is saved; fix this and run the same command again")
+    if isinstance(error, OSError | MemoryError):
+        _say(f"autorubric: {_describe_lack(error)}")
         return EXIT_UNFINISHED
     kind = type(error).__name__
     _say(f"autorubric: internal error, please report this bug: {kind}: {error}")
     _say("progress is saved; --debug shows where it happened")
     return EXIT_UNFINISHED
+
+
+def _describe_lack(error: OSError | MemoryError) -> str:
+    if isinstance(error, MemoryError):
+        return "out of memory; progress is saved; free memory and run the same command again"
+    if is_out_of_files(error):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{TOO_MANY_FILES}; progress is saved"
+    return f"{error}; progress is saved; fix this and run the same command again"
 
 
 def _say(text: str) -> None:

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from autorubric.background import ending_heard, new_event_loop, wait_for
+from autorubric.errors import ConfigError
 from autorubric.files.descriptors import can_open_more, raise_open_file_limit
 from autorubric.runs.progress import ProgressDisplay
 from autorubric.runs.stopping import STOPPING, Stop
@@ -83,10 +84,9 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
                 return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
 
             if "again" in model.model_fields:
-                held["again"] = command_again(
-                    context.obj or sys.argv[1:], without=_ONCE, without_values=_ONCE_WITH_VALUE
-                )
-            return carry_out(model.checked({**held, **typed}, named))
+                again = command_again(context.obj or sys.argv[1:], without=_ONCE, without_values=_ONCE_WITH_VALUE)
+                held.setdefault("again", again)
+            return carry_out(_checked(model, {**held, **typed}, named, config, {flags[name] for name in typed}))
 
         flags = {name: flag.name for name, flag in model.flags().items()}
         paragraphs = inspect.cleandoc(carry_out.__doc__ or "").split("\n\n")
@@ -101,6 +101,24 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
         return called
 
     return built
+
+
+def _checked(
+    model: type[S],
+    values: Mapping[str, Any],
+    named: Callable[[str], str],
+    config: Path | None,
+    typed: Collection[str],
+) -> S:
+    """The settings; what is wrong with values that were not typed is told with the file that they come from."""
+    try:
+        return model.checked(values, named)
+    except ConfigError as error:
+        if config is None:
+            raise
+        places = {str(config), *typed}
+        told = (p if any(place in p for place in places) else f"{config}: {p}" for p in error.problems)
+        raise ConfigError(told) from None
 
 
 def _parameters(model: type[Settings]) -> list[inspect.Parameter]:

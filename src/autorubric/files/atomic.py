@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import secrets
@@ -13,10 +12,9 @@ from pathlib import Path
 from typing import IO, Any, Literal, overload
 
 from autorubric.errors import InputError
-from autorubric.files.descriptors import opened, set_permissions, sync_folder
+from autorubric.files.descriptors import is_exhausted, opened, set_permissions, sync_folder
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
-_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM})
 
 
 def write_atomically(path: str | Path, chunks: Iterable[str | bytes], *, permissions: int | None = None) -> None:
@@ -100,9 +98,11 @@ def atomic_writer(
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             draft.unlink()
+        if isinstance(error, OSError) and error.filename is None and is_exhausted(error):
+            error.filename = str(path)  # a write that fails does not say where
         raise
     sync_folder(target.parent)
 
@@ -190,8 +190,8 @@ def _opened(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
     try:
         descriptor = opened(actual, flags, 0o666)
     except OSError as error:
-        if error.errno in _EXHAUSTED:  # no fault of the path: what was paid for until here is not undone by status 2
-            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+        if is_exhausted(error):  # no fault of the path: what was paid for until here is not undone by status 2
+            raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
     if mode == "wb":
         return os.fdopen(descriptor, "wb")

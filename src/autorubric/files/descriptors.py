@@ -16,6 +16,19 @@ from autorubric.errors import InputError
 TOO_MANY_FILES = "too many files are open; raise the limit, such as with 'ulimit -n 4096', and run the command again"
 
 
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM})
+
+
+def is_exhausted(error: OSError) -> bool:
+    """Whether the process or the machine has run out of something, which is no fault of the path in question.
+
+    Example:
+        >>> is_exhausted(OSError(errno.ENOSPC, "No space left on device")), is_exhausted(PermissionError(13, "no"))
+        (True, False)
+    """
+    return error.errno in _EXHAUSTED
+
+
 def is_out_of_files(error: OSError) -> bool:
     """Whether a file could not be opened because too many are open, in the process or on the machine.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
@@ -22,7 +21,7 @@ from autorubric.metrics.results import MetricsResult
 from autorubric.metrics.simulated_coverage import simulate_coverage
 from autorubric.metrics.table import Modes
 from autorubric.runs.items_file import StoredRun, read_run
-from autorubric.settings import FileNames, Settings, setting
+from autorubric.settings import FileNames, Names, Settings, setting
 
 if TYPE_CHECKING:
     from autorubric.metrics.rubric_analysis import RubricAnalysis
@@ -44,7 +43,7 @@ class LabelSettings(Settings):
         reads=True,
     )
     annotator: str | None = setting(None, "Annotator whose labels in --labels count, or majority.", group="Input")
-    column: Sequence[str] = setting(
+    column: Names = setting(
         (), "Column of --labels: id, criterion, label or annotator.", metavar="ROLE=NAME", group="Input"
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -111,7 +111,7 @@ class GradeSettings(GradingSettings):
         None, "Submissions: a file of rows, a text, or a directory of texts.", group="Input", reads=True
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
-    column: Mapping[str, str] | Sequence[str] = setting(
+    column: Mapping[str, str] | Names = setting(
         (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     labels: FileNames = setting(

@@ -55,7 +55,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         reads=True,
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
-    column: Mapping[str, str] | Sequence[str] = setting(
+    column: Mapping[str, str] | Names = setting(
         (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     proposals: FileName | None = setting(

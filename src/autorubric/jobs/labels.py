@@ -36,7 +36,7 @@ from autorubric.metrics.simulated_coverage import simulate_corrections
 from autorubric.metrics.table import Modes
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
-from autorubric.settings import FileNames, LocalName, Settings, setting
+from autorubric.settings import FileNames, LocalName, Names, Settings, setting
 
 
 class LabelStatusSettings(Settings):
@@ -57,7 +57,7 @@ class ImportLabelsSettings(LabelStatusSettings):
         reads=True,
     )
     annotator: str | None = setting(None, "Annotator of imported labels, if the file names none.", group="Input")
-    column: Sequence[str] = setting(
+    column: Names = setting(
         (),
         "Column of --import: id, criterion, label, annotator, note, quote or seconds.",
         metavar="ROLE=NAME",

@@ -61,7 +61,7 @@ class LintSettings(Settings):
         group="Input",
         reads=True,
     )
-    column: Mapping[str, str] | Sequence[str] = setting(
+    column: Mapping[str, str] | Names = setting(
         (), "Column of rows, such as query=task; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     select: Annotated[Names, BeforeValidator(_check_ids)] = setting(

@@ -67,7 +67,7 @@ class SelectSettings(GradingSettings):
     candidates: FileName | None = setting(
         None, "Candidate answers: rows of id or query, and answer or answers.", group="Input", reads=True
     )
-    column: Mapping[str, str] | Sequence[str] = setting(
+    column: Mapping[str, str] | Names = setting(
         (), "Column of rows: query, rubric, id or answer; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     skip_bad_rows: bool = setting(False, "Leave out rows that cannot be used, with a note.", group="Input")

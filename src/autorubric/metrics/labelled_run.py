@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from autorubric.metrics.confusion import confusion_counts, kappas
 from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStats, NAStats
 from autorubric.metrics.joining import describe_ungraded
 from autorubric.metrics.reading_runs import read_table
-from autorubric.metrics.scores import ScorePairs, pair_scores
+from autorubric.metrics.scores import ScorePairs, pair_scores, read_part
 from autorubric.metrics.statistic_results import KappaResult
 from autorubric.metrics.table import ABSENT, ABSTAINED, EXCLUDE, FAILED, GradedRun, Modes, Points, Table, settle_codes
 
@@ -126,8 +126,8 @@ def read_labelled_run(
     points = settle(table)
     if not len(points):
         raise InputError("no label and verdict are left to compare: one of each pair abstains or failed")
-    size, penalty = len(table.columns), (table.settings or {}).get("length_penalty")
-    penalties = _find_penalties(table, dataset, penalty) if penalty else None
+    size, settings = len(table.columns), table.settings or {}
+    penalties = _find_penalties(table, dataset, settings) if settings.get("length_penalty") else None
     differ = bool((np.bincount(table.points.column, minlength=size) != len(table.items)).any())
     errored = labelled.points.column[labelled.failed[labelled.points.row]]
     return LabelledRun(
@@ -140,9 +140,9 @@ def read_labelled_run(
     )
 
 
-def _find_penalties(table: Table, dataset: RubricDataset, stated: object) -> Floats:
+def _find_penalties(table: Table, dataset: RubricDataset, settings: Mapping[str, Any]) -> Floats:
     """The length penalty of each row's submission, counted in words as the settings do not keep another length."""
-    penalty = LengthPenalty.model_validate(stated)
+    penalty = read_part(LengthPenalty, settings, "length_penalty")
     return np.array([compute_length_penalty(dataset[int(item)].submission, penalty) for item in table.items])
 
 

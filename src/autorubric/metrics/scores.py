@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from pydantic import BaseModel, ValidationError
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import abstention_value
+from autorubric.errors import InputError
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.correlation import correlation, mae, rmse
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.table import ABSTAINED, FAILED, Table, value_table
+
+M = TypeVar("M", bound=BaseModel)
 
 _CLOSE = 1e-9
 _PLACES = 12
@@ -42,8 +46,19 @@ def read_rule(settings: Mapping[str, Any] | None) -> ScoreRule | None:
     """The rule that a grader's settings state; None where they state none."""
     if settings is None or "normalize" not in settings:
         return None
-    config = CannotAssessConfig.model_validate(settings.get("cannot_assess") or {})
-    return ScoreRule(config, bool(settings["normalize"]))
+    return ScoreRule(read_part(CannotAssessConfig, settings, "cannot_assess"), bool(settings["normalize"]))
+
+
+def read_part(kind: type[M], settings: Mapping[str, Any], name: str) -> M:
+    """A part of a grader's settings; its defaults where they state none.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    try:
+        return kind.model_validate(settings.get(name) or {})
+    except ValidationError:
+        raise InputError(f"the manifest of the run is damaged: {name} is {settings[name]!r:.60}") from None
 
 
 class ScorePairs(NamedTuple):

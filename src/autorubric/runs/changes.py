@@ -58,7 +58,7 @@ def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> 
     """
     if before is None:
         return []
-    old, new = ({judge["judge_id"]: judge for judge in found.get("judges") or ()} for found in (before, now))
+    old, new = map(_judges, (before, now))
     changes = [] if old.keys() == new.keys() else [describe_change("judges", list(old), list(new))]
     for name in (name for name in old if name in new):
         changes += changed_values(_without_transport(old[name]), _without_transport(new[name]), f"judge {name}: ")
@@ -66,6 +66,13 @@ def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> 
     # Recorded only where it is not the default, so that other manifests stay as they are.
     old = {key: value for key, value in {"compound": "as_is", **before}.items() if key not in skipped}
     return changes + changed_values(old, {key: now.get(key, "as_is" if key == "compound" else None) for key in old})
+
+
+def _judges(grader: Mapping[str, Any]) -> dict[str, Any]:
+    """The configurations of its judges by their names; a damaged one is left out."""
+    held = grader.get("judges")
+    judges = held if isinstance(held, list | tuple) else ()
+    return {str(judge["judge_id"]): judge for judge in judges if isinstance(judge, dict) and "judge_id" in judge}
 
 
 def digest_grader(made_of: Mapping[str, Any]) -> str:
@@ -123,7 +130,7 @@ def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free
     # A killed process leaves the count of calls with which it began.
     if not manifest.get("calls") and manifest.get("status") != "running":
         return []
-    both = manifest["made_of"], now
+    both = manifest.get("made_of") or {}, now
     old, new = ({name: value for name, value in made.items() if name not in free} for made in both)
     return changed_values(old, new)
 

@@ -15,6 +15,10 @@ from autorubric.files.strict_json import parse_json
 from autorubric.llm.records.lock import LEDGER_FILE
 
 MANIFEST_FILE = "manifest.json"
+_KINDS: Mapping[str, Any] = {
+    **dict.fromkeys(("made_of", "settings", "models", "templates", "counts", "grader_config", "eval_config"), dict),
+    "total_duration_seconds": int | float,
+}
 
 
 def write_manifest(directory: Path, content: Mapping[str, Any]) -> None:
@@ -29,7 +33,7 @@ def write_manifest(directory: Path, content: Mapping[str, Any]) -> None:
 def read_manifest(directory: Path) -> dict[str, Any] | None:
     """The manifest of a run directory; None where there is none or where it cannot be read.
 
-    A manifest is a view: a damaged one costs nothing but its history.
+    A manifest is a view: a damaged one costs nothing but its history. So what is not of its kind is left out.
     """
     path = directory / MANIFEST_FILE
     if not os.path.isfile(path):  # noqa: PTH113 (a name that is too long is not an error here)
@@ -38,7 +42,9 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
         content = parse_json(path.read_bytes().decode(), str(path))
     except (OSError, ValueError):
         return None
-    return content if isinstance(content, dict) else None
+    if not isinstance(content, dict):
+        return None
+    return {name: value for name, value in content.items() if isinstance(value, _KINDS.get(name, object))}
 
 
 Status: TypeAlias = Literal["running", "completed", "failed"]

@@ -8,13 +8,13 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from autorubric.core.display import counted
-from autorubric.errors import InputError, LedgerError
+from autorubric.errors import AutorubricError, InputError, LedgerError
 from autorubric.files.atomic import remove_drafts
 from autorubric.files.text import size_of_plain
 from autorubric.llm.batches.batch_store import FOLDER as BATCHES
@@ -25,18 +25,19 @@ from autorubric.llm.records.database import MARK, START_OVER, UnreadableLedgerEr
 from autorubric.llm.records.ledger import FILE_NAME, LINGER, Ledger
 from autorubric.llm.records.ledger_view import connect_read_only
 from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
-from autorubric.llm.records.lock import WRITE_LOCK
+from autorubric.llm.records.lock import HOLDER_NAME, WRITE_LOCK
 from autorubric.runs.manifest import LEDGER_FOLDER as LEDGER_FOLDER  # noqa: PLC0414 - also a name of this module
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 
 _SQLITE = b"SQLite format 3\0"
+_LEDGER_FILES = (FILE_NAME, LOCK_NAME, HOLDER_NAME, WRITE_LOCK)
 
 
 @contextmanager
 def run_folder(
     out: Path, files: Iterable[str], sources: Iterable[Path] = (), *, start_over: bool = False
 ) -> Iterator[None]:
-    """Make a run directory where there is none; if the run is refused, what was made is removed again.
+    """Make a run directory where there is none; if the run is refused before it paid, what was made is removed again.
 
     Args:
         out: the directory.
@@ -47,6 +48,7 @@ def run_folder(
     Raises:
         InputError: it cannot be made or written, something else has the name of one of its files, or it would
             overwrite a source.
+        AutorubricError: the same, after the run has paid for replies, which are kept.
 
     Example:
         >>> import tempfile
@@ -63,6 +65,7 @@ def run_folder(
     if not start_over and os.path.lexists(ledger):
         _refuse_no_ledger(ledger)
     new: list[Path] = []
+    before = _tokens_spent(out)
     try:
         try:
             new += takewhile(lambda folder: not folder.exists(), (out, *out.parents))
@@ -72,10 +75,20 @@ def run_folder(
         except OSError as error:
             raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
         yield
-    except InputError:
+    except InputError as error:
+        if _tokens_spent(out) > before:
+            raise AutorubricError(f"{error}; progress is saved; fix this and run the same command again") from error
         if new:
-            shutil.rmtree(new[-1], ignore_errors=True)
+            shutil.rmtree(out, ignore_errors=True)
+        for folder in new[1:]:
+            with suppress(OSError):  # another run may be in it by now
+                folder.rmdir()
         raise
+
+
+def _tokens_spent(out: Path) -> int:
+    spent = read_spent_file(out / SPENT_FILE)
+    return 0 if spent is None else spent.tokens
 
 
 def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
@@ -83,7 +96,7 @@ def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
         if os.path.lexists(place) and not os.path.isdir(place):  # noqa: PTH112 (a name that is too long is not an error here)
             raise InputError(f"{place} is not a directory; pass another --out")
     problems = []
-    names = (*files, SPENT_FILE, f"{LEDGER_FOLDER}/{FILE_NAME}", f"{LEDGER_FOLDER}/{LOCK_NAME}")
+    names = (*files, SPENT_FILE, *(f"{LEDGER_FOLDER}/{name}" for name in _LEDGER_FILES))
     for name in [name for name in names if os.path.lexists(out / name)]:
         try:
             size_of_plain(out / name)

@@ -6,15 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias, cast
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    GetPydanticSchema,
-    PlainValidator,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import BaseModel, Field, GetPydanticSchema, PlainValidator, PrivateAttr, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from autorubric.errors import ConfigError, InputError
@@ -23,7 +15,7 @@ from autorubric.files.remote import make_path
 from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.secrets import NO_VARIABLE
 from autorubric.runs.manifest import read_manifest
-from autorubric.settings import Names, NewDirectory, setting
+from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, lay_settings
 
@@ -32,9 +24,6 @@ def _check_printable(value: Any) -> Any:
     if isinstance(value, str) and not (value.strip() and value.isprintable()):
         raise ValueError("expected the name of a file or folder, in characters that can be shown")
     return value
-
-
-FileName = Annotated[Path, BeforeValidator(_check_printable)]
 
 
 Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
@@ -299,8 +288,9 @@ def resolve_protocol(settings: SynthesisSettings, *, start_over: bool = False) -
     protocol = settings.protocol or LATEST
     if manifest is not None and manifest.get("kind") == "synthesis":
         held = manifest.get("settings")
-        recorded = held.get("protocol") if isinstance(held, dict) else None
-        protocol = recorded if recorded in (1, LATEST) else 1
+        recorded = held.get("protocol", 1) if held else None
+        # Where the record is damaged: the first version did not record stages.
+        protocol = recorded if recorded in (1, LATEST) else LATEST if "stages" in manifest else 1
     full = settings.full_profile
     if protocol == 1:
         full = _of_first(full)

@@ -53,7 +53,7 @@ class SynthesisPrompts:
 
 
 def load_synthesis_prompts(
-    directory: Path | None, *, full: bool, domain: str | None = None, protocol: int | None = None
+    folder: str | Path | None, *, full: bool, domain: str | None = None, protocol: int | None = None
 ) -> SynthesisPrompts:
     """The package's prompts, with those of a folder and the additions of a domain.
 
@@ -65,6 +65,7 @@ def load_synthesis_prompts(
         InputError: none of the three is there, or files in them are unknown or wrong.
         ConfigError: there is a template for the basic profile's merge, which the full one does not use.
     """
+    directory = None if folder is None else Path(folder)
     judges, gates = (directory / name if directory else None for name in ("judges", "gates"))
     parts = full and bool((judges and judges.is_dir()) or (gates and gates.is_dir()))
     files_in = [path for path in directory.glob("[!.]*") if path.is_file()] if directory and parts else []

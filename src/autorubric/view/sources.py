@@ -73,7 +73,11 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    lists = [found.get(name) or [] for name in ("criteria", "rubrics")]
+    sound = all(isinstance(held, list) and all(isinstance(one, dict) for one in held) for held in lists)
+    return found if sound else None
 
 
 def same_row(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:

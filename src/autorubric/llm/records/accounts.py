@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from autorubric.errors import InputError, LedgerError
-from autorubric.files.descriptors import opened, written_at
+from autorubric.files.descriptors import is_exhausted, opened, written_at
 from autorubric.llm.records.call_rows import unpack_failure, unpack_reply, unseal
 from autorubric.llm.records.database import read_note
 from autorubric.llm.request import Failure, Usage
@@ -166,7 +166,7 @@ def read_spent_file(path: Path) -> Spent | None:
         content = json.loads(path.read_bytes())
         calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)
         return Spent(int(calls), int(tokens), float(cost), int(unpriced), int(lost))
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, OverflowError):
         return None
 
 
@@ -184,6 +184,8 @@ class SpentFile:
             self._write()
             os.fsync(self._file)
         except OSError as error:
+            if is_exhausted(error):
+                raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error
             raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
 
     def reread(self, connection: sqlite3.Connection) -> None:

@@ -15,15 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.errors import InputError, RunLockedError
-from autorubric.files.descriptors import (
-    MOUNTS,
-    is_out_of_files,
-    lock_byte,
-    lock_file,
-    opened,
-    unlock_byte,
-    unlock_file,
-)
+from autorubric.files.descriptors import MOUNTS, is_exhausted, lock_byte, lock_file, opened, unlock_byte, unlock_file
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -52,7 +44,7 @@ def private_file(directory: Path, name: str) -> Path:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(opened(path, os.O_RDWR | os.O_CREAT))
     except OSError as error:
-        if is_out_of_files(error):
+        if is_exhausted(error):
             raise
         raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
     kind = find_filesystem(directory)
@@ -97,7 +89,7 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
     if lock is None or left is not None:
         if lock is not None:
             lock.release()
-        holder = (left or named).read_text(encoding="utf-8").strip() or "another process"
+        holder = _named_in(left or named) or "another process"
         advice = (
             "stop it, or wait for it (--wait on the command line), or use another directory "
             "(--out; in Python another experiment_name or experiments_dir)"
@@ -119,6 +111,10 @@ def folders_of_processes(directory: Path) -> list[Path]:
     return sorted(path for path in directory.glob(f"{PROCESSES_FOLDER}/*") if path.is_dir())
 
 
+def _named_in(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace").strip()
+
+
 def _left_behind(directory: Path, *, wait: bool) -> Path | None:
     """What names a process of a killed parent that still works on a directory; None where there is none."""
     for folder in folders_of_processes(directory):
@@ -135,7 +131,7 @@ def lock_holder(directory: Path) -> str | None:
     Creates nothing and blocks no other process.
     """
     try:
-        holder = (directory / HOLDER_NAME).read_text(encoding="utf-8").strip()
+        holder = _named_in(directory / HOLDER_NAME)
         if not holder or not (directory / FILE_NAME).exists():  # released properly; do not touch the lock
             return None
         lock = try_lock(directory / FILE_NAME)
@@ -203,7 +199,7 @@ def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:
     except Timeout:
         return None
     except OSError as error:
-        if is_out_of_files(error):
+        if is_exhausted(error):
             raise
         raise InputError(f"cannot lock {path}: {error.strerror or error}; choose another run directory") from error
     return lock
