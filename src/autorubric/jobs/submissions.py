@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autorubric.core.entries import rubric_from
+from autorubric.core.entries import is_foreign, rubric_from, table_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader, LabelTable
 from autorubric.dataset.item import ROLES, item_reader, item_records, take_label_columns
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
-from autorubric.files.strict_json import as_number
 from autorubric.rows import Record, input_name, is_dataset_folder, is_stream, row_file, without_nulls
 from autorubric.rows.columns import SYNONYMS
 from autorubric.rows.record import plain
@@ -324,16 +323,16 @@ def rubric_in(path: Path) -> Rubric:
         value = found.document()
     else:
         problems: list[str] = []
-        rows = [without_nulls(record.fields) for record in found.rows(problems)]
+        read = table_criterion if found.is_table else without_nulls
+        rows = [read(record.fields) for record in found.rows(problems)]
         if problems:
             raise InputError(problems)
         value = rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
-        if found.is_table:
-            value = [{name: _cell(name, cell) for name, cell in row.items() if cell != ""} for row in rows]
     try:
-        return Rubric.from_dict(_only_rubric(value))
+        value = _only_rubric(value)
+        return rubric_from(value, "") if is_foreign(value) else Rubric.from_dict(value)
     except InputError as error:
-        raise InputError(f"{found.name}: {problem}" for problem in error.problems) from None
+        raise InputError(f"{found.name}: {problem.removeprefix(': ')}" for problem in error.problems) from None
 
 
 def _only_rubric(value: Any) -> Any:
@@ -344,12 +343,6 @@ def _only_rubric(value: Any) -> Any:
     if not own or any(one != own[0] for one in own):
         raise InputError("it is a dataset whose items have rubrics of their own; give the file of one rubric")
     return own[0]
-
-
-def _cell(name: str, cell: Any) -> Any:
-    """A cell of a table of criteria: weights are numbers there, although CSV holds texts only."""
-    number = as_number(cell) if name == "weight" and isinstance(cell, str) else None
-    return cell if number is None else number
 
 
 def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
