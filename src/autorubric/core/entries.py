@@ -14,8 +14,8 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
-from autorubric.files.json_values import without_nulls
-from autorubric.files.strict_json import as_number, in_short, is_finite, parse_json
+from autorubric.files.json_values import as_number, is_finite, without_nulls
+from autorubric.files.strict_json import in_short, parse_json
 from autorubric.rows.columns import folded
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain
 

@@ -15,8 +15,9 @@ from autorubric.core.entries import rule_of_tags
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import read_criteria, unfold
 from autorubric.errors import InputError
+from autorubric.files.json_values import as_number, is_finite
 from autorubric.files.keys import nearest, unknown_key
-from autorubric.files.strict_json import as_number, is_finite, parse_json
+from autorubric.files.strict_json import parse_json
 from autorubric.linting.finding import Place, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
 from autorubric.rows.columns import ROLES, folded

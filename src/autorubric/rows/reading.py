@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import itertools
-import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -195,6 +195,7 @@ def _wrapped_rows(document: dict[str, Any]) -> list[Any]:
 
 
 _MOST_COLUMNS = 10_000
+_MESSAGES = re.compile(r"""\[\{\s*(['"])(?:role|content|from|value)\1\s*:""")
 
 
 def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -317,11 +318,12 @@ def _value(column: str, cell: str) -> Any:
         return nested(cell, column)
     if key in ROLES["query"].names and cell.startswith("[{"):
         try:
-            value = json.loads(cell)
-        except (ValueError, RecursionError):
+            turns = nested(cell, column)
+        except InputError:
+            if _MESSAGES.match(cell):
+                raise
             return cell
-        is_conversation = all(isinstance(turn, dict) and "role" in turn for turn in value)
-        return value if is_conversation else cell
+        return turns if all(isinstance(turn, dict) and turn.keys() & {"role", "from"} for turn in turns) else cell
     return cell
 
 
