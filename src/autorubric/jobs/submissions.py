@@ -16,7 +16,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader, LabelTable
 from autorubric.dataset.item import ROLES, item_reader, item_records, take_label_columns
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
-from autorubric.rows import Record, input_name, is_dataset_folder, is_stream, row_file, without_nulls
+from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file, without_nulls
 from autorubric.rows.columns import SYNONYMS
 from autorubric.rows.record import plain
 from autorubric.rows.stream import opened_text
@@ -89,7 +89,10 @@ class Submissions:
                 yield path.name, _text(path)
                 return
         found = row_file(path, what="Submissions")
-        records = _listed(found.document(), found.name) if found.is_document else found.rows(problems)
+        if found.is_document:
+            records = _listed(document_rows(found.document(), found.name), found.name)
+        else:
+            records = found.rows(problems)
         yield from self._read(records, problems, is_table=found.is_table)
 
     def _read(self, rows: Iterator[Record], problems: list[str], is_table: bool) -> Iterator[tuple[str, DataItem]]:
@@ -166,16 +169,17 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
         problems: list[str] = []
         first = next(iter(found.rows(problems)), None) if not found.is_table else None
         if first is None:
-            return found.is_table or bool(problems)  # whoever reads the rows reports their problems
+            return rubric_given or found.is_table or bool(problems)  # whoever reads the rows reports their problems
         of_dataset = {"dataset"} if rubric_given else {"dataset", "submission"}
         return not of_dataset & first.fields.keys()
     with opened_text(path) as file:
-        return file.read(1024).lstrip().startswith((b"[", b"- "))
+        if file.read(1024).lstrip().startswith((b"[", b"- ")):
+            return True
+    value = found.document() if rubric_given else None
+    return rubric_given and not (isinstance(value, dict) and "items" in value)
 
 
-def _listed(value: Any, name: str) -> Iterator[Record]:
-    if not isinstance(value, list | tuple):
-        raise InputError(f"{name}: expected a list of submissions, got {type(value).__name__}")
+def _listed(value: Sequence[Any], name: str) -> Iterator[Record]:
     for index, one in enumerate(value):
         fields = {"submission": one} if isinstance(one, str) else plain(one)
         if not isinstance(fields, dict):

@@ -18,9 +18,9 @@ from autorubric.errors import InputError
 from autorubric.linting.finding import Finding, Place, RawRubric, Rule
 from autorubric.linting.records import is_row, list_entries, read_raw_rubric, read_row, row_reader
 from autorubric.linting.rule_table import RULES
-from autorubric.rows import Record, row_file
+from autorubric.rows import Record, document_rows, row_file
 from autorubric.rows.columns import by_role, folded
-from autorubric.rows.record import TEXT_KEYS
+from autorubric.rows.record import HOLDERS, TEXT_KEYS
 
 
 def iter_rubrics(
@@ -98,8 +98,9 @@ def _of_document(
     if isinstance(document, Mapping) and isinstance(document.get("items"), list):
         yield from _of_dataset(document, enumerate(document["items"]), file, problems)
         return
-    if isinstance(document, Mapping) and is_row(document):
-        document = [document]
+    if isinstance(document, dict) and (is_row(document) or document.keys().isdisjoint((*HOLDERS, "sections"))):
+        rows = document_rows(document, file)
+        document = rows if is_row(document) else document
     if (
         isinstance(document, list)
         and document
