@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.files.strict_json import is_finite, json_bytes, json_value
+from autorubric.files.json_values import is_finite
+from autorubric.files.strict_json import json_bytes, json_value
 from tests.offenders import each
 
 TEXTS = st.text(st.characters(exclude_categories=()))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset
+from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, lint
 from autorubric.jobs.submissions import check_weighed, read_dataset, rubric_in, rubrics_in
 from tests.offenders import offenders
 
@@ -32,6 +32,43 @@ def test_a_rubric_is_read_from_whatever_holds_it(tmp_path: Path) -> None:
             with case(name):
                 (tmp_path / name).write_text(text)
                 assert rubric_in(tmp_path / name).to_dict() == RUBRIC.to_dict()
+
+
+def test_criteria_of_other_formats_are_read_in_tables_and_documents(tmp_path: Path) -> None:
+    entries = [{"criterion": "Is kind.", "points": 2}, {"criterion": "Rambles,\nat length.", "points": -1.5}]
+    table = 'criterion{0}points\nIs kind.{0}2\n"Rambles,\nat length."{0}-1.5\n'
+    files: dict[str, bytes] = {
+        "rubric.json": json.dumps(entries).encode(),
+        "wrapped.json": json.dumps({"rubrics": entries}).encode(),
+        "rubric.jsonl": "\n".join(map(json.dumps, entries)).encode(),
+        "rubric.csv": table.format(";").encode(),
+        "excel.csv": f"sep=\t\n{table}".format("\t").title().encode("utf-16"),
+        "rar.tsv": table.format("\t").replace("criterion", "Description").replace("points", "WEIGHT").encode(),
+    }
+    with offenders() as case:
+        for name, data in files.items():
+            with case(name):
+                (tmp_path / name).write_bytes(data)
+                found = [(one.requirement.capitalize(), one.weight) for one in rubric_in(tmp_path / name)]
+                assert found == [("Is kind.", 2.0), ("Rambles,\nat length.", -1.5)]
+                assert lint(tmp_path / name, select=("zero-weight",)) == []
+
+
+def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Path) -> None:
+    cases = {
+        "weight": ("criterion,points\nIs kind.,50%\n", "points is '50%'; expected a finite number"),
+        "text": ("criterion,description,weight\nTone,Is kind.,2\n", "criterion='Tone' and description='Is kind.'"),
+        "decimal comma": ("name;requirement;weight\nTone;Is kind.;1,5\n", "got '1,5'"),
+    }
+    with offenders() as case:
+        for name, (text, problem) in cases.items():
+            with case(name):
+                (tmp_path / "rubric.csv").write_text(text)
+                with pytest.raises(InputError) as caught:
+                    rubric_in(tmp_path / "rubric.csv")
+                assert str(caught.value).startswith(f"{tmp_path / 'rubric.csv'}: ") and problem in str(caught.value)
+                with pytest.raises(InputError, match=r"rubric\.csv: criterion 1: "):
+                    lint(tmp_path / "rubric.csv")
 
 
 def test_a_dataset_without_one_rubric_for_all_is_no_rubric(tmp_path: Path) -> None:

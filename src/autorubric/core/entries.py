@@ -14,7 +14,9 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
-from autorubric.files.strict_json import in_short, is_finite, parse_json
+from autorubric.files.json_values import as_number, is_finite, without_nulls
+from autorubric.files.strict_json import in_short, parse_json
+from autorubric.rows.columns import folded
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain
 
 
@@ -38,6 +40,7 @@ class Names:
 POINTS = Names(("criterion",), ("points",))
 _HOLDERS = (*HOLDERS, "sections", "reward_model")
 _USUAL = Names(TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS, default=10.0)
+_KNOWN = frozenset((*TEXT_KEYS, *WEIGHT_KEYS, *NAME_KEYS, *Criterion.model_fields))
 
 
 def read_entries(
@@ -208,6 +211,20 @@ def rubric_from(value: Any, where: str) -> Rubric:
     return _rubric(held, value[held], around, where)
 
 
+def table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table of criteria as a criterion: usual names in any case, without blanks, its weight a number.
+
+    Example:
+        >>> table_criterion({"Criterion": "Is brief.", "Points": "-2", "Tags": ""})
+        {'criterion': 'Is brief.', 'points': -2.0}
+    """
+    own = {name: folded(name) for name in row if name not in _KNOWN}
+    names = {name: key if key in _KNOWN and key not in row else name for name, key in own.items()}
+    held = {names.get(name, name): cell for name, cell in without_nulls(row).items() if cell != ""}
+    numbers = {key: as_number(held.get(key)) for key in WEIGHT_KEYS if isinstance(held.get(key), str)}
+    return {**held, **{key: number for key, number in numbers.items() if number is not None}}
+
+
 def is_foreign(value: Any) -> bool:
     """Whether a rubric is JSON text, or lists its criteria as other formats do.
 
@@ -248,7 +265,12 @@ def _fields(
     """The fields of a criterion, None after adding to `problems`, and the keys that they are under."""
     text_key, text = _first(entry, names.text)
     weight_key, weight = _first(entry, names.weight)
-    rival = next((key for key in names.weight[1:2] if entry.get(key) not in (None, weight)), None)
+    rivals = [
+        (mine, key)
+        for mine, keys in ((text_key, names.text), (weight_key, names.weight[:2]))
+        for key in keys
+        if entry.get(key) not in (None, "", entry.get(mine))
+    ]
     name_key, title = _first(entry, names.name) if names.name else ("", None)
     found = []
     if not isinstance(text, str) or not text.strip():
@@ -257,10 +279,10 @@ def _fields(
         weight = names.default
     if not is_finite(weight):
         found.append(f"{place}.{weight_key} is {weight!r:.60}; expected a finite number")
-    if rival is not None:
-        found.append(
-            f"{place} has {weight_key}={weight!r:.60} and {rival}={entry[rival]!r:.60}; leave one of them out"
-        )
+    found += (
+        f"{place} has {mine}={entry[mine]!r:.60} and {key}={entry[key]!r:.60}; leave one out, or rename it"
+        for mine, key in rivals
+    )
     if title is not None and not isinstance(title, str):
         found.append(f"{place}.{name_key} is {title!r:.60}; expected text")
     problems += found

@@ -12,6 +12,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
+from autorubric.rows import listed
 
 REF = "#/rubrics/"
 
@@ -97,6 +98,9 @@ def read_record(data: Any) -> Parts:
     """
     if not isinstance(data, dict):
         raise InputError(f"Expected JSON object, got {type(data).__name__}")
+    if data and data.keys().isdisjoint(("prompt", "rubric", "items")):
+        wanted = "expected a dataset with 'prompt', 'rubric' and 'items', or a list of rows"
+        raise InputError(f"{wanted}; its keys are {listed(data)}")
     records = data.get("items", [])
     problems: list[str] = []
     if not isinstance(records, list):

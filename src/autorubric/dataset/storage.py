@@ -20,7 +20,7 @@ from autorubric.dataset.item import DataItem, item_reader, item_records
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.strict_json import DEEPEST, decode_quickly, dump_json, is_too_deep, parse_json
-from autorubric.rows import Record, RowFile, RowReader, iter_objects, row_file
+from autorubric.rows import Record, RowFile, RowReader, iter_objects, row_file, unwrapped
 from autorubric.rows.columns import COLUMN_OPTION
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def parse_dataset(text: str, kind: str, where: str = "") -> Parts | list[Any]:
             from autorubric.files.strict_yaml import parse_yaml
 
             whole = parse_yaml(text, "Failed to parse YAML")
+        whole = unwrapped(whole)
         return whole if isinstance(whole, list) else read_record(whole)
     except InputError as error:
         raise InputError(f"{where}{problem}" for problem in error.problems) from None

@@ -185,6 +185,9 @@ def _rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[t
     number = 0
     try:
         for batch in batches:
+            if len(set(batch.schema.names)) < len(batch.schema.names):
+                repeated = sorted({n for n in batch.schema.names if batch.schema.names.count(n) > 1})
+                raise InputError(f"{name}: two columns are named {', '.join(map(repr, repeated))}; rename one")
             foreign = [field.name for field in batch.schema if _FOREIGN.search(str(field.type))]
             for row in batch.to_pylist():
                 number += 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -238,7 +237,9 @@ def dump_json(value: Any, indent: int | None = None) -> str:
         text = _compact(value) if indent is None else _indented(value, "\n", " " * indent)
         if text.isascii() or not _unencodable(text):
             return text
-    except (TypeError, RecursionError) as error:
+    except TypeError as error:
+        raise InputError(list(_formless(value, "")) or str(error)) from None
+    except RecursionError as error:
         raise InputError(str(error)) from None
     except ValueError as error:
         if "Circular" in str(error):
@@ -286,6 +287,18 @@ def has_lone_surrogate(text: str) -> bool:
     return any(match[1] for match in _ESCAPED_SURROGATES.finditer(text))
 
 
+def _formless(value: Any, path: str) -> Iterator[str]:
+    """Every place in a value whose type JSON knows nothing like, as a sentence each."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield from _formless(member, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, member in enumerate(value):
+            yield from _formless(member, f"{path}[{index}]")
+    elif not isinstance(value, str | int | float | None):
+        yield f"{path or 'the document'} is of type {type(value).__name__}; expected what JSON has, such as text"
+
+
 def blemishes(value: Any, path: str = "") -> Iterator[str]:
     r"""Every place in a value that strict JSON cannot hold, as a sentence each.
 
@@ -328,35 +341,6 @@ def _unencodable(text: str) -> bool:
 
 def _first_surrogate(text: str) -> str:
     return next(f"U+{ord(char):04X}" for char in text if "\ud800" <= char <= "\udfff")
-
-
-_DECIMAL = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-
-
-def is_finite(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number, neither infinite nor NaN nor a whole number beyond every float.
-
-    JSON has no largest number, so that a file or a reply may hold one that `float` and `math.isfinite` trip over.
-
-    Example:
-        >>> is_finite(2.5), is_finite(True), is_finite("2"), is_finite(float("nan")), is_finite(10**400)
-        (True, False, False, False, False)
-    """
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-
-
-def as_number(value: object) -> float | None:
-    """The finite number that a value is or, as files of tables have it, spells in plain decimal; None for all else.
-
-    Example:
-        >>> as_number(2), as_number(" -2.5 "), as_number("1e3")
-        (2.0, -2.5, 1000.0)
-        >>> [as_number(value) for value in ("1_000", "1,5", "0x10", "nan", "", True, None, "9" * 400)]
-        [None, None, None, None, None, None, None, None]
-    """
-    if isinstance(value, str):
-        value = float(value) if _DECIMAL.fullmatch(value) else None
-    return float(value) if is_finite(value) else None
 
 
 _SLOW_MARK = b" "

@@ -11,8 +11,9 @@ from autorubric.checks import validate_check
 from autorubric.core.criterion import Criterion
 from autorubric.core.entries import POINTS, from_json_text, number, other_fields, read_entries, with_tags
 from autorubric.errors import InputError, MissingPackageError
+from autorubric.files.json_values import is_finite
 from autorubric.files.parquet import final_schema
-from autorubric.files.strict_json import dump_json, is_finite
+from autorubric.files.strict_json import dump_json
 from autorubric.formats.format import Format, Record, Row, data_source, read_text, table_schema, whole
 from autorubric.rows.record import as_text, as_turns, question_text, read_prompt, read_question
 

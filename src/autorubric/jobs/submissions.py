@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autorubric.core.entries import rubric_from
+from autorubric.core.entries import is_foreign, rubric_from, table_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader, LabelTable
 from autorubric.dataset.item import ROLES, item_reader, item_records, take_label_columns
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
-from autorubric.files.strict_json import as_number
-from autorubric.rows import Record, input_name, is_dataset_folder, is_stream, row_file, without_nulls
+from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file, without_nulls
 from autorubric.rows.columns import SYNONYMS
 from autorubric.rows.record import plain
 from autorubric.rows.stream import opened_text
@@ -90,7 +89,10 @@ class Submissions:
                 yield path.name, _text(path)
                 return
         found = row_file(path, what="Submissions")
-        records = _listed(found.document(), found.name) if found.is_document else found.rows(problems)
+        if found.is_document:
+            records = _listed(document_rows(found.document(), found.name), found.name)
+        else:
+            records = found.rows(problems)
         yield from self._read(records, problems, is_table=found.is_table)
 
     def _read(self, rows: Iterator[Record], problems: list[str], is_table: bool) -> Iterator[tuple[str, DataItem]]:
@@ -167,16 +169,17 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
         problems: list[str] = []
         first = next(iter(found.rows(problems)), None) if not found.is_table else None
         if first is None:
-            return found.is_table or bool(problems)  # whoever reads the rows reports their problems
+            return rubric_given or found.is_table or bool(problems)  # whoever reads the rows reports their problems
         of_dataset = {"dataset"} if rubric_given else {"dataset", "submission"}
         return not of_dataset & first.fields.keys()
     with opened_text(path) as file:
-        return file.read(1024).lstrip().startswith((b"[", b"- "))
+        if file.read(1024).lstrip().startswith((b"[", b"- ")):
+            return True
+    value = found.document() if rubric_given else None
+    return rubric_given and not (isinstance(value, dict) and "items" in value)
 
 
-def _listed(value: Any, name: str) -> Iterator[Record]:
-    if not isinstance(value, list | tuple):
-        raise InputError(f"{name}: expected a list of submissions, got {type(value).__name__}")
+def _listed(value: Sequence[Any], name: str) -> Iterator[Record]:
     for index, one in enumerate(value):
         fields = {"submission": one} if isinstance(one, str) else plain(one)
         if not isinstance(fields, dict):
@@ -324,16 +327,16 @@ def rubric_in(path: Path) -> Rubric:
         value = found.document()
     else:
         problems: list[str] = []
-        rows = [without_nulls(record.fields) for record in found.rows(problems)]
+        read = table_criterion if found.is_table else without_nulls
+        rows = [read(record.fields) for record in found.rows(problems)]
         if problems:
             raise InputError(problems)
         value = rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
-        if found.is_table:
-            value = [{name: _cell(name, cell) for name, cell in row.items() if cell != ""} for row in rows]
     try:
-        return Rubric.from_dict(_only_rubric(value))
+        value = _only_rubric(value)
+        return rubric_from(value, "") if is_foreign(value) else Rubric.from_dict(value)
     except InputError as error:
-        raise InputError(f"{found.name}: {problem}" for problem in error.problems) from None
+        raise InputError(f"{found.name}: {problem.removeprefix(': ')}" for problem in error.problems) from None
 
 
 def _only_rubric(value: Any) -> Any:
@@ -344,12 +347,6 @@ def _only_rubric(value: Any) -> Any:
     if not own or any(one != own[0] for one in own):
         raise InputError("it is a dataset whose items have rubrics of their own; give the file of one rubric")
     return own[0]
-
-
-def _cell(name: str, cell: Any) -> Any:
-    """A cell of a table of criteria: weights are numbers there, although CSV holds texts only."""
-    number = as_number(cell) if name == "weight" and isinstance(cell, str) else None
-    return cell if number is None else number
 
 
 def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:

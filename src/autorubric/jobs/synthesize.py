@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, cast
 
+from autorubric.errors import InputError
 from autorubric.files import write_atomically
+from autorubric.files.strict_json import dump_json
 from autorubric.jobs.job import BatchSettings, blocking, job
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
@@ -91,5 +92,12 @@ def _as_file(queries: Sequence[Any]) -> Iterator[Path]:
     rows = [dict(one) if isinstance(one, Mapping) else {"question": one} for one in queries]
     with TemporaryDirectory(prefix="autorubric-") as folder:
         path = Path(folder) / QUERY_FILE
-        write_atomically(path, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_atomically(path, (_line(row, f"item {index}") for index, row in enumerate(rows)))
         yield path
+
+
+def _line(row: dict[str, Any], where: str) -> str:
+    try:
+        return dump_json(row) + "\n"
+    except InputError as error:
+        raise InputError(f"{where}: {problem}" for problem in error.problems) from None

@@ -15,12 +15,13 @@ from autorubric.core.entries import rule_of_tags
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import read_criteria, unfold
 from autorubric.errors import InputError
+from autorubric.files.json_values import as_number, is_finite
 from autorubric.files.keys import nearest, unknown_key
-from autorubric.files.strict_json import as_number, is_finite, parse_json
+from autorubric.files.strict_json import parse_json
 from autorubric.linting.finding import Place, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
 from autorubric.rows.columns import ROLES, folded
-from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
+from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
 
 _CRITERION_KEYS = (*TEXT_KEYS[:4], *WEIGHT_KEYS[:2], *NAME_KEYS[:2], "options", "check", "tags")
 # What the step files of a run hold: a merged rubric with what was evolved is one rubric.
@@ -107,7 +108,8 @@ def list_entries(value: Any) -> list[Any]:
     if isinstance(value, str):
         value = parse_json(value, "the rubric is text, and not JSON")
     if isinstance(value, Mapping):
-        return unfold(dict(value)).entries
+        foreign = next((name for name in HOLDERS if name not in ("rubric", "criteria") and value.get(name)), None)
+        return unfold(dict(value)).entries if foreign is None else list_entries(value[foreign])
     if not isinstance(value, Sequence):
         raise InputError(f"the criteria of a rubric are a list, got {type(value).__name__}")
     sections = any(isinstance(entry, Mapping) and isinstance(entry.get("criteria"), list) for entry in value)
@@ -226,6 +228,9 @@ def _no_rubric(row: Mapping[str, Any]) -> str:
 def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str:
     key = next((key for key in TEXT_KEYS if entry.get(key) is not None), None)
     if key is not None and isinstance(entry[key], str):
+        rival = next((k for k in TEXT_KEYS[1:] if entry.get(k) not in (None, "", entry[key])), None)
+        if rival is not None and key != TEXT_KEYS[0]:
+            problems.append(f"{key}={entry[key]!r:.60} and {rival}={entry[rival]!r:.60}; leave one out, or rename it")
         return str(entry[key])
     if key is not None:
         problems.append(f"{key} is {entry[key]!r:.60}; expected text")

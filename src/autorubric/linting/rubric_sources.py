@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from autorubric.core.entries import table_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF
 from autorubric.errors import InputError
 from autorubric.linting.finding import Finding, Place, RawRubric, Rule
 from autorubric.linting.records import is_row, list_entries, read_raw_rubric, read_row, row_reader
 from autorubric.linting.rule_table import RULES
-from autorubric.rows import Record, row_file
-from autorubric.rows.columns import by_role
-from autorubric.rows.record import TEXT_KEYS, WEIGHT_KEYS
+from autorubric.rows import Record, document_rows, row_file
+from autorubric.rows.columns import by_role, folded
+from autorubric.rows.record import HOLDERS, TEXT_KEYS
 
 
 def iter_rubrics(
@@ -68,20 +68,16 @@ def _rubrics(path: str | Path, problems: list[str], columns: Mapping[str, str]) 
     if first[1].keys() == {"dataset"} and isinstance(head, Mapping):
         next(rows)
         yield from _of_dataset(head, rows, found.name, problems)
-    elif found.is_table and not columns and not is_row(first[1]) and any(key in first[1] for key in TEXT_KEYS):
-        yield from _of_document([_criterion(fields) for _, fields in rows], found.name, problems)
+    elif not columns and not is_row(first[1]) and _is_criterion(first[1], is_table=found.is_table):
+        criteria = [table_criterion(fields) if found.is_table else fields for _, fields in rows]
+        yield from _of_document(criteria, found.name, problems)
     else:
         yield from _of_rows(rows, found.name, problems, columns)
 
 
-def _criterion(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a table as a criterion: without what is blank, the weight a number where its text is one."""
-    held = {key: value for key, value in row.items() if value not in (None, "")}
-    for key in WEIGHT_KEYS:
-        if isinstance(held.get(key), str):
-            with suppress(ValueError):
-                held[key] = float(held[key])
-    return held
+def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
+    """Whether a row has the text of a criterion; `description` and `text` say so in tables alone."""
+    return any(folded(key) in TEXT_KEYS for key in row) if is_table else any(row.get(key) for key in TEXT_KEYS[:2])
 
 
 def _of_rows(
@@ -102,8 +98,9 @@ def _of_document(
     if isinstance(document, Mapping) and isinstance(document.get("items"), list):
         yield from _of_dataset(document, enumerate(document["items"]), file, problems)
         return
-    if isinstance(document, Mapping) and is_row(document):
-        document = [document]
+    if isinstance(document, dict) and (is_row(document) or document.keys().isdisjoint((*HOLDERS, "sections"))):
+        rows = document_rows(document, file)
+        document = rows if is_row(document) else document
     if (
         isinstance(document, list)
         and document

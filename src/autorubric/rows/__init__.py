@@ -4,7 +4,7 @@ from autorubric.files.json_values import without_nulls
 from autorubric.rows.columns import RowReader, listed
 from autorubric.rows.kind import is_dataset_folder
 from autorubric.rows.memory import memory_rows
-from autorubric.rows.reading import RowFile, iter_objects, read_rows, row_file
+from autorubric.rows.reading import RowFile, document_rows, iter_objects, read_rows, row_file, unwrapped
 from autorubric.rows.record import Record
 from autorubric.rows.stream import input_name, is_stream
 
@@ -12,6 +12,7 @@ __all__ = [
     "Record",
     "RowFile",
     "RowReader",
+    "document_rows",
     "input_name",
     "is_dataset_folder",
     "is_stream",
@@ -20,5 +21,6 @@ __all__ = [
     "memory_rows",
     "read_rows",
     "row_file",
+    "unwrapped",
     "without_nulls",
 ]

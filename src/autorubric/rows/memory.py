@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.files.json_values import in_json
 
+_LISTINGS = ("to_pylist", "to_dicts", "to_list", "tolist")
+"""Methods that give the rows of a table or column: of pyarrow, polars, datasets or a Series, and numpy."""
 
-def memory_rows(value: Any) -> Any:
-    """Rows in memory in JSON's terms, without cells that hold nothing, also those of a DataFrame; else the value.
 
-    Nulls inside cells stay, as those of JSON Lines do. In a DataFrame they are left out: there, as in every table,
-    rows have each other's keys.
+def memory_rows(value: Any, *, blanks: bool = False) -> Any:
+    """Rows in memory in JSON's terms; what lists no rows stays as it is.
+
+    They may be in a list, an iterator, or a table of pandas, polars, pyarrow or datasets. Nulls inside cells stay, as
+    those of JSON Lines do. In a table they are left out: there rows have each other's keys.
+
+    Args:
+        value: the rows.
+        blanks: whether rows keep cells that hold nothing, as null.
 
     Raises:
         InputError: a cell holds bytes that are not UTF-8, or two columns have one name.
@@ -22,23 +30,35 @@ def memory_rows(value: Any) -> Any:
     Example:
         >>> memory_rows([{"submission": "So.", "id": None, "score": float("nan"), "metadata": {"by": None}}])
         [{'submission': 'So.', 'metadata': {'by': None}}]
+        >>> memory_rows(text for text in ("So.", "No."))
+        ['So.', 'No.']
     """
-    pandas: Any = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
-    is_table = pandas is not None and isinstance(value, pandas.DataFrame)
-    if is_table:
-        repeated = sorted({str(name) for name in value.columns[value.columns.duplicated()]})
-        if repeated:
-            raise InputError(f"the DataFrame has two columns named {', '.join(map(repr, repeated))}; rename one")
-        value = value.astype(object).to_dict("records")
-    if not isinstance(value, list | tuple):
+    rows = _table_rows(value)
+    listed = list(value) if rows is None and isinstance(value, Iterator) else value if rows is None else rows
+    if not isinstance(listed, list | tuple):
         return value
     return [
-        _full_cells(row, f"item {index}", nulls=not is_table) if isinstance(row, Mapping) else row
-        for index, row in enumerate(value)
+        _cells(row, f"item {index}", nulls=rows is None, blanks=blanks) if isinstance(row, Mapping) else row
+        for index, row in enumerate(listed)
     ]
 
 
-def _full_cells(row: Mapping[Any, Any], where: str, *, nulls: bool) -> dict[str, Any]:
+def _table_rows(value: Any) -> Any:
+    """The rows, or the cells of a single column, of a table in memory; None if it is none."""
+    columns = getattr(value, "column_names", getattr(value, "columns", ()))
+    pandas: Any = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
+    is_frame = pandas is not None and isinstance(value, pandas.DataFrame)
+    names = [str(name) for name in columns] if is_frame or isinstance(columns, list) else []
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise InputError(f"the DataFrame has two columns named {', '.join(map(repr, repeated))}; rename one")
+    if is_frame:
+        return value.astype(object).to_dict("records")
+    listing = next((name for name in _LISTINGS if callable(getattr(value, name, None))), None)
+    return None if listing is None else getattr(value, listing)()
+
+
+def _cells(row: Mapping[Any, Any], where: str, *, nulls: bool, blanks: bool) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     problems: list[str] = []
     for name, cell in row.items():
@@ -48,4 +68,4 @@ def _full_cells(row: Mapping[Any, Any], where: str, *, nulls: bool) -> dict[str,
             problems += (f"{where}: {name!r} {problem}" for problem in error.problems)
     if problems:
         raise InputError(problems)
-    return {name: cell for name, cell in cells.items() if cell is not None}
+    return cells if blanks else {name: cell for name, cell in cells.items() if cell is not None}

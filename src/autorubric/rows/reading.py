@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import itertools
-import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from autorubric.files.strict_json import parse_json
 from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, decode, iter_lines, json_lines, parse_toml, size_of_plain
 from autorubric.rows.columns import NESTED, ROLES, folded
 from autorubric.rows.kind import BINARY, HEAD, Kind, detect_delimiter, detect_kind, find_part, is_dataset_folder
-from autorubric.rows.record import Record
+from autorubric.rows.record import HOLDERS, Record
 from autorubric.rows.stream import input_name, is_stream, opened, opened_text
 
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
@@ -88,19 +88,19 @@ class RowFile:
                 yield Record(f"{self.name}:{line}", line, fields)
 
     def document(self) -> Any:
-        """The value of a document.
+        """The value of a document; of an object around a list of rows, the list.
 
         Raises:
             InputError: it cannot be read.
         """
         text = self.text()
         if self.kind == "json":
-            return parse_json(text, self.name)
+            return unwrapped(parse_json(text, self.name))
         if self.kind == "toml":
             return parse_toml(text, self.name)
         from autorubric.files.strict_yaml import parse_yaml
 
-        return parse_yaml(text, self.name)
+        return unwrapped(parse_yaml(text, self.name))
 
     def text(self) -> str:
         """The text of a document.
@@ -173,28 +173,59 @@ def read_rows(path: str | Path, problems: list[str], *, what: str = "File") -> I
 
 
 def iter_objects(value: Any, name: str, problems: list[str]) -> Iterator[Record]:
-    """The rows in the value of a document: a list, an object with such a list under `data` or `rows`, or one row.
+    """The rows in the value of a document: a list, or one row.
 
     Raises:
-        InputError: it is neither a list nor an object.
+        InputError: it is neither a list nor an object, or an object of objects.
     """
-    if isinstance(value, dict):
-        value = _wrapped_rows(value) or ([value] if value else [])
-    if not isinstance(value, list):
-        raise InputError(f"{name}: expected a list of rows, got {type(value).__name__}")
-    for number, fields in enumerate(value, 1):
+    for number, fields in enumerate(document_rows(value, name), 1):
         if isinstance(fields, dict):
             yield Record(f"{name}: row {number}", number, fields)
         else:
             problems.append(f"{name}: row {number}: expected an object, got {type(fields).__name__}")
 
 
-def _wrapped_rows(document: dict[str, Any]) -> list[Any]:
+def document_rows(value: Any, name: str) -> list[Any]:
+    """The rows in the value of a document, whatever they are: those of a list, or an object as the only one.
+
+    Raises:
+        InputError: it is neither a list nor an object, or an object of objects.
+
+    Example:
+        >>> document_rows({"question": "Why?"}, "row.json")
+        [{'question': 'Why?'}]
+        >>> document_rows({"q1": {"question": "Why?"}}, "rows.json")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: rows.json: an object of objects, the first under 'q1'; expected a list of ...
+    """
+    if isinstance(value, dict):
+        if value and all(isinstance(inner, dict) for inner in value.values()):
+            ways = "(pandas: to_json(orient='records'); jq: '[.[]]')"
+            raise InputError(
+                f"{name}: an object of objects, the first under {next(iter(value))!r}; expected a list of rows {ways}"
+            )
+        value = [value] if value else []
+    if not isinstance(value, list):
+        raise InputError(f"{name}: expected a list of rows, got {type(value).__name__}")
+    return value
+
+
+def unwrapped(document: Any) -> Any:
+    """The list of rows that an object of another tool keeps next to what it says about them; else the value.
+
+    Example:
+        >>> unwrapped({"version": 1, "data": [{"id": "q1"}]}), unwrapped({"data": [{"id": "q1"}], "items": []})
+        ([{'id': 'q1'}], {'data': [{'id': 'q1'}], 'items': []})
+    """
+    if not isinstance(document, dict) or not document.keys().isdisjoint((*HOLDERS, "items", "sections", "prompt")):
+        return document
     lists = [value for key in _WRAPPERS if isinstance(value := document.get(key), list)]
-    return lists[0] if len(lists) == 1 and all(isinstance(row, dict) for row in lists[0]) else []
+    is_rows = len(lists) == 1 and lists[0] and all(isinstance(row, dict) for row in lists[0])
+    return lists[0] if is_rows else document
 
 
 _MOST_COLUMNS = 10_000
+_MESSAGES = re.compile(r"""\[\{\s*(['"])(?:role|content|from|value)\1\s*:""")
 
 
 def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -317,11 +348,12 @@ def _value(column: str, cell: str) -> Any:
         return nested(cell, column)
     if key in ROLES["query"].names and cell.startswith("[{"):
         try:
-            value = json.loads(cell)
-        except (ValueError, RecursionError):
+            turns = nested(cell, column)
+        except InputError:
+            if _MESSAGES.match(cell):
+                raise
             return cell
-        is_conversation = all(isinstance(turn, dict) and "role" in turn for turn in value)
-        return value if is_conversation else cell
+        return turns if all(isinstance(turn, dict) and turn.keys() & {"role", "from"} for turn in turns) else cell
     return cell
 
 

@@ -14,6 +14,7 @@ from autorubric.files import nearest
 from autorubric.files.remote import make_path
 from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.secrets import NO_VARIABLE
+from autorubric.rows import memory_rows
 from autorubric.runs.manifest import read_manifest
 from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.synthesis.method import FullSettings
@@ -36,6 +37,7 @@ _MOST_NAMED = 10
 def _check_queries(value: Any) -> Any:
     if isinstance(value, str | Path):
         return make_path(_check_printable(value))
+    value = memory_rows(value, blanks=True)
     if not isinstance(value, list | tuple):
         raise ValueError("expected the path of a file, or a list of texts, conversations or rows")
     if not value:

@@ -68,7 +68,8 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
     problems: list[str] = []
     if found.is_document:
         value = found.document()
-        first = value[0] if isinstance(value, list) and value else None
+        is_row = isinstance(value, dict) and value.keys().isdisjoint(("prompt", "rubric", "items"))
+        first = value if is_row else value[0] if isinstance(value, list) and value else None
         if not isinstance(first, Mapping) or "submission" in first:
             return _of_dataset(RubricDataset(*load(path, columns)), path)
         return _of_rows(iter_objects(value, found.name, problems), path, problems, columns or {})

@@ -31,7 +31,8 @@ from autorubric.core.report import (
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, score, totals
 from autorubric.errors import AutorubricError, ConfigError, InputError
-from autorubric.files.strict_json import is_finite, json_bytes
+from autorubric.files.json_values import is_finite
+from autorubric.files.strict_json import json_bytes
 from autorubric.training.compound_share import share_of_criteria
 
 

@@ -8,7 +8,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from autorubric.files.strict_json import is_finite, json_bytes, json_value
+from autorubric.files.json_values import is_finite
+from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import read_usage

@@ -1,0 +1,136 @@
+"""The same rows in the tables of other libraries, and in the CSV that these write, are read as in JSON Lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import feather
+
+from autorubric import InputError, grade, synthesize
+from autorubric.rows import memory_rows, read_rows
+from tests.offenders import offenders
+
+TURNS = [{"role": "user", "content": 'Why "so"?'}, {"role": "assistant", "content": "It's,\nso."}]
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "prompt": TURNS, "response": "So.", "rubrics": [{"criterion": "Is brief.", "points": 2.0}]},
+    {"id": "b", "prompt": TURNS[:1], "response": "", "rubrics": [{"criterion": "Is kind.", "points": -0.5}]},
+]
+
+
+class Listed:
+    """A table with a method that lists its rows, as those of polars (`to_dicts`) and datasets (`to_list`) have."""
+
+    def __init__(self, method: str) -> None:
+        self.columns = list(ROWS[0])
+        setattr(self, method, lambda: json.loads(json.dumps(ROWS)))
+
+
+def tables() -> Iterator[tuple[str, Any]]:
+    frame = pandas.DataFrame(ROWS)
+    yield "list", ROWS
+    yield "generator", (row for row in ROWS)
+    yield "DataFrame", frame
+    yield "DataFrame of Arrow", pa.Table.from_pylist(ROWS).to_pandas(types_mapper=pandas.ArrowDtype)
+    yield "pyarrow.Table", pa.Table.from_pylist(ROWS)
+    yield "pyarrow.RecordBatch", pa.RecordBatch.from_pylist(ROWS)
+    yield "polars", Listed("to_dicts")
+    yield "datasets", Listed("to_list")
+
+
+def test_rows_in_the_tables_of_libraries_become_the_items_of_a_file_of_them(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    pandas.DataFrame(ROWS).to_csv(tmp_path / "pandas.csv", index=False)
+
+    def items(data: Any, out: str) -> Any:
+        grade(data, judge="builtin/offline", out=tmp_path / out)
+        return json.loads((tmp_path / out / "dataset.json").read_text())["items"]
+
+    expected = items(tmp_path / "rows.jsonl", "lines")
+    assert expected[0]["prompt"] == 'user: Why "so"?\n\nassistant: It\'s,\nso.'
+    with offenders() as case:
+        for number, (name, table) in enumerate([*tables(), ("CSV of pandas", tmp_path / "pandas.csv")]):
+            with case(name):
+                assert items(table, f"run{number}") == expected
+
+
+def test_texts_in_columns_of_libraries_are_submissions_and_queries() -> None:
+    frame: Any = pandas.Series(["So.", "No."])
+    for column in (frame, frame.to_numpy(), pa.array(frame), iter(frame)):
+        assert memory_rows(column) == ["So.", "No."]
+
+
+def test_queries_in_memory_may_hold_what_tables_hold(tmp_path: Path) -> None:
+    day = pandas.Timestamp("2026-01-02")
+    frame = pandas.DataFrame([{"question": "Why?", "day": day, "n": 3}, {"question": "How?", "day": None, "n": 4}])
+    for number, queries in enumerate((frame, frame.to_dict("records"), pa.Table.from_pandas(frame))):
+        out = tmp_path / str(number)
+        synthesize(queries, models="builtin/offline", out=out, until="reference", domain_column="day")
+        rows = [json.loads(line) for line in (out / "step0_reference.jsonl").read_text().splitlines()]
+        assert [(row["question"], row["day"], row["n"]) for row in rows] == [
+            ("Why?", "2026-01-02T00:00:00", 3),
+            ("How?", None, 4),
+        ]
+
+
+def test_what_json_has_no_form_for_is_named_with_its_item_and_column(tmp_path: Path) -> None:
+    strangers: list[Any] = [{1, 2}, 1j, pandas.Period("2026-01"), [{"a": {"b": frozenset()}}]]
+    rubric = tmp_path / "rubric.csv"
+    rubric.write_text("requirement\nIs brief.\n")
+    asks: dict[str, Callable[[Any], Any]] = {
+        "grade": lambda rows: grade(rows, rubric=rubric, judge="builtin/offline", out=tmp_path / "graded"),
+        "synthesize": lambda rows: synthesize(rows, models="builtin/offline", out=tmp_path / "made"),
+    }
+    places = {"grade": "items[1].metadata.tags", "synthesize": "item 1: tags"}
+    with offenders() as case:
+        for one in strangers:
+            rows = [{"query": "Why?", "response": "So."}, {"query": "How?", "response": "No.", "tags": one}]
+            for name, ask in asks.items():
+                with case(f"{one!r} to {name}"):
+                    with pytest.raises(InputError) as caught:
+                        ask(rows)
+                    held = next(iter(one)) if isinstance(one, list) else one
+                    kind = "frozenset" if isinstance(one, list) else type(held).__name__
+                    [problem] = caught.value.problems
+                    assert problem.startswith(places[name]) and f" is of type {kind}; expected what" in problem
+
+
+def test_two_columns_of_one_name_are_refused_in_every_table(tmp_path: Path) -> None:
+    table = pa.table([pa.array(["So."]), pa.array(["No."])], names=["response", "response"])
+    pq.write_table(table, tmp_path / "rows.parquet")
+    feather.write_feather(table, tmp_path / "rows.arrow")
+    (tmp_path / "rows.csv").write_text("response,response\nSo.,No.\n")
+    with offenders() as case:
+        for name in ("rows.parquet", "rows.arrow", "rows.csv"):
+            with case(name), pytest.raises(InputError, match=rf"{name}.*'response'.*rename"):
+                list(read_rows(tmp_path / name, []))
+        with case("in memory"), pytest.raises(InputError, match="two columns named 'response'; rename one"):
+            memory_rows(table)
+
+
+def test_a_conversation_in_a_cell_is_read_or_refused_and_never_taken_for_a_text(tmp_path: Path) -> None:
+    shares = [{"from": "human", "value": "Why?"}]
+    cells: dict[str, Any] = {
+        json.dumps(TURNS): TURNS,
+        str(TURNS): TURNS,
+        json.dumps(shares): shares,
+        "[{x}] is a set in brackets": "[{x}] is a set in brackets",
+        '[{"a": 1}]': '[{"a": 1}]',
+        "[{'role': 'user', 'content': 'Why?'}\n {'role': 'user', 'content': 'How?'}]": None,  # as numpy writes it
+        '[{"role": "user"': None,
+    }
+    with offenders() as case:
+        for cell, expected in cells.items():
+            with case(cell):
+                pandas.DataFrame([{"prompt": cell}]).to_csv(tmp_path / "rows.csv", index=False)
+                problems: list[str] = []
+                found = [record.fields["prompt"] for record in read_rows(tmp_path / "rows.csv", problems)]
+                assert found == ([] if expected is None else [expected])
+                said = [problem.split("csv")[1].startswith(":2: 'prompt' is not valid JSON") for problem in problems]
+                assert said == [True] * (expected is None)
