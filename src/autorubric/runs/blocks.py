@@ -6,12 +6,12 @@ import asyncio
 import heapq
 import math
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -138,6 +138,26 @@ def all_records() -> Iterator[None]:
         yield
     finally:
         feed.reset(before)
+
+
+async def work_off(
+    records: AsyncGenerator[T, None],
+    work: Callable[[T], Coroutine[Any, Any, None]],
+    window: int,
+    is_over: Callable[[], bool],
+) -> None:
+    """Work on the records that `fed` gives, at most `window` at a time, until all have ended.
+
+    Once the run `is_over`, no further one is begun.
+    """
+    room = asyncio.Semaphore(window)
+    async with aclosing(records) as given, asyncio.TaskGroup() as group:
+        async for record in given:
+            await room.acquire()
+            if is_over():
+                break
+            group.create_task(work(record)).add_done_callback(lambda _: room.release())
+            await asyncio.sleep(0)  # so that its first call is on its way while the prompts of others are made
 
 
 async def fed(

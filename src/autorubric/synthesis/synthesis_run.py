@@ -197,7 +197,7 @@ class SynthesisRun(StoppableRun):
                 prepared.source,
                 self.runner,
                 window=widened(2 * settings.concurrency),
-                finished=lambda row: self._keep(store, row),
+                finished=partial(self._keep, store),
                 stopping=lambda: bool(self.stopped),
             )
             await loading
