@@ -33,6 +33,9 @@ class _Judged:
     if TYPE_CHECKING:
         error: str | None
 
+        @property
+        def criterion(self) -> Criterion: ...
+
         def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]: ...
 
     @property
@@ -44,6 +47,11 @@ class _Judged:
         if choice is not None:
             return choice.aggregated_value if isinstance(choice, AggregatedMultiChoiceVerdict) else choice.value
         return None if verdict in (None, CriterionVerdict.CANNOT_ASSESS) else float(verdict is CriterionVerdict.MET)
+
+    @property
+    def cell(self) -> Cell:
+        """What it adds to a score."""
+        return Cell(self.criterion.weight, self.score_value, worst_value(self.criterion))
 
     @property
     def is_na(self) -> bool:
@@ -101,6 +109,11 @@ class CriterionReport(_Judged, Criterion):
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         return brief_args(set_fields(self))
+
+    @property
+    def criterion(self) -> Criterion:
+        """What was judged, as reports of several judges have it: the report itself."""
+        return self
 
     def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
         """The verdict and the option that count, of which at most one is set."""
@@ -345,6 +358,5 @@ def score_reports(
     for report in reports:
         if report.is_error:
             return None
-        criterion = report.criterion if isinstance(report, EnsembleCriterionReport) else report
-        cells.append(Cell(criterion.weight, report.score_value, worst_value(criterion)))
+        cells.append(report.cell)
     return score(cells, config, normalize=normalize)

@@ -56,8 +56,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
         >>> result.rows[0]["question"], result.complete
         ('Why is the sky blue?', True)
     """
-    from autorubric.runs.another_run import Opening
-    from autorubric.synthesis.synthesis_run import Session
+    from autorubric.synthesis.synthesis_run import estimate_synthesis, run_synthesis
 
     if settings.processes or settings.engine:
         settings = settings.by_workers()
@@ -67,17 +66,11 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
         run, division = settings.model_copy(update={"input": Path(queries)}), settings.division()
         if settings.log_json is not None:
             stack.enter_context(settings.attempts_logged())
-        session = Session(run, settings.progress, settings.stop, settings.notice, division)
         if settings.upload is not None:
             await check_upload(settings)
         if settings.dry_run:
-            return await session.estimate()
-        result = await session.run(
-            opening=Opening(settings.wait, settings.start_over, settings.replace, division.parts),
-            export_only=settings.export_only,
-            again=settings.again or "",
-            sources=settings.sources(),
-        )
+            return await estimate_synthesis(run, division)
+        result = await run_synthesis(run, division)
         if settings.upload is not None:
             await upload_finished(settings, complete=result.complete)
         return result

@@ -216,14 +216,14 @@ def _effective_pairs(counts: Floats, left_out: Floats, confidence: float) -> flo
     if variance <= _NO_SPREAD**2 or pairs <= 2.0:
         return float(items)
     of_pairs, of_items = (t_quantile(0.5 + confidence / 2.0, n - 1.0) for n in (pairs, float(items)))
-    return max(1.0, _variance_of_one(counts) / variance * (of_pairs / of_items) ** 2)
+    return max(1.0, kappa_variance(counts) / variance * (of_pairs / of_items) ** 2)
 
 
-def _variance_of_one(counts: Floats) -> float:
+def kappa_variance(counts: Floats) -> float:
     """The large-sample variance of κ times the number of independent pairs, by the delta method."""
     p = counts / counts.sum()
     row, column = p.sum(axis=1), p.sum(axis=0)
     apart, chance = 1.0 - float(np.trace(p)), 1.0 - float(row @ column)
     # κ = 1 − apart/chance; the gradient by the cells, of which chance takes row[j] + column[i] each.
-    slope = -(1.0 - np.eye(2)) / chance - apart / chance**2 * (column[:, None] + row[None, :])
-    return float((p * slope**2).sum() - (p * slope).sum() ** 2)
+    slope = -(1.0 - np.eye(len(p))) / chance - apart / chance**2 * (column[:, None] + row[None, :])
+    return max(0.0, float((p * slope**2).sum() - (p * slope).sum() ** 2))

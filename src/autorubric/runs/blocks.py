@@ -1,19 +1,63 @@
-"""The records that one worker of a cluster is given, a block at a time; every other run takes all of its input."""
+"""The blocks of records that the workers of a cluster are given; every other run takes all of its input."""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+import math
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 BLOCK = 64
 """Groups of records in a block; equal records, which share requests, are one group."""
+
+
+@dataclass
+class BlockQueue:
+    """Numbers blocks from 0 on, and gives back first what a lost worker had not finished.
+
+    Example:
+        >>> blocks = BlockQueue()
+        >>> blocks.take(), blocks.take()
+        (0, 1)
+        >>> blocks.put_back({0})
+        >>> blocks.end_at(2)
+        >>> len(blocks), blocks.take(), blocks.take()
+        (1, 0, None)
+    """
+
+    _next: int = 0
+    _end: float = math.inf
+    _returned: list[int] = field(default_factory=list)
+
+    def take(self) -> int | None:
+        """The next block; None where there is no more."""
+        if self._returned:
+            return heapq.heappop(self._returned)
+        if self._next >= self._end:
+            return None
+        self._next += 1
+        return self._next - 1
+
+    def put_back(self, blocks: Iterable[int]) -> None:
+        """Give these blocks to others."""
+        for block in blocks:
+            heapq.heappush(self._returned, block)
+
+    def end_at(self, block: int) -> None:
+        """Note that a block lies beyond the last record."""
+        self._end = min(self._end, block)
+
+    def __len__(self) -> int:
+        """How many blocks were put back and not taken again."""
+        return len(self._returned)
 
 
 class Feed:
@@ -94,6 +138,26 @@ def all_records() -> Iterator[None]:
         yield
     finally:
         feed.reset(before)
+
+
+async def work_off(
+    records: AsyncGenerator[T, None],
+    work: Callable[[T], Coroutine[Any, Any, None]],
+    window: int,
+    is_over: Callable[[], bool],
+) -> None:
+    """Work on the records that `fed` gives, at most `window` at a time, until all have ended.
+
+    Once the run `is_over`, no further one is begun.
+    """
+    room = asyncio.Semaphore(window)
+    async with aclosing(records) as given, asyncio.TaskGroup() as group:
+        async for record in given:
+            await room.acquire()
+            if is_over():
+                break
+            group.create_task(work(record)).add_done_callback(lambda _: room.release())
+            await asyncio.sleep(0)  # so that its first call is on its way while the prompts of others are made
 
 
 async def fed(

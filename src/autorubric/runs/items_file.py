@@ -343,10 +343,7 @@ def stored_dataset(directory: Path, manifest: ExperimentManifest) -> RubricDatas
 def _rubric(record: Mapping[str, Any]) -> Rubric | None:
     """The criteria of the report in a line; None where it holds none."""
     try:
-        criteria = [
-            entry.criterion if isinstance(entry, EnsembleCriterionReport) else entry
-            for entry in report_from(record["report"]).report or ()
-        ]
+        criteria = [entry.criterion for entry in report_from(record["report"]).report or ()]
         return Rubric(criteria) if criteria else None
     except (InputError, TypeError, AttributeError, KeyError):
         return None

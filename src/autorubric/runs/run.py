@@ -7,7 +7,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -27,7 +26,7 @@ from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.request import Answer, Failure, Model, Request
-from autorubric.runs.blocks import fed, feed, note_ended
+from autorubric.runs.blocks import fed, feed, note_ended, work_off
 from autorubric.runs.items_file import ItemsFile, Report
 from autorubric.runs.result import ItemResult
 from autorubric.runs.shard import Parts, equal_together
@@ -70,7 +69,6 @@ class EvaluationRun(StoppableRun):
     copies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     on_result: Callable[[ItemResult], None] = lambda result: None
     asked: int = 0
-    opened: int = 0
     is_finished: bool = False
     is_whole: bool = True
     parts: Parts | None = None
@@ -85,27 +83,16 @@ class EvaluationRun(StoppableRun):
                 self.interrupted = self.parts.workers.interrupted
                 self.stopped = self.parts.workers.stopped
             return
-        room = asyncio.Semaphore(widened(self.window))
-
-        async def grade(index: int) -> None:
-            try:
-                await self._item(index)
-            finally:
-                room.release()
-
         if self.executor is not None and batching.get() is not None:
             await self.executor.send_ahead(self._first_requests())
         places = fed(range(len(self.dataset)), int, partial(equal_together, self.dataset))
-        async with aclosing(places) as indices, asyncio.TaskGroup() as group:
-            async for index in indices:
-                await room.acquire()
-                if self.stopped is not None and not self._replays:
-                    break
-                if self.stopped is not None and index not in self.before:
-                    room.release()
-                    continue
-                self.opened += 1
-                group.create_task(grade(index))
+        await work_off(
+            places, self._open, widened(self.window), lambda: self.stopped is not None and not self._replays
+        )
+
+    async def _open(self, index: int) -> None:
+        if self.stopped is None or index in self.before:
+            await self._item(index)
 
     @property
     def _replays(self) -> bool:
@@ -192,7 +179,6 @@ class EvaluationRun(StoppableRun):
             await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
             if self.is_finished and self.stopped is not None:  # what shards have graded is kept in any case
                 break
-            self.opened += self.is_finished
             self._keep(index, line)
 
     def _keep(self, index: int, line: bytes) -> None:

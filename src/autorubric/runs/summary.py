@@ -236,7 +236,7 @@ class EvaluationSummary:
         return [found for found in ranked[:count] if found.influence > 0]
 
     def _add_criterion(self, found: CriterionReport | EnsembleCriterionReport, number: int) -> None:
-        criterion = found.criterion if isinstance(found, EnsembleCriterionReport) else found
+        criterion = found.criterion
         key = (criterion.name, criterion.requirement)
         totals = self.criteria.get(key)
         if totals is None:

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -18,7 +17,7 @@ from autorubric.core.values import changed
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Request
-from autorubric.runs.blocks import fed, note_ended
+from autorubric.runs.blocks import fed, note_ended, work_off
 from autorubric.synthesis.query_file import FROM_INPUT, Query
 from autorubric.synthesis.stages import DERIVED, NO_CALL_MADE, Call, Fields, Models, Outcome, Plan, Stage
 
@@ -94,7 +93,6 @@ async def run_plan(
         finished: called with each row when its last stage has ended, in the order of finishing.
         stopping: polled before a record is opened; True leaves the rest of the input unopened.
     """
-    room = asyncio.Semaphore(window)
 
     async def run_stage(row: Row, stage: Stage, needs: list[asyncio.Task[None]]) -> None:
         for need in needs:
@@ -104,26 +102,17 @@ async def run_plan(
         row.settle(stage, ended or await answer(stage, row.query.record_id, row.fields))
 
     async def run_row(query: Query) -> None:
-        try:
-            row = Row(query, dict(query.fields))
-            tasks: dict[str, asyncio.Task[None]] = {}
-            async with asyncio.TaskGroup() as stages:
-                for stage in plan.stages:
-                    needs = [tasks[name] for name in stage.reads if name in tasks]
-                    tasks[stage.name] = stages.create_task(run_stage(row, stage, needs))
-            finished(row)
-            note_ended(query.index)
-        finally:
-            room.release()
+        row = Row(query, dict(query.fields))
+        tasks: dict[str, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as stages:
+            for stage in plan.stages:
+                needs = [tasks[name] for name in stage.reads if name in tasks]
+                tasks[stage.name] = stages.create_task(run_stage(row, stage, needs))
+        finished(row)
+        note_ended(query.index)
 
     own = fed(queries, attrgetter("index"), partial(_Unequal, queries))
-    async with aclosing(own) as found, asyncio.TaskGroup() as rows:
-        async for query in found:
-            await room.acquire()
-            if stopping():
-                break
-            rows.create_task(run_row(query))
-            await asyncio.sleep(0)  # so that the first call is on its way while the prompts of others are made
+    await work_off(own, run_row, window, stopping)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -25,7 +25,7 @@ from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
 from autorubric.runs.changes import FinishedRun
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
-from autorubric.runs.progress import Progress, RunState, StageState, reported
+from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.shard import PART, Division, Part, measure_seconds
 from autorubric.runs.stopping import Stop, StoppableRun
@@ -197,7 +197,7 @@ class SynthesisRun(StoppableRun):
                 prepared.source,
                 self.runner,
                 window=widened(2 * settings.concurrency),
-                finished=lambda row: self._keep(store, row),
+                finished=partial(self._keep, store),
                 stopping=lambda: bool(self.stopped),
             )
             await loading
@@ -261,124 +261,103 @@ class SynthesisRun(StoppableRun):
         write_manifest(prepared.folder, content)
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """Runs or estimates one synthesis: models, lock, ledger and budget around the run.
+async def run_synthesis(settings: Any, division: Division) -> SynthesisResult:
+    """Run the plan and write the files.
 
-    Attributes:
-        settings: of the run.
-        progress: called with the state of the run.
-        stop: ends the run early.
-        notice: called with each note on the input, and on what changed since the last run.
-        division: whether it is a shard, or unites shards.
+    Args:
+        settings: those of `autorubric.synthesize`.
+        division: whether the run is a shard, or unites shards.
+
+    Raises:
+        InputError: the input, a key or a model is wrong; nothing was spent.
     """
-
-    settings: SynthesisSettings
-    progress: Progress | None
-    stop: Stop | None
-    notice: Callable[[str], object] | None
-    division: Division
-
-    async def run(
-        self,
-        *,
-        opening: Opening,
-        export_only: bool,
-        again: str,
-        sources: Iterable[Path],
-    ) -> SynthesisResult:
-        """Run the plan and write the files.
-
-        Raises:
-            InputError: the input, a key or a model is wrong; nothing was spent.
-        """
-        settings = resolve_protocol(self.settings, start_over=opening.start_over)
-        if opening.start_over:
-            settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in find_slots(settings))})
-        prepared, made = prepare(settings, self.division), configs(settings)
-        async with AsyncExitStack() as stack:
-            stack.enter_context(rare_collections())
-            models = await stack.enter_async_context(open_models(made, settings.concurrency))
-            if settings.budget_usd is not None:
-                check_priced(models)
-            load_ahead(models.values() if opening.parts is None and not export_only else ())
-            self._announce(prepared, models)
-            full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
-            files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
-            stack.enter_context(run_folder(prepared.folder, files, sources, start_over=opening.start_over))
-            ledger = await stack.enter_async_context(
-                locked_ledger(
-                    prepared.folder,
-                    "synthesis",
-                    lambda _: find_other_queries(prepared.folder, prepared.source),
-                    opening,
-                )
+    settings = resolve_protocol(settings, start_over=settings.start_over)
+    if settings.start_over:
+        settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in find_slots(settings))})
+    prepared, made, parts = prepare(settings, division), configs(settings), division.parts
+    async with AsyncExitStack() as stack:
+        stack.enter_context(rare_collections())
+        models = await stack.enter_async_context(open_models(made, settings.concurrency))
+        if settings.budget_usd is not None:
+            check_priced(models)
+        load_ahead(models.values() if parts is None and not settings.export_only else ())
+        _announce(prepared, models, settings.notice)
+        full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
+        files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
+        sources = settings.sources()
+        stack.enter_context(run_folder(prepared.folder, files, sources, start_over=settings.start_over))
+        ledger = await stack.enter_async_context(
+            locked_ledger(
+                prepared.folder,
+                "synthesis",
+                lambda _: find_other_queries(prepared.folder, prepared.source),
+                Opening(settings.wait, settings.start_over, settings.replace, parts),
             )
-            parts = opening.parts
-            workers = None if parts is None else parts.workers
-            if workers is not None:
-                workers.clear()
-            elif parts is not None and parts.is_partial:
-                keep_steps(prepared.folder, parts.folders.values())
-            ledger.price(models.values())
-            usd, tokens = settings.budget_usd, settings.budget_tokens
-            budget = None if usd is None and tokens is None else Budget(usd=usd, tokens=tokens, spent=ledger.spent())
-            executor = Executor(ledger, budget, detached=False)
-            run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
-            if parts is not None:
-                run.seconds_before = measure_seconds(parts)
-                run.ended_early = (workers and workers.stopped) or ""
-                run.interrupted = workers is not None and workers.interrupted
-            if export_only or parts is not None:
-                executor.replay("export only", ledger.failures())
-            # Workers have been stopped already; what they have recorded becomes files.
-            stack.enter_context(((self.stop if workers is None else None) or Stop()).bound(run))
-            async with reported(self.progress, run.state):
-                await run.execute()
-            if run.refused and not run.has_paid:
-                raise InputError(run.summary.stopped)
-        return SynthesisResult(prepared.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
+        )
+        workers = None if parts is None else parts.workers
+        if workers is not None:
+            workers.clear()
+        elif parts is not None and parts.is_partial:
+            keep_steps(prepared.folder, parts.folders.values())
+        ledger.price(models.values())
+        usd, tokens = settings.budget_usd, settings.budget_tokens
+        budget = None if usd is None and tokens is None else Budget(usd=usd, tokens=tokens, spent=ledger.spent())
+        executor = Executor(ledger, budget, detached=False)
+        again = settings.again or ""
+        run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
+        if parts is not None:
+            run.seconds_before = measure_seconds(parts)
+            run.ended_early = (workers and workers.stopped) or ""
+            run.interrupted = workers is not None and workers.interrupted
+        if settings.export_only or parts is not None:
+            executor.replay("export only", ledger.failures())
+        # Workers have been stopped already; what they have recorded becomes files.
+        stack.enter_context(((settings.stop if workers is None else None) or Stop()).bound(run))
+        async with reported(settings.progress, run.state):
+            await run.execute()
+        if run.refused and not run.has_paid:
+            raise InputError(run.summary.stopped)
+    return SynthesisResult(prepared.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
 
-    async def estimate(self) -> SynthesisResult:
-        """Requests, tokens and cost of the run; sends no request and writes nothing."""
-        from autorubric.synthesis.plan_estimate import estimate_run
 
-        settings = resolve_protocol(self.settings)
-        prepared = prepare(settings, self.division)
-        ledgers = prepared.folder / LEDGER_FOLDER
-        async with AsyncExitStack() as stack:
-            models = await stack.enter_async_context(open_models(configs(settings), 1))
-            if self.progress is not None:
-                labels = stand_ins(model.name for model in models.values())
-                self.progress(RunState(prepared.report.rows, 0, [], 0, 0, 0, 0.0, stand_ins=labels))
-            self._announce(prepared, models)
-            note_another_run(
-                prepared.folder, "synthesis", lambda _: find_other_queries(prepared.folder, prepared.source)
-            )
-            found = ledgers.exists()
-            ledger = stack.enter_context(Ledger.open(ledgers) if found else Ledger.in_memory())
-            if not found:
-                import_steps(prepared.folder, prepared.plan, ledger)
-            estimate = await estimate_run(prepared, models, ledger)
-        return SynthesisResult(prepared.folder, estimate=estimate)
+async def estimate_synthesis(settings: Any, division: Division) -> SynthesisResult:
+    """Requests, tokens and cost of the run; sends no request and writes nothing."""
+    from autorubric.synthesis.plan_estimate import estimate_run
 
-    def _announce(self, prepared: Prepared, models: Mapping[str, Model]) -> None:
-        if self.notice is None:
-            return
-        for note in prepared.notes:
-            self.notice(f"note: {note}")
-        for problem in prepared.report.skipped:
-            self.notice(f"left out: {problem}")
-        manifest = read_manifest(prepared.folder) or {}
-        before, templates = manifest.get("models", {}), manifest.get("templates", {})
-        changes = [
-            f"the model of {slot} changed from {before[slot]} to {model.name}"
-            for slot, model in models.items()
-            if slot in before and before[slot] != model.name
-        ] + [
-            f"template {name} has changed"
-            for name, mark in prepared.prompts.fingerprints().items()
-            if name in templates and templates[name] != mark
-        ]
-        for change in changes:
-            self.notice(f"since the last run here, {change}: its requests will be sent again")
+    settings = resolve_protocol(settings)
+    prepared = prepare(settings, division)
+    ledgers = prepared.folder / LEDGER_FOLDER
+    async with AsyncExitStack() as stack:
+        models = await stack.enter_async_context(open_models(configs(settings), 1))
+        settings.show_stand_ins(prepared.report.rows, [model.name for model in models.values()])
+        _announce(prepared, models, settings.notice)
+        note_another_run(prepared.folder, "synthesis", lambda _: find_other_queries(prepared.folder, prepared.source))
+        found = ledgers.exists()
+        ledger = stack.enter_context(Ledger.open(ledgers) if found else Ledger.in_memory())
+        if not found:
+            import_steps(prepared.folder, prepared.plan, ledger)
+        estimate = await estimate_run(prepared, models, ledger)
+    return SynthesisResult(prepared.folder, estimate=estimate)
+
+
+def _announce(prepared: Prepared, models: Mapping[str, Model], notice: Callable[[str], object] | None) -> None:
+    """Tell of notes on the input, and of what changed since the last run."""
+    if notice is None:
+        return
+    for note in prepared.notes:
+        notice(f"note: {note}")
+    for problem in prepared.report.skipped:
+        notice(f"left out: {problem}")
+    manifest = read_manifest(prepared.folder) or {}
+    before, templates = manifest.get("models", {}), manifest.get("templates", {})
+    changes = [
+        f"the model of {slot} changed from {before[slot]} to {model.name}"
+        for slot, model in models.items()
+        if slot in before and before[slot] != model.name
+    ] + [
+        f"template {name} has changed"
+        for name, mark in prepared.prompts.fingerprints().items()
+        if name in templates and templates[name] != mark
+    ]
+    for change in changes:
+        notice(f"since the last run here, {change}: its requests will be sent again")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -18,7 +16,7 @@ from autorubric.llm.structured import read_text
 from autorubric.rows import Record, RowReader, input_name, read_rows, row_file, without_nulls
 from autorubric.rows.columns import ROLES
 from autorubric.rows.record import as_text, read_prompt
-from autorubric.runs.blocks import fed, note_ended
+from autorubric.runs.blocks import fed, note_ended, work_off
 from autorubric.runs.items_file import read_items, report_from
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION
@@ -286,22 +284,8 @@ class SamplingRun(StoppableRun):
 
     async def execute(self) -> None:
         """Sample every answer that is not recorded."""
-        slots = asyncio.Semaphore(self.window)
-
-        async def sample(key: Key) -> None:
-            try:
-                await self._sample(key)
-            finally:
-                slots.release()
-            note_ended(self._number(key))
-
         keys = fed(self.all_keys(), self._number, self._equal_together)
-        async with aclosing(keys) as asked, asyncio.TaskGroup() as group:
-            async for key in asked:
-                await slots.acquire()
-                if self.stopped is not None:
-                    break
-                group.create_task(sample(key))
+        await work_off(keys, self._sample, self.window, lambda: self.stopped is not None)
 
     def candidates(self) -> list[CandidateAnswer]:
         """The answers as candidates, query by query, model by model, draw by draw."""
@@ -347,9 +331,10 @@ class SamplingRun(StoppableRun):
         outcome = await self.executor.ask_for(self.models[model][1], self.request(query, draw), read_text)
         if isinstance(outcome, Answer):
             self.answers[key] = outcome.value
-            return
-        self.failed[key] = outcome
-        self.end_with(outcome)
+        else:
+            self.failed[key] = outcome
+            self.end_with(outcome)
+        note_ended(self._number(key))
 
 
 def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[ModelEstimate], list[CandidateAnswer]]:

@@ -26,10 +26,9 @@ from autorubric.core.report import (
     EnsembleCriterionReport,
     EnsembleEvaluationReport,
     EvaluationReport,
-    worst_value,
 )
 from autorubric.core.rubric import Rubric
-from autorubric.core.scoring import Cell, score, totals
+from autorubric.core.scoring import score, totals
 from autorubric.errors import AutorubricError, ConfigError, InputError
 from autorubric.files.json_values import is_finite
 from autorubric.files.strict_json import json_bytes
@@ -265,13 +264,13 @@ def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
 def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
     """The reward before the policy: its value is None where a judgment failed that it depends on."""
     judged: Sequence[Judged] = report.report or ()
-    names = criterion_names([_criterion(one) for one in judged])
+    names = criterion_names([one.criterion for one in judged])
     criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
     gates = [_gate(one, name, rule) for name, one in zip(names, judged, strict=True)]
     closed = tuple(name for name, open_ in zip(names, gates, strict=True) if open_ is False)
     value = 0.0 if closed else _value(judged, gates, rule)
     coverage = sum(not one.is_error for one in judged) / len(judged) if judged else None
-    compound = share_of_criteria(list(map(_criterion, judged)), [one.score_value for one in judged])
+    compound = share_of_criteria([one.criterion for one in judged], [one.score_value for one in judged])
     if value is None:
         return Reward(None, criteria, _failure(report, judged, names), coverage=coverage, compound=compound)
     penalty = 0.0
@@ -282,10 +281,6 @@ def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: Reward
     return Reward(value - penalty, criteria, None, closed, penalty, coverage, compound=compound)
 
 
-def _criterion(judged: Judged) -> Criterion:
-    return judged.criterion if isinstance(judged, EnsembleCriterionReport) else judged
-
-
 def is_gate(criterion: Criterion, name: str, rule: RewardRule) -> bool:
     """Whether a criterion, which rewards show under `name`, must be met for any reward."""
     return GATE_TAG in criterion.tags or bool({name, criterion.name, criterion.id} & set(rule.gates))
@@ -293,7 +288,7 @@ def is_gate(criterion: Criterion, name: str, rule: RewardRule) -> bool:
 
 def _gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
     """Whether a gate is open; None where it is unknown, True for a criterion that is not a gate."""
-    criterion = _criterion(judged)
+    criterion = judged.criterion
     if not is_gate(criterion, name, rule):
         return True
     if judged.is_error:
@@ -306,10 +301,10 @@ def _gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
 def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardRule) -> float | None:
     if None in gates:
         return None
-    counted = [one for one in judged if rule.formula != "positive" or _criterion(one).weight > 0]
+    counted = [one for one in judged if rule.formula != "positive" or one.criterion.weight > 0]
     if any(one.is_error for one in counted):
         return None
-    cells = [Cell(_criterion(one).weight, one.score_value, worst_value(_criterion(one))) for one in counted]
+    cells = [one.cell for one in counted]
     if rule.formula == "clipped":
         return score(cells, rule.cannot_assess)
     points, positive, _, _ = totals(cells, rule.cannot_assess)

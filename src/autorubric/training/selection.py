@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport, worst_value
-from autorubric.core.scoring import Cell, totals
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.scoring import totals
 from autorubric.errors import InputError
 from autorubric.training.candidates import ScoredCandidate
 
@@ -152,10 +152,9 @@ def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: C
         return None
     cells, best = [], 0.0
     for one in report.report:
-        criterion = one.criterion if isinstance(one, EnsembleCriterionReport) else one
-        cells.append(Cell(criterion.weight, one.score_value, worst_value(criterion)))
+        cells.append(one.cell)
         if one.score_value is not None or config.strategy is not CannotAssessStrategy.SKIP:
-            best += _most(criterion)
+            best += _most(one.criterion)
     points, _, _, scored = totals(cells, config)
     if not scored:
         return None

@@ -196,16 +196,13 @@ _BUILT_IN = {
 
 def _flat(one: Any) -> Row:
     """One criterion and its verdict, as flat values."""
-    ensemble = isinstance(one, EnsembleCriterionReport)
-    criterion = one.criterion if ensemble else one
-    choice = one.final_multi_choice_verdict if ensemble else one.multi_choice_verdict
-    verdict = one.final_verdict if ensemble else one.verdict
+    verdict, choice = one.final()
     return {
-        "criterion": criterion.requirement,
-        "points": criterion.weight,
+        "criterion": one.criterion.requirement,
+        "points": one.criterion.weight,
         "verdict": choice.selected_label if choice is not None else None if verdict is None else verdict.value,
         "value": one.score_value,
-        "reason": one.final_reason if ensemble else one.reason,
+        "reason": one.final_reason if isinstance(one, EnsembleCriterionReport) else one.reason,
     }
 
 

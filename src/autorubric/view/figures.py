@@ -171,23 +171,21 @@ def statistics(counts: Sequence[tuple[str, str, int]]) -> dict[str, float | None
 
 
 def _kappa(counts: Sequence[tuple[str, str, int]], total: int) -> tuple[float | None, float]:
-    """Cohen's κ and its large-sample standard error; None where one category is all there is.
+    """Cohen's κ and its large-sample standard error; None where one category is all there is."""
+    import numpy as np
 
-    Source: Fleiss, Cohen and Everitt, Large sample standard errors of kappa and weighted kappa, 1969.
-    """
-    cells = {(a, b): n / total for a, b, n in counts}
-    words = sorted({word for pair in cells for word in pair})
-    rows = {word: sum(p for (a, _), p in cells.items() if a == word) for word in words}
-    columns = {word: sum(p for (_, b), p in cells.items() if b == word) for word in words}
-    chance = sum(rows[word] * columns[word] for word in words)
-    if chance >= 1.0 - 1e-12:
+    from autorubric.metrics.confusion import kappas
+    from autorubric.metrics.jackknife import kappa_variance
+
+    words = sorted({word for a, b, _ in counts for word in (a, b)})
+    table = np.zeros((len(words), len(words)))
+    for a, b, n in counts:
+        table[words.index(a), words.index(b)] += n
+    kappa = float(kappas(table))
+    if math.isnan(kappa):
         return None, 0.0
-    kappa = (sum(cells.get((word, word), 0.0) for word in words) - chance) / (1.0 - chance)
-    beyond = 1.0 - kappa
-    same = sum(cells.get((word, word), 0.0) * (1.0 - (rows[word] + columns[word]) * beyond) ** 2 for word in words)
-    apart = sum(p * (columns[a] + rows[b]) ** 2 for (a, b), p in cells.items() if a != b)
-    variance = same + beyond**2 * apart - (kappa - chance * beyond) ** 2
-    return kappa, math.sqrt(variance / total) / (1.0 - chance) if variance > 1e-12 else 0.0
+    variance = kappa_variance(table)
+    return kappa, math.sqrt(variance / total) if variance > 1e-12 else 0.0
 
 
 def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str], list[tuple[str, str, int]]]:

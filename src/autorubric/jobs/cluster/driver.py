@@ -19,7 +19,6 @@ from typing import Any
 
 from autorubric.core.display import counted
 from autorubric.errors import InputError, LedgerError
-from autorubric.jobs.cluster.block_queue import BlockQueue
 from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, answered
 from autorubric.jobs.cluster.ray_worker import versions
 from autorubric.jobs.lending import Lender, Purse
@@ -29,6 +28,7 @@ from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.union import add_rows, added_up_to
+from autorubric.runs.blocks import BlockQueue
 from autorubric.runs.manifest import ITEMS_FILE
 from autorubric.runs.progress import RunState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger

@@ -61,11 +61,7 @@ def verdicts_in(report: EvaluationReport | EnsembleEvaluationReport) -> dict[str
     """The verdicts of a report; a failed or abstained judgment is none."""
     entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
     values = [None if one.is_error else one.score_value for one in entries]
-    return map_verdicts(map(_requirement, entries), values)
-
-
-def _requirement(judged: CriterionReport | EnsembleCriterionReport) -> str:
-    return judged.requirement if isinstance(judged, CriterionReport) else judged.criterion.requirement
+    return map_verdicts((one.criterion.requirement for one in entries), values)
 
 
 def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
