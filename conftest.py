@@ -32,7 +32,11 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_unconfigure() -> None:
-    """Look for the last cycles here: pytest and Python would look through all that stays a dozen times more."""
-    gc.collect()
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Look for the last cycles here: pytest and Python would look through all that stays a dozen times more.
+
+    A worker has told its results already, so what it still finds would reach nobody.
+    """
+    if not hasattr(config, "workerinput"):
+        gc.collect()
     gc.freeze()

@@ -6,12 +6,14 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.collected import take_over
 
 # Tests start some hundred processes. Where Python may not write bytecode, each of them would compile the package
 # again, which takes longer than most tests. Bytecode goes next to the source, where pip puts that of dependencies.
@@ -57,10 +59,17 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     from tests.warm_commands import share_with_workers, start
 
     share_with_workers()
-    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+    ignored = config.getoption("ignore") or config.getoption("ignore_glob")
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and not ignored:
         python = start("tests.warm_workers") / "forked-python"
         for spec in specs:
             spec.python = str(python)
+
+
+@pytest.hookimpl(tryfirst=True, wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    take_over(session)
+    return (yield)
 
 
 @pytest.fixture

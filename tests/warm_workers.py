@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import collected
 from tests.warm_commands import load, serve
 
 
 class _AllTests:
-    """Imports all tests, as pytest does when it collects them."""
+    """Collects all tests, which the workers take over."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, object, object]:
@@ -31,19 +32,25 @@ class _AllTests:
             os.waitpid(second, 0)
         return (yield)
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if not report.passed:
+            collected.reports.append(report)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        collected.sessions.append(session)
         gc.freeze()
 
 
 def _import(names: list[str]) -> None:
     for name in names:
-        with suppress(Exception, pytest.skip.Exception):  # the workers try again, and report it
+        with suppress(Exception, pytest.skip.Exception):  # pytest tries again, and reports it
             import_module(name)
 
 
 if __name__ == "__main__":
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+        pytest.main(["--collect-only", "-qq"], plugins=[_AllTests()])
         # What hypothesis looks up once in a process, it looks up in its first test.
-        pytest.main(["tests/core/test_plain_criterion.py"], plugins=[_AllTests()])
+        pytest.main(["tests/core/test_plain_criterion.py"])
     load()
     serve(sys.executable)
