@@ -23,10 +23,10 @@ from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
 
 COMMANDS = {
     "synthesize": ("Rubrics", "Turn queries into rubrics."),
-    "improve": ("Rubrics", "Improve wordings and weights; accept a change only on labels kept aside."),
-    "evolve": ("Rubrics", "Evolve rubrics from the rollouts of a run: add criteria that tell them apart."),
+    "improve": ("Rubrics", "Improve wordings and weights; accept a change only on held-out labels."),
+    "evolve": ("Rubrics", "Evolve rubrics: add criteria that discriminate between the rollouts of a run."),
     "gates": ("Rubrics", "Run the gates on recorded replies and compare with people's labels."),
-    "lint": ("Rubrics", "Find what is wrong with rubrics, without a model."),
+    "lint": ("Rubrics", "Find faults in rubrics, without a model."),
     "review": ("Rubrics", "Let a model review a rubric: findings with quotes and proposed wordings."),
     "convert": ("Rubrics", "Convert rubric data between formats."),
     "grade": ("Grading", "Grade submissions criterion by criterion, with LLM judges, checks or both."),
@@ -38,7 +38,7 @@ COMMANDS = {
     "merge": ("Runs", "Merge the shards of a run into one run directory."),
     "show": ("Runs", "Show one item of a run: verdicts, votes, prompts, raw replies."),
     "view": ("Runs", "Browse runs in a browser."),
-    "report": ("Runs", "Make one HTML, Markdown or JSON file of a run."),
+    "report": ("Runs", "Write a run as one HTML, Markdown or JSON file."),
     "verify": ("Runs", "Recompute the numbers of a report from its run."),
     "status": ("Runs", "Report the state of a run: done, failed, spent, time left."),
     "doctor": ("Runs", "Check the installation, API keys and endpoints."),

@@ -81,14 +81,14 @@ def report_lines(done: Conversion, target: Path | None = None) -> Iterator[str]:
         >>> from autorubric.formats import Conversion
         >>> print("\n".join(report_lines(Conversion("rar", None, 2, 9))))
         read 2 records with 9 criteria from rar; nothing was written
-        polarity: no criterion is worded against its sign
+        polarity: no wording contradicts its sign
         questions: no repeats
     """
     where = f"written to {target} as {done.target}" if done.target else "nothing was written"
     read = f"{counted(done.records, 'record')} with {counted(done.criteria, 'criterion', 'criteria')}"
     yield f"read {read} from {done.source or 'an empty file'}; {where}"
     if done.lost:
-        yield f"lost, by records: {_counts(done.lost)}"
+        yield f"lost (records): {_counts(done.lost)}"
     if done.carried:
         yield f"only under the key 'autorubric', which other tools do not read, by records: {_counts(done.carried)}"
     yield from _polarity_lines(done)
@@ -99,13 +99,13 @@ def _polarity_lines(done: Conversion) -> Iterator[str]:
     audit = done.polarity
     if audit.turned or audit.kept:
         kept = f"; {audit.kept} are kept, because they are worded as faults" if audit.kept else ""
-        yield f"polarity: {audit.turned} criteria of negative weight became positive{kept}"
+        yield f"polarity: {audit.turned} criteria with negative weight became positive{kept}"
     for sign in ("negative", "positive"):
         said = {wording: count for (of, wording), count in audit.counts.items() if of == sign}
         if said:
-            yield f"polarity: of {sign} weight, by wording: {_counts(said)}"
+            yield f"polarity: criteria with {sign} weight, by wording: {_counts(said)}"
     if not audit.contradictions:
-        yield "polarity: no criterion is worded against its sign"
+        yield "polarity: no wording contradicts its sign"
         return
     good, fault = audit.counts["negative", "good"], audit.counts["positive", "fault"]
     yield f"polarity: {good} of negative weight are worded as good, {fault} of positive weight as faults, such as"

@@ -63,7 +63,7 @@ def _row(number: int, window: Window) -> dict[str, Any]:
 def _told(found: Drift, most: int) -> Iterator[str]:
     saturated = [criterion for criterion in found.criteria if criterion.saturated]
     if saturated and most:
-        yield "saturated criteria, the heaviest first:"
+        yield "saturated criteria, largest weight first:"
         yield from (f"  {_criterion_line(criterion)}" for criterion in saturated[:most])
         if len(saturated) > most:
             yield f"  and {len(saturated) - most} more (--criteria, --json)"
@@ -124,11 +124,11 @@ def signal_lines(signals: GroupSignals) -> Iterator[str]:
     """What groups teach, for people."""
     yield f"groups of the last window: {signals.groups:,}, variance within groups {figure(signals.variance, 4)}"
     if signals.effective is not None and signals.criteria is not None:
-        yield f"  {signals.criteria:.1f} criteria amount to {signals.effective:.1f} independent ones"
+        yield f"  effective number of independent criteria: {signals.effective:.1f} of {signals.criteria:.1f}"
     noise = signals.noise
     if noise is not None and noise.half is not None:
         share = "" if signals.noise_share is None else f", {signals.noise_share:.0%} of the variance within groups"
-        yield f"  a reward is certain to ± {noise.half:.3f} ({noise.pairs:,} submissions judged twice{share})"
+        yield f"  95 % interval of one reward: ± {noise.half:.3f} ({noise.pairs:,} submissions judged twice{share})"
 
 
 def compound_line(found: CompoundShare) -> str:

@@ -59,17 +59,17 @@ def _values(share: Share) -> dict[str, object]:
 def _lines(found: GatesReplay) -> Iterator[str]:
     yield f"{len(found.judged):,} criteria in {counted(found.queries, 'rubric')}"
     if found.lost:
-        yield f"relevance replies that could not be read: {found.lost:,}"
+        yield f"relevance replies that could not be parsed: {found.lost:,}"
     kappa, both = found.kappa(), found.both
     same = sum(mine == other for mine, other in both)
     shown = "" if kappa is None else f" (kappa {kappa:.2f})"
-    yield f"two people labelled {len(both)} and agree on {same}{shown}; the table counts these"
+    yield f"two people labelled {len(both)} criteria and agree on {same}{shown}; the table counts these"
     if not both:
         yield "the shares need labels of two people: fill in `labels` in the file"
     for name, share in found.shares().items():
         yield f"  {name:<28} {_show(share)}"
     error, correlation = found.draw_error()
-    yield f"one relevance draw is wrong on what is asked for: {_show(error)}"
+    yield f"error rate of one relevance draw: {_show(error)}"
     if correlation is not None:
         yield f"correlation of the errors of two draws: {correlation:.2f}"
     yield "rejected: bad, good, not labelled"

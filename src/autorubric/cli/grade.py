@@ -111,7 +111,7 @@ def _consistency_lines(summary: EvaluationSummary) -> Iterable[str]:
 
 def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:
     if summary.flagged:
-        yield f"{summary.flagged} submissions look as if they addressed the judge; see 'flags' in items.jsonl"
+        yield f"{summary.flagged} submissions may contain a prompt injection; see 'flags' in items.jsonl"
     for flag, meaning in _DOUBTS.items():
         if summary.flags[flag]:
             yield f"{summary.flags[flag]} judgments are {flag}: {meaning}; see 'flags' in items.jsonl"

@@ -30,10 +30,10 @@ def improve(settings: ImproveSettings) -> int:
     result = run_shown(improve_async, settings)
     if result.estimate is not None:
         print_estimate(f"{result.items} items; no request was sent", result.estimate)
-        print("  the number of calls depends on what the writer brings; candidates that lose are dropped early")
+        print("  the number of calls depends on the writer's proposals; losing candidates are dropped early")
         return 0
     if settings.undo:
-        print(f"took back {', '.join(settings.undo)}; the rubric is in {result.out / RUBRIC_FILE}")
+        print(f"reverted {', '.join(settings.undo)}; the rubric is in {result.out / RUBRIC_FILE}")
         return 0
     return _ended(result, settings)
 
@@ -50,9 +50,9 @@ def _print(result: ImproveResult) -> None:
     record, out = result.record, result.out
     print(f"\n{headline(record)}")
     if result.again:
-        print("  decided in an earlier session; the test set is not opened again")
+        print("  decided in an earlier session; the test set is not used again")
     print(f"  items: {describe_sets(record)}")
-    skipped = (f"{name}: not worked on: {reason}" for name, reason in record["skipped"].items())
+    skipped = (f"{name}: skipped: {reason}" for name, reason in record["skipped"].items())
     for line in (*skipped, *_test_lines(record), *_weight_lines(record), *_candidate_lines(record)):
         print(f"  {line}")
     for note in list_warnings({**record, "stand_ins": []}):  # those are printed before anything else
@@ -66,7 +66,7 @@ def _test_lines(record: dict[str, Any]) -> Iterator[str]:
         low, high = map(signed, test["interval"] or (None, None))
         before, after, noise = (figure(test[name], 3) for name in ("before", "after", "noise"))
         what = "accepted" if test["accepted"] else "the original stays"
-        what += ", then taken back (--undo)" if test.get("taken_back") else ""
+        what += ", then reverted (--undo)" if test.get("taken_back") else ""
         yield (
             f"{test['criterion']}: {what}; {record['against']} {before} -> {after}, "
             f"gain {signed(test['difference'])} ({low} to {high}), judge's own noise {noise}"
@@ -93,4 +93,4 @@ def _candidate_lines(record: dict[str, Any]) -> Iterator[str]:
         yield f"candidates: {len(fates)} ({counts})"
     for one in record["tried"]:
         if one["fate"] == "refused":
-            yield f"  refused {one['name']}: {one['why']}"
+            yield f"  rejected {one['name']}: {one['why']}"

@@ -64,7 +64,7 @@ def labels(settings: LabelsFlags) -> int:
         return 0
     if settings.files:
         done = import_labels(settings)
-        again = f"; {done.repeated} were there already" if done.repeated else ""
+        again = f"; {done.repeated} already existed" if done.repeated else ""
         print(f"added {counted(done.labels, 'label')}{again}")
         return 0
     found = label_status(settings.run)
@@ -88,7 +88,7 @@ def label_lines(found: LabelStatus) -> Iterator[str]:
     if found.skipped:
         yield f"{found.skipped} skipped"
     if found.changed:
-        yield f"{counted(found.changed, 'labelled pair')} changed since; the labels are kept and not counted"
+        yield f"{counted(found.changed, 'labelled pair')} changed since; their labels are kept but not counted"
 
 
 _MANY_LABELS = 100

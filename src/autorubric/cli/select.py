@@ -64,8 +64,11 @@ def print_selection(written: Written, totals: Iterable[Totals], failures: Failur
     """Print what was kept, the curve of K, shares by domain, lengths, failures and cost."""
     summary = written.summary
     total, keep = summary.total, summary.keep
+    found = f"an answer above {keep.threshold:g}"
+    if keep.pairs:
+        found = f"a pair (best above {keep.threshold:g}, margin {keep.margin:g})"
     print(
-        f"\n{total.selected} of {total.queries} queries have an answer above {keep.threshold:g}; "
+        f"\n{total.selected} of {total.queries} queries have {found}; "
         f"{total.dropped} dropped, {total.undecided} undecided; {summary.answers} answers kept"
     )
     lines = (
@@ -76,7 +79,7 @@ def print_selection(written: Written, totals: Iterable[Totals], failures: Failur
     for line in lines:
         print(f"  {line}")
     if written.flagged:
-        print(f"  {written.flagged} kept answers look as if they addressed the judge; see 'flags' in items.jsonl")
+        print(f"  {written.flagged} kept answers may contain a prompt injection; see 'flags' in items.jsonl")
     if summary.unjudged:
         print(f"  {summary.unjudged} candidates have no score; see 'failure' in decisions.jsonl")
     print_spending(list(totals))

@@ -151,7 +151,7 @@ def _exchange_lines(one: Exchange, title: str, shown: set[str]) -> Iterator[str]
         one.about,
         name,
         *([f"draw {one.draw}"] if one.draw else []),
-        *([f"ask {one.reask + 1}"] * bool(one.reask)),
+        *([f"re-ask {one.reask}"] * bool(one.reask)),
     ]
     tokens = None if one.tokens is None else f"{one.tokens[0]} + {one.tokens[1]} tokens"
     seconds = None if one.seconds is None else f"{one.seconds:.1f} s"

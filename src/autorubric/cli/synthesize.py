@@ -94,8 +94,8 @@ def print_summary(summary: Summary, out: Path) -> None:
 
 def _print_counts(summary: Summary) -> None:
     replaced = {
-        "by another question with their id or line:": summary.replaced["changed"],
-        "by themselves under another id or line:": summary.replaced["moved"],
+        "another question has their id or line:": summary.replaced["changed"],
+        "moved to another id or line:": summary.replaced["moved"],
     }
     for what, counts in (
         ("reused from earlier files", summary.reused),

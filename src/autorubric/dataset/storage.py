@@ -91,7 +91,9 @@ def parse_dataset(text: str, kind: str, where: str = "") -> Parts | list[Any]:
         except (ValueError, RecursionError):
             pass
     if kind == "toml":
-        raise InputError(f"{where}a dataset is not kept in TOML; expected JSON, YAML, JSON Lines or rows of a table")
+        raise InputError(
+            f"{where}a dataset cannot be stored as TOML; expected JSON, YAML, JSON Lines or rows of a table"
+        )
     try:
         if kind == "json":
             whole = parse_json(text, "Failed to parse JSON")

@@ -107,7 +107,7 @@ def size_of_plain(path: str | Path, *, what: str = "File") -> int:
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError:
-        raise InputError(f"{str(path)!r}: no file has such a name: it holds a NUL") from None
+        raise InputError(f"{str(path)!r}: not a valid file name: it contains a NUL character") from None
     for is_kind, noun in _KINDS:
         if is_kind(state.st_mode):
             raise InputError(f"{path}: cannot be read: it is {noun}; expected a plain file")
@@ -135,7 +135,7 @@ def decode(data: bytes, where: str) -> str:
     refuse_unmarked(data[:4], where)
     for mark, name in _PACKED:
         if data.startswith(mark):
-            raise InputError(f"{where}: the file is packed ({name}); unpack it first")
+            raise InputError(f"{where}: the file is compressed ({name}); decompress it first")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

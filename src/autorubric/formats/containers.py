@@ -82,7 +82,7 @@ def checked_container(path: str | Path, form: Format) -> None:
         autorubric.errors.InputError: rows.csv: rurl is kept in .parquet or .jsonl files
     """
     if Path(path).suffix.lower() not in form.containers:
-        raise InputError(f"{path}: {form.name} is kept in {' or '.join(form.containers)} files")
+        raise InputError(f"{path}: {form.name} is stored in {' or '.join(form.containers)} files")
 
 
 def _listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:

@@ -195,7 +195,7 @@ def convert(
                 f"{name} would be lost in {count} of {done.records} rows"
                 for name, count in sorted(done.lost.items(), key=lambda item: (-item[1], item[0]))
             )
-            raise InputError(losses, "leave --strict out to convert all the same")
+            raise InputError(losses, "leave out --strict to convert anyway")
     return done
 
 
@@ -389,7 +389,7 @@ def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
     try:
         yield draft
         if target.exists() and not force and not filecmp.cmp(draft, target, shallow=False):
-            raise InputError(f"{target} is there with other content; pass --force to replace it")
+            raise InputError(f"{target} exists with other content; pass --force to replace it")
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)

@@ -220,7 +220,7 @@ class Format:
             InputError: it is not kept in Parquet.
         """
         if self.schema is None:
-            raise InputError(f"{self.name} is not kept in Parquet; take {' or '.join(self.containers)}")
+            raise InputError(f"{self.name} cannot be stored as Parquet; use {' or '.join(self.containers)}")
         schema = self.schema()
         if self.carrier == () and carry:
             import pyarrow as pa
@@ -240,7 +240,7 @@ def only_row(rows: list[Row]) -> Row:
         {'rubric': []}
     """
     if len(rows) != 1:
-        raise InputError(f"such a file holds one rubric, and there are {len(rows)}; write a .jsonl with one a line")
+        raise InputError(f"such a file has one rubric, but there are {len(rows)}; write a .jsonl with one per line")
     return rows[0]
 
 

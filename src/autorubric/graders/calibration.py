@@ -233,7 +233,7 @@ class CascadeCurve:
         known = len(self.items & _fingerprints(dataset))
         if known:
             warnings.warn(
-                f"{known} of {len(dataset)} items were used to calibrate the cascade; agreement on them flatters it",
+                f"{known} of {len(dataset)} items were used to calibrate the cascade; their agreement is optimistic",
                 UserWarning,
                 stacklevel=2,
             )

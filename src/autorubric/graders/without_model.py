@@ -60,7 +60,7 @@ class ChecksFirst:
         Example:
             >>> ChecksFirst().check_rubric([Criterion(name="Tone", requirement="Is polite")])
             Traceback (most recent call last):
-            autorubric.errors.InputError: criterion 'Tone' has no check, and no judge is set; name a judge model
+            autorubric.errors.InputError: criterion 'Tone' has no check, and no judge is set; ...
         """
         from autorubric.checks import validate_check
 
@@ -69,7 +69,7 @@ class ChecksFirst:
             name = f"criterion {(criterion.name or index)!r}"
             if criterion.check is None:
                 if self.inside is None:
-                    problems.append(f"{name} has no check, and no judge is set; name a judge model")
+                    problems.append(f"{name} has no check, and no judge is set; pass --judge MODEL (Python: judge=)")
             elif criterion.options is not None:
                 problems.append(f"{name} has options and a check; a check decides binary criteria only")
             else:

@@ -239,7 +239,7 @@ def _why_not(pairs: Pairs, interval: Interval | None, p_holm: float, alpha: floa
         return f"no gain: {pairs.difference:+.3f}"
     if interval.low <= 0.0:
         return f"the interval of the gain {pairs.difference:+.3f} reaches down to {interval.low:+.3f}"
-    return f"the exchange test does not agree: adjusted p-value {p_holm:.3f}, above {alpha:.3g}"
+    return f"the permutation test does not agree: adjusted p-value {p_holm:.3f}, above {alpha:.3g}"
 
 
 def least_changed(confidence: float = 0.95) -> int:

@@ -48,7 +48,7 @@ def headline(record: Mapping[str, Any]) -> str:
         stay = f"all {record['criteria']} criteria stay as they are"
         return f"no change accepted{basis}: no candidate was better than the original; {stay}"
     back = ", ".join(record.get("undone", ()))
-    since = f"; taken back since: {back}" if back else ""
+    since = f"; reverted since: {back}" if back else ""
     tested = counted(len(tests), "tested change")
     return f"{accepted} of {tested} accepted{basis}; everything else stays as it was{since}"
 

@@ -109,7 +109,7 @@ class LedgerJudging:
                 Failure(
                     "server",
                     f"{len(failed)} of {len(found)} judgments on {wording.name!r} failed, so nothing was decided; "
-                    "the same command asks again for what failed",
+                    "the same command requests them again",
                 )
             )
 

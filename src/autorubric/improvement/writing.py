@@ -189,8 +189,8 @@ class Writer:
             self.note("writer_failed", criterion=name, problem=str(answer))
             if answer.ends_run:
                 raise Stopped(answer)
-            told = f"the writer brought no alternatives for {name!r} ({answer}), so nothing was decided"
-            raise Stopped(replace(answer, message=f"{told}; the same command asks again"))
+            told = f"the writer proposed no alternatives for {name!r} ({answer}), so nothing was decided"
+            raise Stopped(replace(answer, message=f"{told}; the same command tries again"))
         self.note("written", criterion=commission.wording.name, round=commission.number, count=len(answer.value))
         for told in answer.notes:
             self.note("writer_note", criterion=commission.wording.name, problem=told)

@@ -32,7 +32,10 @@ class GatesSettings(Settings):
         None, "Run the gates on the recorded replies in FILE.", metavar="FILE", group="Input", reads=True
     )
     record: LocalName | None = setting(
-        None, "Write the replies of a run, with places for labels, to FILE (.jsonl).", metavar="FILE", group="Output"
+        None,
+        "Write the replies of a run, with empty fields for labels, to FILE (.jsonl).",
+        metavar="FILE",
+        group="Output",
     )
     force: bool = setting(False, "Replace the file of --record if it exists.", group="Output")
     sample: int | None = setting(None, "Queries to record, drawn at random (default: all).", group="Input", ge=1)
@@ -40,7 +43,9 @@ class GatesSettings(Settings):
     least_error: float = setting(
         0.08, "Lowest error rate of a vote that is assumed; 0 counts all votes as independent.", ge=0
     )
-    least_sure: float = setting(0.95, "Probability from which a majority against a criterion rejects it.", ge=0.5)
+    least_sure: float = setting(
+        0.95, "Minimum probability that a majority against a criterion is right, to reject it.", ge=0.5
+    )
     as_json: bool = setting(False, "Print the table as JSON.", flag="--json", group="Output")
 
     @model_validator(mode="after")
@@ -50,7 +55,7 @@ class GatesSettings(Settings):
         if self.record is not None and self.run is None:
             raise ConfigError("--record needs the run directory, as the first argument")
         if self.replay is not None and self.run is not None:
-            raise ConfigError("--replay reads the file alone; leave out the run directory")
+            raise ConfigError("--replay reads only the file; leave out the run directory")
         self._refuse_unused()
         if not (self.least_error < 0.5 and self.least_sure < 1):
             raise ConfigError("--least-error must be below 0.5, and --least-sure below 1")

@@ -43,7 +43,7 @@ from autorubric.settings import FileNames, Names, setting
 GradeData: TypeAlias = RubricDataset | Path | str | Rows
 """A dataset, the file of one or of rows, or submissions in memory; `check_data` makes rows of a DataFrame."""
 
-_LISTED = "a list of texts and rows or texts and DataItems"
+_LISTED = "a list of texts, rows or DataItems"
 
 
 def check_data(value: Any) -> Any:
@@ -57,7 +57,7 @@ def check_data(value: Any) -> Any:
         raise ValueError(f"expected a RubricDataset, a path, a DataFrame, or {_LISTED}")
     for index, one in enumerate(rows):
         if not isinstance(one, str | DataItem | Mapping):
-            raise InputError(f"item {index} is of type {type(one).__name__}; expected {_LISTED}")
+            raise InputError(f"item {index} is of type {type(one).__name__}; expected a text, a row or a DataItem")
     return rows
 
 

@@ -67,7 +67,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     used: NewDirectory | None = setting(
         None, "Record of the items that earlier runs used (default: DATASET.used.jsonl).", group="Input"
     )
-    undo: Names = setting((), "Take back the change of this criterion of RUBRIC; repeatable.", group="Input")
+    undo: Names = setting((), "Revert the change to this criterion of RUBRIC; repeatable.", group="Input")
     writer: str | None = setting(
         None, "Model that writes alternatives: MODEL or MODEL@BASE_URL.", metavar="MODEL", group="Search"
     )
@@ -76,27 +76,27 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     )
     writer_temperature: float = setting(0.7, "Temperature of the writer.", group="Search")
     writer_max_tokens: int = setting(4096, "Maximum reply of the writer.", group="Search", ge=1, le=10_000_000)
-    criterion: Names = setting((), "Work on this criterion only; repeatable.", group="Search")
+    criterion: Names = setting((), "Improve only this criterion; repeatable.", group="Search")
     most_criteria: int = setting(
-        3, "Criteria to work on, those with the most disagreement.", group="Search", ge=1, le=1000
+        3, "Maximum criteria to improve, those with the most disagreement.", group="Search", ge=1, le=1000
     )
     candidates: int = setting(4, "Alternatives per criterion and round.", group="Search", ge=1, le=50)
-    rounds: int = setting(2, "Rounds of writing; with few labels one.", group="Search", ge=1, le=20)
+    rounds: int = setting(2, "Rounds of writing; one if there are few labels.", group="Search", ge=1, le=20)
     weights: bool = setting(False, "Fit the weights too, as one more change to test.", group="Search")
     score: str | None = setting(
         None, "Metadata key of a person's score in [0, 1] (default: labels times weights).", group="Search"
     )
     measure: Literal["agreement", "ac1", "score_error"] = setting(
-        "agreement", "What has to rise: agreement, ac1 (Gwet), or score_error, which has to fall.", group="Statistics"
+        "agreement", "Measure to improve: agreement, ac1 (Gwet) or score_error.", group="Statistics"
     )
     confidence_level: float = setting(
-        0.95, "Confidence of all accepted changes together.", group="Statistics", ge=0.5, le=0.9999
+        0.95, "Joint confidence level of all accepted changes.", group="Statistics", ge=0.5, le=0.9999
     )
     split: Literal["auto", "three", "nested"] = setting(
-        "auto", "Sets: three, nested (few labels), or auto by their number.", group="Statistics"
+        "auto", "Split: three sets, nested (for few labels), or auto.", group="Statistics"
     )
     test_judge: Names = setting(
-        (), "Second judge of the test set, of another family; it must not agree less.", group="Judges"
+        (), "Second judge for the test set, from another family; its agreement must not fall.", group="Judges"
     )
     configs: Mapping[str, LLMConfig] = setting(
         {}, "Full configurations of judges and writer, by the names given for them.", cli=False, record=False

@@ -121,7 +121,7 @@ def _allow_missing_keys() -> Iterator[None]:
     finally:
         keys_missing.reset(token)
     for problem in noted:
-        warnings.warn(f"{problem}; the dry run goes on without it", UserWarning, stacklevel=2)
+        warnings.warn(f"{problem}; the dry run continues without it", UserWarning, stacklevel=2)
 
 
 def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
@@ -213,7 +213,9 @@ def _or_path(kind: type, advice: str = "") -> PlainValidator:
 DatasetSource: TypeAlias = Annotated[RubricDataset | Path | str, _or_path(RubricDataset)]
 """A dataset, or the file of one."""
 
-RubricSource: TypeAlias = Annotated[Rubric | Path | str, _or_path(Rubric, "; Rubric.from_dict makes one of criteria")]
+RubricSource: TypeAlias = Annotated[
+    Rubric | Path | str, _or_path(Rubric, "; Rubric.from_dict makes one from criteria")
+]
 """A rubric, or the file of one."""
 
 
@@ -258,7 +260,7 @@ def _read_size(value: Any) -> int | None:
     if text in _ALL or text in _NONE:
         return 0 if text in _ALL else None
     if isinstance(value, float) or not text.isdecimal() or int(text) > 1_000_000:
-        raise ValueError("expected the most requests in one batch, up to 1,000,000")
+        raise ValueError("expected the maximum number of requests in one batch, up to 1,000,000")
     return int(text)
 
 
@@ -267,7 +269,7 @@ class BatchSettings(Settings):
 
     batch: Annotated[Any, PlainValidator(_read_size)] = setting(
         None,
-        "Send requests in batches, at about half the price, within a day; SIZE is the most in one batch, 0 (the "
+        "Send requests in batches, at about half the price, within a day; SIZE is the maximum per batch, 0 (the "
         "default) the provider's limit.",
         metavar="[SIZE]",
         group="Endpoint",

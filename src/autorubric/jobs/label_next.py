@@ -156,7 +156,7 @@ class Filled(NamedTuple):
         for batch, (asked, _) in sorted(self.draws.items()):
             if got[batch] < asked:
                 yield (
-                    f"batch {batch}: {got[batch]} of {asked} labels; right where these are a random part, "
+                    f"batch {batch}: {got[batch]} of {asked} labels; valid if these are a random part, "
                     "not the easy ones"
                 )
 
@@ -235,7 +235,10 @@ def read_draw(text: str) -> tuple[int, int, int]:
 def _check_columns(row: Mapping[str, Any], path: Path) -> None:
     missing = [name for name in COLUMNS if name not in row]
     if missing:
-        raise InputError(f"{path}: no column {', '.join(missing)}; expected {', '.join(COLUMNS)}")
+        raise InputError(
+            f"{path}: no column {', '.join(missing)}",
+            f"Expected rows of id, criterion, label, or a file of --label-next ({', '.join(COLUMNS)}).",
+        )
 
 
 def _read(row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str]) -> tuple[list[CellLabel], list[str]]:
@@ -248,7 +251,7 @@ def _read(row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str])
         return [], ["item, criterion, probability, batch and draw must stay as written"]
     if draws.setdefault(batch, draw) != draw:
         return [], [
-            f"batch {batch} is of two draws ({draws[batch]}; {draw}); "
+            f"batch {batch} comes from two draws ({draws[batch]}; {draw}); "
             "give the labels of the first to --labels when asking for the next"
         ]
     return made, [wrong for label in made for wrong in _problems(row, label, dataset)]
@@ -291,4 +294,4 @@ def _problems(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) 
             cell(rubric[label.criterion], label.verdict)
     except ValueError:
         word = label.verdict.value if isinstance(label.verdict, CriterionVerdict) else label.verdict
-        yield f"verdict {word!r} is none of {', '.join(_choices(rubric[label.criterion]))}"
+        yield f"verdict {word!r} is not one of {', '.join(_choices(rubric[label.criterion]))}"

@@ -70,13 +70,11 @@ class ExportLabelsSettings(LabelStatusSettings):
 
     target: LocalName | None = setting(
         None,
-        "Write the labels to a file: .csv (a row a label), .jsonl (all events) or .json (the labelled dataset).",
+        "Write the labels to a file: .csv (one row per label), .jsonl (all events) or .json (the labelled dataset).",
         flag="--export",
         group="Output",
     )
-    final: bool = setting(
-        False, "In .csv, one row a pair: the verdict that counts, after adjudication.", group="Output"
-    )
+    final: bool = setting(False, "In .csv, one row per pair: the final label, after adjudication.", group="Output")
     force: bool = setting(False, "Replace the file of --export if it exists.", group="Output")
 
 
@@ -223,7 +221,7 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
     if form is None:
         raise InputError(f"{target}: expected a name that ends in {', '.join(FORMS)}")
     if settings.final and form != "csv":
-        raise InputError(f"{target}: --final is for .csv; the other forms have no use for it")
+        raise InputError(f"{target}: --final has an effect only with .csv; leave it out")
     refuse_existing(target, force=settings.force)
     stored = read_run(run)
     write_atomically(target, exported(read_history(run), stored.dataset, form, final=settings.final))

@@ -39,16 +39,16 @@ class RewardRuleSettings(JudgeSettings):
     )
     gate: Names = setting((), "Criterion that must be met, else the reward is 0; repeatable.", group="Reward")
     overlong: bool = setting(False, "Soft penalty for long submissions (DAPO), by 'length'.", group="Reward")
-    overlong_length: int = setting(8192, "Tokens at which the penalty is complete.", group="Reward")
-    overlong_buffer: int = setting(4096, "Tokens below that over which the penalty grows.", group="Reward")
-    overlong_factor: float = setting(0.5, "The complete penalty.", group="Reward")
+    overlong_length: int = setting(8192, "Tokens from which the full penalty applies.", group="Reward")
+    overlong_buffer: int = setting(4096, "Tokens before that over which the penalty grows.", group="Reward")
+    overlong_factor: float = setting(0.5, "Full penalty.", group="Reward")
     dropout: float = setting(
-        0.0, "Share of criteria each group of rollouts is graded without; gates stay.", group="Reward", ge=0, le=1
+        0.0, "Share of criteria to leave out for each group of rollouts; gates stay.", group="Reward", ge=0, le=1
     )
     dropout_by: Literal["group", "step"] = setting(
-        "group", "Draw other criteria for each query and step, or one choice for a step.", group="Reward"
+        "group", "group: one draw for each query and step; step: one draw for all queries of a step.", group="Reward"
     )
-    dropout_seed: int = setting(0, "Another seed draws other criteria.", group="Reward")
+    dropout_seed: int = setting(0, "Random seed of --dropout.", group="Reward")
 
     def rule(self) -> RewardRule:
         """How a report becomes a reward."""

@@ -167,7 +167,7 @@ class ConvertSettings(Settings):
     )
     against: FileNames = setting((), "Another split, to find shared questions.", group="Input", reads=True)
     extras: Literal["keep", "drop"] = setting(
-        "keep", "Fields that OUT has no place for: keep (under the key 'autorubric') or drop.", group="Output"
+        "keep", "Fields that OUT cannot hold: keep (under the key 'autorubric') or drop.", group="Output"
     )
     strict: bool = setting(False, "Write nothing if anything would be lost.", group="Output")
     force: bool = setting(False, "Replace OUT if it has other content.", group="Output")

@@ -168,7 +168,7 @@ def _refuse_unused(settings: SelectSettings, run: Path) -> None:
     shown = (name for name, flag in type(settings).flags().items() if flag.shown and name not in _OF_GRADED_RUNS)
     if unused := flags_given(settings, shown):
         raise ConfigError(
-            f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are taken as they are; "
+            f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are used unchanged; "
             f"leave these flags out, or pass {run / 'dataset.json'} to grade again"
         )
 

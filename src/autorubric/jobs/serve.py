@@ -39,9 +39,9 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     """The settings of `autorubric.serve` and `autorubric serve`."""
 
     host: str = setting(
-        "127.0.0.1", "Address to listen at; one that others can reach needs --token-env.", group="Service"
+        "127.0.0.1", "Address to listen on; one that others can reach needs --token-env.", group="Service"
     )
-    port: int = setting(8100, "Port to listen at; 0 picks a free one.", group="Service", ge=0, le=65535)
+    port: int = setting(8100, "Port to listen on; 0 picks a free one.", group="Service", ge=0, le=65535)
     token_env: str | None = setting(
         None, "Environment variable that holds the token callers send.", group="Service", secret=True
     )
@@ -56,7 +56,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     audit: str | None = setting(
         None, "Reference judge of another family: MODEL or MODEL@BASE_URL.", group="Audit", metavar="MODEL"
     )
-    audit_share: float = setting(0.02, "Share of rewards that it judges too.", group="Audit", gt=0, le=1)
+    audit_share: float = setting(0.02, "Share of rewards that --audit judges too.", group="Audit", gt=0, le=1)
     audit_budget: float | None = setting(
         None, "Budget of the audit in dollars, apart from --budget-usd.", group="Audit", ge=0
     )
@@ -64,16 +64,16 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         None, "Budget of the audit in tokens, apart from --budget-tokens.", group="Audit", ge=1, le=10**15
     )
     audit_tolerance: float = setting(
-        0.0, "Growth of the gap between the judges that raises no alarm.", group="Audit", ge=0, le=1
+        0.0, "Growth of the gap between the judges that is tolerated without an alarm.", group="Audit", ge=0, le=1
     )
     on_gap: Literal["warn", "stop"] = setting(
-        "warn", "When the gap has grown: mark the rewards (warn), or stop training too (stop).", group="Audit"
+        "warn", "On an alarm: mark the rewards (warn), or also stop training (stop).", group="Audit"
     )
     repeat_share: float = setting(
         0.0, "Share of rewards judged twice, to measure the judge's noise.", group="Audit", ge=0, le=1
     )
-    second_judge: str | None = setting(None, "The old name of --audit.", group="Audit", hidden=True)
-    second_share: float | None = setting(None, "The old name of --audit-share.", group="Audit", hidden=True)
+    second_judge: str | None = setting(None, "Deprecated; use --audit.", group="Audit", hidden=True)
+    second_share: float | None = setting(None, "Deprecated; use --audit-share.", group="Audit", hidden=True)
     evolve: str | None = setting(
         None,
         "Model that proposes criteria from the rollouts: MODEL or MODEL@BASE_URL.",

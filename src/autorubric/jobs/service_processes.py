@@ -135,7 +135,7 @@ class ServiceProcesses:
             elif one.failed_starts > _MOST_FAILED_STARTS:
                 self._fail(AutorubricError(f"process {one.place + 1} of the service does not start: {why}"))
             else:
-                words = f"process {one.place + 1} of the service {why}; it is started again"
+                words = f"process {one.place + 1} of the service {why}; it is restarted"
                 warnings.warn(words, UserWarning, stacklevel=2)
                 await asyncio.sleep(min(one.failed_starts - 1, 1))
 

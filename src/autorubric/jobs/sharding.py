@@ -29,7 +29,7 @@ class ShardedSettings(UploadedSettings):
 
     shard: Annotated[str, BeforeValidator(lambda value: str(Shard.parse(value)))] | None = setting(
         None,
-        "Run shard I of N only; `autorubric merge` unites finished shards.",
+        "Run shard I of N only; `autorubric merge` combines finished shards.",
         metavar="I/N",
         group="Run",
     )

@@ -78,7 +78,7 @@ def _check(address: str, settings: UploadedSettings) -> None:
     if read_version(f"{address}/{MANIFEST_FILE}") is not None:
         raise ConfigError(
             f"--upload {address}: holds the files of another run; pass another address, or --replace to "
-            "write over them"
+            "overwrite them"
         )
 
 

@@ -83,7 +83,7 @@ def weighted_labels(
         batch = "batch" if policy in _PART else "batch from all pairs"
         notes.append(
             f"{counted(late, 'label')} of pairs that no {batch} drew came "
-            f"after the last draw and {'does' if late == 1 else 'do'} not count yet; the next draw takes them in"
+            f"after the last draw and {'does' if late == 1 else 'do'} not count until the next draw"
         )
     if policy in _PART:
         notes.append(f"the metrics are for {_described(policy, scope)} only, from which all batches were drawn")
@@ -213,6 +213,6 @@ def _refuse_other_state(
     if draw is not None and int(free.sum()) != draw.open:
         raise InputError(
             f"batch {batch.number} was drawn from {draw.open} open pairs, and {int(free.sum())} are open to it now: "
-            "the run has gone on or was graded again since, so the probabilities do not fit it",
+            "the run has continued or was graded again since, so the probabilities no longer apply",
             f"Draw again from the finished run. {_EXPORT}",
         )

@@ -325,5 +325,5 @@ def _lines(found: JudgeComparison) -> Iterator[str]:
 def describe_winner(figure: Difference) -> str:
     """A sentence on which judge agrees more with the labels, if the interval supports one."""
     if figure.ci is None or figure.ci.lower <= 0.0 <= figure.ci.upper or (figure.p_value or 0.0) > 0.05:
-        return "These items do not tell which of the two agrees more with the labels."
+        return "On these items, the difference in agreement between the two runs is not significant."
     return f"{'a' if figure.ci.lower > 0 else 'b'} agrees more with the labels."

@@ -154,7 +154,7 @@ def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measur
     values = len(np.unique(run.scores.true))
     if 0 < values <= 2:
         plural = "s" if values > 1 else ""
-        sentences.append(f"the true scores take {values} distinct value{plural}; correlations say little")
+        sentences.append(f"scores by labels have {values} distinct value{plural}; correlations are not informative")
     one_class = [criterion.name for criterion in each if criterion.kappa is None and criterion.n_samples]
     if one_class:
         sentences.append(f"kappa is undefined where all labels and verdicts are one category: {', '.join(one_class)}")

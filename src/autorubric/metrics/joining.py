@@ -49,7 +49,7 @@ class ItemIndex:
         if not self.items or not known:
             return f"it has {counted(len(self.items), 'item')}"
         if {item.submission for item in known if item.submission} & {item.submission for item in self.items}:
-            return "its items with the same submissions occur more than once and have no id that tells them apart"
+            return "its items with the same submissions occur more than once and have no id that distinguishes them"
         same_ids = {item.id for item in known} & {item.id for item in self.items} - {None}
         return f"its items have {'the same ids, but ' if same_ids else ''}other submissions"
 

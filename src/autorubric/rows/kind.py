@@ -29,8 +29,8 @@ BINARY: dict[bytes, Kind] = {
 
 _FOREIGN = (
     (b"PK\x03\x04", "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV"),
-    (b"BZh", "packed with bzip2; unpack it first"),
-    (b"\xfd7zXZ", "packed with xz; unpack it first"),
+    (b"BZh", "compressed with bzip2; decompress it first"),
+    (b"\xfd7zXZ", "compressed with xz; decompress it first"),
     (b"FEA1", "a Feather file of version 1; write it again with a current pyarrow or pandas"),
 )
 _BY_ENDING: dict[str, Kind] = {

@@ -186,7 +186,7 @@ class EvalResult(Displayed):
         charts = [bar_chart("Scores", bars, "score, from", "items")]
         rows = list(_criteria_means(self))[:_MOST_CRITERIA]
         if rows:
-            charts.append(interval_chart("Share of points that each criterion gives", rows, "mean value"))
+            charts.append(interval_chart("Mean value of each criterion", rows, "mean value"))
         return html_charts(charts)
 
     def get_scores(self) -> list[float]:

@@ -175,7 +175,7 @@ class QueryFile:
             # Each row lacks the column; only other problems are reported row by row.
             raise InputError([*missing, *(p for p in problems if _LACKING not in p)])
         if problems and not self.skip_bad_rows:
-            raise InputError([*problems, *repeated], "fix these rows, or pass --skip-bad-rows to go on without them")
+            raise InputError([*problems, *repeated], "fix these rows, or pass --skip-bad-rows to leave them out")
         if repeated:
             raise InputError(repeated)
         if usable == 0:

@@ -128,7 +128,7 @@ class SynthesisSettings(EndpointSettings):
         reads=True,
     )
     models: str | None = setting(
-        None, "Every role without a model of its own: MODEL or MODEL@BASE_URL.", short="-m", group="Models"
+        None, "Model of every role without one of its own: MODEL or MODEL@BASE_URL.", short="-m", group="Models"
     )
     roles: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(Roles))] = setting(
         {}, "The models by role; see Roles.", cli=False
@@ -157,10 +157,10 @@ class SynthesisSettings(EndpointSettings):
         setting({}, "Settings of the full profile; see FullSettings.", cli=False)
     )
     pool: int | None = _full("Responses per query, from all response models in turn (6).")
-    grounding: str | None = _full("Ground rubrics in each model's own response, or in one reference.")
+    grounding: str | None = _full("own (each model's own response) or reference (one for all).")
     rounds: int | None = _full("Maximum rounds of evolution, 0 to 4 (1).")
-    judging: str | None = _full("One judge call per rubric, or one per criterion.")
-    pitfalls: str | None = _full("keep pitfalls in final_full, drop them there, or off.")
+    judging: str | None = _full("criterion (one judge call per criterion) or rubric (one per rubric).")
+    pitfalls: str | None = _full("keep (write pitfalls into final_full), drop or off.")
     evolved_share: float | None = _full("Maximum share of points that evolved criteria may hold.")
     out: NewDirectory = setting(
         "run", "Run directory; the same command again resumes the run.", short="-o", group="Run"

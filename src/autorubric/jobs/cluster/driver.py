@@ -243,7 +243,7 @@ class RayWorkers(WorkerProcesses):
         except LedgerError as error:
             warnings.warn(
                 f"the last replies of worker {one.number} stay in {one.folder} on {one.machine}, and the next "
-                f"session takes them in: {error}",
+                f"session reads them: {error}",
                 UserWarning,
                 stacklevel=2,
             )
@@ -262,7 +262,7 @@ class RayWorkers(WorkerProcesses):
         try:
             is_lost = one.node is not None and not await self._cluster.has(one.node)
         except ClusterGone as error:
-            one.end = {"stopped": f"the Ray cluster has gone ({error}); start it again, or leave --engine ray out"}
+            one.end = {"stopped": f"the Ray cluster is gone ({error}); start it again, or leave out --engine ray"}
             return False
         if is_lost:
             # Another node may have no CPU free, so the others do not wait until this worker has started.
@@ -279,7 +279,7 @@ class RayWorkers(WorkerProcesses):
             one.again = sorted(one.blocks)
         else:
             self._lose(one)
-        warnings.warn(f"worker {one.number} was killed and started again: {why}", UserWarning, stacklevel=2)
+        warnings.warn(f"worker {one.number} was killed and restarted: {why}", UserWarning, stacklevel=2)
         return True
 
     def _give_up(self, one: Link, why: str) -> bool:

@@ -78,6 +78,6 @@ def listening_at(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
             listening.listen(BACKLOG)
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else "is not a host name"
-            raise InputError(f"cannot listen at {host}:{port}: {reason}; choose another --host or --port") from None
+            raise InputError(f"cannot listen on {host}:{port}: {reason}; choose another --host or --port") from None
         own, number = listening.getsockname()[:2]
         yield listening, f"http://[{own}]:{number}" if ":" in own else f"http://{own}:{number}"

@@ -295,6 +295,8 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
         provider, keys = _provider_at(address)[0], ("OPENAI_API_KEY",)
         endpoint = Endpoint(name, provider, name, address, _key(config, keys, environ))
         return _with_needed_key(endpoint, keys)
+    if "@" in name:
+        raise ConfigError(f"model {name!r}: the address after '@' has to begin with http:// or https://")
     if not near and "/" not in name:
         raise ConfigError(
             f"model {name!r} names no provider; write 'openai/{name}' (or another provider), "

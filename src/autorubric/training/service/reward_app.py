@@ -79,7 +79,7 @@ class Admission:
         """
         if over := self._seats.take(count, self.room):
             wait = str(self._wait(over))
-            raise Refused(429, f"the service is busy; try again in {wait} s", Retry_After=wait)
+            raise Refused(429, f"the service is busy; retry in {wait} s", Retry_After=wait)
         try:
             yield
         finally:
@@ -209,7 +209,7 @@ class RewardService:
                 async with asyncio.timeout(deadline):
                     rewards = await asyncio.gather(*map(self.engine.reward, call.samples))
         except TimeoutError:
-            words = f"no reward within {deadline:g} s; what the judge still answers is recorded, so ask again"
+            words = f"no reward within {deadline:g} s; later verdicts are recorded, so retry"
             raise Refused(504, words) from None
         seconds = time.perf_counter() - started
         for one in rewards:
@@ -223,7 +223,7 @@ class RewardService:
         if kind != "application/json":
             raise Refused(415, f"Content-Type is {kind[:80] or 'missing'}; expected application/json")
         if request.headers.get("content-encoding", "identity").lower() != "identity":
-            raise Refused(415, "the body is compressed; send it as it is")
+            raise Refused(415, "the body is compressed; send it uncompressed")
 
     def _check_name(self, request: web.BaseRequest) -> None:
         token = self._limits.token

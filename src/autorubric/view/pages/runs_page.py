@@ -92,7 +92,7 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         if one["mean"] is not None
     ]
     if rows:
-        charts["criteria"] = interval_chart("Share of points that each criterion gives", rows, "mean value")
+        charts["criteria"] = interval_chart("Mean value of each criterion", rows, "mean value")
     return charts
 
 
