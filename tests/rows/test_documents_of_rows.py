@@ -24,7 +24,7 @@ def _asks(out: Path) -> dict[str, Callable[[Path], Any]]:
 
     def graded(path: Path) -> Any:
         result = grade(path, judge="builtin/offline", out=out / "graded", replace=True)
-        items = result.item_results
+        items: Any = result.item_results
         return [(one.item.id, one.item.submission, one.report.report[0].criterion.weight) for one in items]
 
     def converted(path: Path) -> Any:
