@@ -6,7 +6,9 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
@@ -17,12 +19,13 @@ from autorubric.jobs.evolution_settings import OF_EVOLUTION, EvolutionSettings
 from autorubric.jobs.job import ReplaceableSettings, blocking, flags_given, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.reward import RewardRuleSettings
-from autorubric.llm.budget import check_priced
+from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.http.access import checked_token
 from autorubric.llm.models import open_models
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import run_folder
 from autorubric.settings import NewDirectory, setting
+from autorubric.training.rewards import RewardRule
 
 if TYPE_CHECKING:
     from autorubric.jobs.service_processes import ServiceProcesses
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from autorubric.training.evolution.live import EvolutionPlan
     from autorubric.training.service.engine import RewardEngine
     from autorubric.training.service.reward_app import ServiceLimits
+    from autorubric.training.service.reward_server import ServiceSettings
 
 _OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "replace", "announce", "progress", "stop"})
 """Settings of a service that only the first of its processes needs."""
@@ -196,7 +200,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         InputError: a setting is wrong, or the address or directory cannot be taken; nothing was spent.
     """
     from autorubric.jobs.service_processes import serve_by_processes
-    from autorubric.training.service.reward_server import Service, describe_service, serve_rewards
+    from autorubric.training.service.reward_server import serve_rewards
 
     limits, processes = service_limits(settings, os.environ), settings.by_processes()
     grader, audit, rule = make_grader(settings), settings.auditing(), settings.rule()
@@ -207,15 +211,47 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         if one is not None:
             names += [model.name for model in (await one.open_session()).models.values()]
     settings.show_stand_ins(0, names)
-    content = describe_service(settings, grader, rule, audit)
+    out, service = Path(settings.out), _service(settings, rule, limits)
     async with AsyncExitStack() as stack:
-        service = Service(settings, limits, content, await _open_evolution(settings, stack))
+        service = replace(service, evolution=await _open_evolution(settings, stack))
         stack.enter_context(rare_collections())  # a long search for cycles would be a long wait for somebody
         stack.enter_context(settings.attempts_logged())
-        stack.enter_context(run_folder(service.out, (MANIFEST_FILE,), start_over=settings.start_over))
+        stack.enter_context(run_folder(out, (MANIFEST_FILE,), start_over=settings.start_over))
+
+        def announce(url: str) -> None:
+            settings.announce(f"rewards at {url}/v1/reward")
+
         if processes is not None:
-            return await serve_by_processes(service, grader, processes)
-        return await serve_rewards(service, grader, rule, audit)
+            budget = partial(Budget, usd=settings.budget_usd, tokens=settings.budget_tokens)
+            return await serve_by_processes(service, grader, processes, budget, announce)
+        return await serve_rewards(service, grader, rule, audit, announce)
+
+
+def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -> ServiceSettings:
+    """How the service is run."""
+    from autorubric.training.service.reward_server import ServiceSettings
+
+    return ServiceSettings(
+        Path(settings.out),
+        settings.host,
+        settings.port,
+        settings.queue,
+        limits,
+        settings.grace,
+        settings.prefix_first,
+        settings.repeat_share,
+        settings.wait,
+        settings.start_over,
+        settings.replace,
+        {
+            "formula": rule.formula,
+            "gates": list(rule.gates),
+            "overlong": rule.overlong and asdict(rule.overlong),
+            "dropout": [rule.dropout, rule.dropout_by, rule.dropout_seed] if rule.dropout else None,
+            "evolution": settings.recorded_evolution(),
+            "settings": settings.recorded(),
+        },
+    )
 
 
 def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from autorubric.background import ending_heard
@@ -27,7 +26,13 @@ from autorubric.llm.sharing import Sum
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.training.service.door import Board, Door
 from autorubric.training.service.metrics import ServiceMetrics
-from autorubric.training.service.reward_server import Service, held_service, opened_service, shown_as_running
+from autorubric.training.service.reward_server import (
+    ServiceSettings,
+    describe_service,
+    held_service,
+    opened_service,
+    shown_as_running,
+)
 
 _MODULE = "autorubric.jobs.service_worker"
 _MOST_FAILED_STARTS = 3
@@ -232,30 +237,35 @@ class ServiceProcesses:
 
 
 async def serve_by_processes(
-    service: Service, grader: CriterionGrader, processes: ServiceProcesses
+    service: ServiceSettings,
+    grader: CriterionGrader,
+    processes: ServiceProcesses,
+    budget: Callable[..., Budget],
+    announce: Callable[[str], object],
 ) -> ServiceProcesses:
     """Serve with several processes until SIGTERM or Ctrl-C; what they did.
 
     Args:
-        service: the service.
+        service: how the service is run.
         grader: what each process grades with.
         processes: that are to serve.
+        budget: given what was spent before.
+        announce: called with the address once all processes serve.
     """
-    settings = service.settings
     with ExitStack() as stack:
-        replaces = stack.enter_context(held_service(service))
+        content = describe_service(service, grader, None)
+        replaces = stack.enter_context(held_service(service, content))
         with opened_service(service, replaces=replaces) as ledger:
             ledger.price((await grader.open_session()).models.values())
-            spent = ledger.spent()
-        processes.left = Budget(usd=settings.budget_usd, tokens=settings.budget_tokens, spent=spent).left()
-        listening, url = stack.enter_context(listening_at(settings.host, settings.port))
-        stack.enter_context(shown_as_running(service))
-        stack.callback(_take_in, service.out)
-        await processes.run(listening, partial(service.announce, url))
+            processes.left = budget(spent=ledger.spent()).left()
+        listening, url = stack.enter_context(listening_at(service.host, service.port))
+        stack.enter_context(shown_as_running(service.out, content))
+        stack.callback(_take_in, service)
+        await processes.run(listening, partial(announce, url))
     return processes
 
 
-def _take_in(out: Path) -> None:
+def _take_in(service: ServiceSettings) -> None:
     """Record what killed processes have left."""
-    open_ledger(out).close()
-    shutil.rmtree(out / LEDGER_FOLDER / PROCESSES_FOLDER, ignore_errors=True)
+    open_ledger(service.out).close()
+    shutil.rmtree(service.out / LEDGER_FOLDER / PROCESSES_FOLDER, ignore_errors=True)

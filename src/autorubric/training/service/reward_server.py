@@ -8,7 +8,7 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,7 +28,7 @@ from autorubric.runs.changes import changed_grader, changed_values
 from autorubric.runs.manifest import write_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.training.audit import AuditPlan
-from autorubric.training.rewards import RewardRule
+from autorubric.training.rewards import DEFAULT_RULE, RewardRule
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.reward_app import Admission, RewardService, ServiceLimits
 
@@ -162,107 +162,95 @@ LINGER = 0.004
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """A service that is about to start.
+class ServiceSettings:
+    """How the service is run."""
 
-    Attributes:
-        settings: those of `autorubric.serve`.
-        limits: of a call.
-        content: its manifest, apart from the status.
-        evolution: how rubrics evolve; None where they do not.
-    """
-
-    settings: Any
-    limits: ServiceLimits
-    content: Mapping[str, Any]
+    out: Path
+    host: str = "127.0.0.1"
+    port: int = 8100
+    room: int = 4096
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
+    grace: float = 30.0
+    prefix_first: bool = True
+    repeat_share: float = 0.0
+    wait: bool = False
+    start_over: bool = False
+    replace: bool = False
+    record: dict[str, Any] = field(default_factory=dict)
     evolution: EvolutionPlan | None = None
-
-    @property
-    def out(self) -> Path:
-        """The run directory."""
-        return Path(self.settings.out)
-
-    def announce(self, url: str) -> None:
-        """Say where it answers."""
-        self.settings.announce(f"rewards at {url}/v1/reward")
 
 
 async def serve_rewards(
-    service: Service, grader: CriterionGrader, rule: RewardRule, audit: AuditPlan | None
+    settings: ServiceSettings,
+    grader: CriterionGrader,
+    rule: RewardRule = DEFAULT_RULE,
+    audit: AuditPlan | None = None,
+    announce: Callable[[str], object] = print,
 ) -> RewardEngine:
     """Serve until SIGTERM or Ctrl-C, answer open requests, and return the engine."""
-    settings, out = service.settings, service.out
     models = list((await grader.open_session()).models.values())
     if audit is not None:
         models += (await audit.grader.open_session()).models.values()
     async with AsyncExitStack() as stack:
-        replaces = stack.enter_context(held_service(service))
-        ledger = stack.enter_context(opened_service(service, replaces=replaces))
+        content = describe_service(settings, grader, audit)
+        replaces = stack.enter_context(held_service(settings, content))
+        ledger = stack.enter_context(opened_service(settings, replaces=replaces))
         ledger.price(models)
         engine = RewardEngine(grader, ledger, rule, audit, settings.repeat_share, prefix_first=settings.prefix_first)
-        if service.evolution is not None:
+        if settings.evolution is not None:
             from autorubric.training.evolution.live import open_evolution
 
-            evolution = open_evolution(out, service.evolution, grader, engine.executor, ledger, rule)
+            evolution = open_evolution(settings.out, settings.evolution, grader, engine.executor, ledger, rule)
             engine.evolution = await stack.enter_async_context(evolution)
-        handle = RewardService(engine, Admission(settings.queue), service.limits).handle
+        service = RewardService(engine, Admission(settings.room), settings.limits)
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
-        stack.enter_context(shown_as_running(service))
+        stack.enter_context(shown_as_running(settings.out, content))
         ends: asyncio.Queue[None] = asyncio.Queue()
         stack.enter_context(ending_heard(partial(ends.put_nowait, None)))
         try:
-            await serve_connections(
-                handle, at_socket(listening), settings.grace, partial(service.announce, url), ends
-            )
+            await serve_connections(service.handle, at_socket(listening), settings.grace, lambda: announce(url), ends)
         finally:
             await engine.finish(settings.grace)
     return engine
 
 
 @contextmanager
-def held_service(service: Service) -> Iterator[bool]:
+def held_service(settings: ServiceSettings, content: Mapping[str, Any]) -> Iterator[bool]:
     """Hold the run directory for a service; whether it replaces another run there.
 
     Raises:
         InputError: the directory cannot be taken, or holds another run.
     """
-    with run_lock(service.out / LEDGER_FOLDER, wait=service.settings.wait):
-        changes = partial(_find_changes, service.content)
-        yield refuse_another_run(service.out, "service", changes, replace=service.settings.replace)
+    with run_lock(settings.out / LEDGER_FOLDER, wait=settings.wait):
+        changes = partial(_find_changes, content)
+        yield refuse_another_run(settings.out, "service", changes, replace=settings.replace)
 
 
 @contextmanager
-def opened_service(service: Service, *, replaces: bool) -> Iterator[Ledger]:
+def opened_service(settings: ServiceSettings, *, replaces: bool) -> Iterator[Ledger]:
     """The ledger of a service; a run that it replaces is moved away."""
-    with open_ledger(service.out, start_over=service.settings.start_over, linger=LINGER) as ledger:
+    with open_ledger(settings.out, start_over=settings.start_over, linger=LINGER) as ledger:
         if replaces:
-            move_run_away(service.out)
+            move_run_away(settings.out)
             ledger.begin_observations()
         yield ledger
 
 
 @contextmanager
-def shown_as_running(service: Service) -> Iterator[None]:
+def shown_as_running(out: Path, content: Mapping[str, Any]) -> Iterator[None]:
     """Let the manifest say that the service runs, and at the end that it is complete."""
-    write_manifest(service.out, {**service.content, "status": "running"})
+    write_manifest(out, {**content, "status": "running"})
     try:
         yield
     finally:
-        write_manifest(service.out, {**service.content, "status": "completed"})
+        write_manifest(out, {**content, "status": "completed"})
 
 
-def describe_service(
-    settings: Any, grader: CriterionGrader, rule: RewardRule, audit: AuditPlan | None
-) -> dict[str, Any]:
-    """The manifest, apart from the status; `settings` are those of `autorubric.serve`."""
+def describe_service(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
+    """The manifest, apart from the status."""
     return {
         "kind": "service",
-        "formula": rule.formula,
-        "gates": list(rule.gates),
-        "overlong": rule.overlong and asdict(rule.overlong),
-        "dropout": [rule.dropout, rule.dropout_by, rule.dropout_seed] if rule.dropout else None,
-        "evolution": settings.recorded_evolution(),
-        "settings": settings.recorded(),
+        **settings.record,
         "grader": grader.describe(),
         "audit": None if audit is None else {**_plan(audit), "grader": audit.grader.describe()},
         "stand_ins": list(stand_ins(spec.llm_config.model for spec in grader.recipe.specs)),
