@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, cast
 
+from autorubric.background import rare_collections
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.files.strict_json import dump_json
 from autorubric.jobs.job import BatchSettings, blocking, job
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
+from autorubric.llm.budget import Budget, check_priced
+from autorubric.llm.executor import Executor
+from autorubric.llm.models import load_ahead, open_models
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Model
+from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
+from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
+from autorubric.runs.progress import reported
+from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
+from autorubric.runs.shard import Division, measure_seconds
+from autorubric.runs.stopping import Stop
 from autorubric.settings import setting
-from autorubric.synthesis.run_summary import SynthesisResult
+from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, find_other_queries
+from autorubric.synthesis.run_summary import UNFINISHED_FILE, SynthesisResult
+from autorubric.synthesis.slots import configs, find_slots
+from autorubric.synthesis.stages import STEP_FILES
+from autorubric.synthesis.steps import import_steps, keep_steps
+from autorubric.synthesis.synthesis_run import Prepared, SynthesisRun, prepare
 from autorubric.synthesis.synthesis_settings import QUERY_FILE, Queries, SynthesisSettings, resolve_protocol
 
 
@@ -56,8 +73,6 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
         >>> result.rows[0]["question"], result.complete
         ('Why is the sky blue?', True)
     """
-    from autorubric.synthesis.synthesis_run import estimate_synthesis, run_synthesis
-
     if settings.processes or settings.engine:
         settings = settings.by_workers()
     with ExitStack() as stack:
@@ -69,8 +84,8 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
         if settings.upload is not None:
             await check_upload(settings)
         if settings.dry_run:
-            return await estimate_synthesis(run, division)
-        result = await run_synthesis(run, division)
+            return await _estimate(run, division)
+        result = await _run(run, division)
         if settings.upload is not None:
             await upload_finished(settings, complete=result.complete)
         return result
@@ -94,3 +109,97 @@ def _line(row: dict[str, Any], where: str) -> str:
         return dump_json(row) + "\n"
     except InputError as error:
         raise InputError(f"{where}: {problem}" for problem in error.problems) from None
+
+
+async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisResult:
+    """Run the plan and write the files."""
+    settings = resolve_protocol(settings, start_over=settings.start_over)
+    if settings.start_over:
+        settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in find_slots(settings))})
+    prepared, made, parts = prepare(settings, division), configs(settings), division.parts
+    async with AsyncExitStack() as stack:
+        stack.enter_context(rare_collections())
+        models = await stack.enter_async_context(open_models(made, settings.concurrency))
+        if settings.budget_usd is not None:
+            check_priced(models)
+        load_ahead(models.values() if parts is None and not settings.export_only else ())
+        _announce(prepared, models, settings.notice)
+        full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
+        files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
+        sources = settings.sources()
+        stack.enter_context(run_folder(prepared.folder, files, sources, start_over=settings.start_over))
+        ledger = await stack.enter_async_context(
+            locked_ledger(
+                prepared.folder,
+                "synthesis",
+                lambda _: find_other_queries(prepared.folder, prepared.source),
+                Opening(settings.wait, settings.start_over, settings.replace, parts),
+            )
+        )
+        workers = None if parts is None else parts.workers
+        if workers is not None:
+            workers.clear()
+        elif parts is not None and parts.is_partial:
+            keep_steps(prepared.folder, parts.folders.values())
+        ledger.price(models.values())
+        usd, tokens = settings.budget_usd, settings.budget_tokens
+        budget = None if usd is None and tokens is None else Budget(usd=usd, tokens=tokens, spent=ledger.spent())
+        executor = Executor(ledger, budget, detached=False)
+        again = settings.again or ""
+        run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
+        if parts is not None:
+            run.seconds_before = measure_seconds(parts)
+            run.ended_early = (workers and workers.stopped) or ""
+            run.interrupted = workers is not None and workers.interrupted
+        if settings.export_only or parts is not None:
+            executor.replay("export only", ledger.failures())
+        # Workers have been stopped already; what they have recorded becomes files.
+        stack.enter_context(((settings.stop if workers is None else None) or Stop()).bound(run))
+        async with reported(settings.progress, run.state):
+            await run.execute()
+        if run.refused and not run.has_paid:
+            raise InputError(run.summary.stopped)
+    return SynthesisResult(prepared.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
+
+
+async def _estimate(settings: SynthesizeSettings, division: Division) -> SynthesisResult:
+    """Requests, tokens and cost of the run; sends no request and writes nothing."""
+    from autorubric.synthesis.plan_estimate import estimate_run
+
+    settings = resolve_protocol(settings)
+    prepared = prepare(settings, division)
+    ledgers = prepared.folder / LEDGER_FOLDER
+    async with AsyncExitStack() as stack:
+        models = await stack.enter_async_context(open_models(configs(settings), 1))
+        settings.show_stand_ins(prepared.report.rows, [model.name for model in models.values()])
+        _announce(prepared, models, settings.notice)
+        note_another_run(prepared.folder, "synthesis", lambda _: find_other_queries(prepared.folder, prepared.source))
+        found = ledgers.exists()
+        ledger = stack.enter_context(Ledger.open(ledgers) if found else Ledger.in_memory())
+        if not found:
+            import_steps(prepared.folder, prepared.plan, ledger)
+        estimate = await estimate_run(prepared, models, ledger)
+    return SynthesisResult(prepared.folder, estimate=estimate)
+
+
+def _announce(prepared: Prepared, models: Mapping[str, Model], notice: Callable[[str], object] | None) -> None:
+    """Tell of notes on the input, and of what changed since the last run."""
+    if notice is None:
+        return
+    for note in prepared.notes:
+        notice(f"note: {note}")
+    for problem in prepared.report.skipped:
+        notice(f"left out: {problem}")
+    manifest = read_manifest(prepared.folder) or {}
+    before, templates = manifest.get("models", {}), manifest.get("templates", {})
+    changes = [
+        f"the model of {slot} changed from {before[slot]} to {model.name}"
+        for slot, model in models.items()
+        if slot in before and before[slot] != model.name
+    ] + [
+        f"template {name} has changed"
+        for name, mark in prepared.prompts.fingerprints().items()
+        if name in templates and templates[name] != mark
+    ]
+    for change in changes:
+        notice(f"since the last run here, {change}: its requests will be sent again")

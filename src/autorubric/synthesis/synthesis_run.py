@@ -1,12 +1,11 @@
-"""One synthesis run, from the input file to the final files; and its estimate."""
+"""One synthesis run, from the input file to the final files."""
 
 from __future__ import annotations
 
 import asyncio
 import platform
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,38 +13,25 @@ from tempfile import TemporaryFile
 from typing import Any, cast
 
 from autorubric import __version__
-from autorubric.background import rare_collections
-from autorubric.errors import InputError
 from autorubric.llm.batches.setting import batching, widened
-from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import load_ahead, negotiated, open_models, stand_ins
+from autorubric.llm.models import negotiated, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
-from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
 from autorubric.runs.changes import FinishedRun
-from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
-from autorubric.runs.progress import RunState, StageState, reported
-from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.runs.shard import PART, Division, Part, measure_seconds
-from autorubric.runs.stopping import Stop, StoppableRun
-from autorubric.synthesis.final_files import (
-    FINAL_FILES,
-    FULL_FILES,
-    export_final,
-    export_row,
-    find_other_queries,
-    load_export,
-    publish,
-)
+from autorubric.runs.manifest import read_manifest, write_manifest
+from autorubric.runs.progress import RunState, StageState
+from autorubric.runs.shard import PART, Division, Part
+from autorubric.runs.stopping import StoppableRun
+from autorubric.synthesis.final_files import FINAL_FILES, export_final, export_row, load_export, publish
 from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import InputReport, QueryFile
-from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult, write_unfinished
-from autorubric.synthesis.slots import configs, find_shape, find_slots, refreshed_slots
+from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, write_unfinished
+from autorubric.synthesis.slots import find_shape, refreshed_slots
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, STEPS, Plan
-from autorubric.synthesis.steps import RowStore, import_steps, keep_steps, read_rows, step_paths, write_steps
-from autorubric.synthesis.synthesis_settings import SynthesisSettings, resolve_protocol
+from autorubric.synthesis.steps import RowStore, import_steps, read_rows, step_paths, write_steps
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.synthesis.templates import SynthesisPrompts, load_synthesis_prompts
 
 _WHOLE = Division("synthesize")
@@ -259,105 +245,3 @@ class SynthesisRun(StoppableRun):
             **({} if prepared.part is None else {PART: prepared.part.recorded()}),
         }
         write_manifest(prepared.folder, content)
-
-
-async def run_synthesis(settings: Any, division: Division) -> SynthesisResult:
-    """Run the plan and write the files.
-
-    Args:
-        settings: those of `autorubric.synthesize`.
-        division: whether the run is a shard, or unites shards.
-
-    Raises:
-        InputError: the input, a key or a model is wrong; nothing was spent.
-    """
-    settings = resolve_protocol(settings, start_over=settings.start_over)
-    if settings.start_over:
-        settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in find_slots(settings))})
-    prepared, made, parts = prepare(settings, division), configs(settings), division.parts
-    async with AsyncExitStack() as stack:
-        stack.enter_context(rare_collections())
-        models = await stack.enter_async_context(open_models(made, settings.concurrency))
-        if settings.budget_usd is not None:
-            check_priced(models)
-        load_ahead(models.values() if parts is None and not settings.export_only else ())
-        _announce(prepared, models, settings.notice)
-        full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
-        files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
-        sources = settings.sources()
-        stack.enter_context(run_folder(prepared.folder, files, sources, start_over=settings.start_over))
-        ledger = await stack.enter_async_context(
-            locked_ledger(
-                prepared.folder,
-                "synthesis",
-                lambda _: find_other_queries(prepared.folder, prepared.source),
-                Opening(settings.wait, settings.start_over, settings.replace, parts),
-            )
-        )
-        workers = None if parts is None else parts.workers
-        if workers is not None:
-            workers.clear()
-        elif parts is not None and parts.is_partial:
-            keep_steps(prepared.folder, parts.folders.values())
-        ledger.price(models.values())
-        usd, tokens = settings.budget_usd, settings.budget_tokens
-        budget = None if usd is None and tokens is None else Budget(usd=usd, tokens=tokens, spent=ledger.spent())
-        executor = Executor(ledger, budget, detached=False)
-        again = settings.again or ""
-        run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
-        if parts is not None:
-            run.seconds_before = measure_seconds(parts)
-            run.ended_early = (workers and workers.stopped) or ""
-            run.interrupted = workers is not None and workers.interrupted
-        if settings.export_only or parts is not None:
-            executor.replay("export only", ledger.failures())
-        # Workers have been stopped already; what they have recorded becomes files.
-        stack.enter_context(((settings.stop if workers is None else None) or Stop()).bound(run))
-        async with reported(settings.progress, run.state):
-            await run.execute()
-        if run.refused and not run.has_paid:
-            raise InputError(run.summary.stopped)
-    return SynthesisResult(prepared.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
-
-
-async def estimate_synthesis(settings: Any, division: Division) -> SynthesisResult:
-    """Requests, tokens and cost of the run; sends no request and writes nothing."""
-    from autorubric.synthesis.plan_estimate import estimate_run
-
-    settings = resolve_protocol(settings)
-    prepared = prepare(settings, division)
-    ledgers = prepared.folder / LEDGER_FOLDER
-    async with AsyncExitStack() as stack:
-        models = await stack.enter_async_context(open_models(configs(settings), 1))
-        settings.show_stand_ins(prepared.report.rows, [model.name for model in models.values()])
-        _announce(prepared, models, settings.notice)
-        note_another_run(prepared.folder, "synthesis", lambda _: find_other_queries(prepared.folder, prepared.source))
-        found = ledgers.exists()
-        ledger = stack.enter_context(Ledger.open(ledgers) if found else Ledger.in_memory())
-        if not found:
-            import_steps(prepared.folder, prepared.plan, ledger)
-        estimate = await estimate_run(prepared, models, ledger)
-    return SynthesisResult(prepared.folder, estimate=estimate)
-
-
-def _announce(prepared: Prepared, models: Mapping[str, Model], notice: Callable[[str], object] | None) -> None:
-    """Tell of notes on the input, and of what changed since the last run."""
-    if notice is None:
-        return
-    for note in prepared.notes:
-        notice(f"note: {note}")
-    for problem in prepared.report.skipped:
-        notice(f"left out: {problem}")
-    manifest = read_manifest(prepared.folder) or {}
-    before, templates = manifest.get("models", {}), manifest.get("templates", {})
-    changes = [
-        f"the model of {slot} changed from {before[slot]} to {model.name}"
-        for slot, model in models.items()
-        if slot in before and before[slot] != model.name
-    ] + [
-        f"template {name} has changed"
-        for name, mark in prepared.prompts.fingerprints().items()
-        if name in templates and templates[name] != mark
-    ]
-    for change in changes:
-        notice(f"since the last run here, {change}: its requests will be sent again")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias, cast
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, Field, GetPydanticSchema, PlainValidator, PrivateAttr, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
@@ -284,7 +284,10 @@ answering its requests.
 """
 
 
-def resolve_protocol(settings: SynthesisSettings, *, start_over: bool = False) -> SynthesisSettings:
+S = TypeVar("S", bound=SynthesisSettings)
+
+
+def resolve_protocol(settings: S, *, start_over: bool = False) -> S:
     """The settings of a run with its version, and with what the version sets where the user sets nothing."""
     manifest = None if settings.protocol or start_over else read_manifest(Path(settings.out))
     protocol = settings.protocol or LATEST
