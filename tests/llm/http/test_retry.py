@@ -380,6 +380,11 @@ def test_what_no_wait_can_change_is_told_by_status_and_words(status: int, words:
         ((502, "cannot parse"), (502, "cannot parse"), False),  # a gateway says nothing about the request
         ((500, "temporarily out"), (500, "temporarily out"), False),
         ((500, "connection lost"), (500, "connection lost"), False),
+        ((500, ""), (500, ""), False),
+        ((500, "Internal Server Error"), (500, "Internal Server Error"), False),
+        ((500, "<h1>500 Internal Server Error</h1> nginx"), (500, "<h1>500 Internal Server Error</h1> nginx"), False),
+        ((500, "Internal error encountered."), (500, "Internal error encountered."), False),
+        ((500, "Internal server error: cannot parse"), (500, "Internal server error: cannot parse"), True),
     ],
 )
 def test_only_an_equal_internal_error_without_words_about_load_is_final(

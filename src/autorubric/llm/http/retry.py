@@ -145,10 +145,11 @@ _NO_PATH = re.compile(r"unexpected endpoint or method")
 _TOO_LONG = re.compile(r"context (?:length|window|size)|token count")
 _PASSING = re.compile(
     r"overload|busy|capacity|high demand|try again|try later|retry|temporar|unavailable|time.?out|timed out|"
-    r"connection|too many|throttl|rate.?limit|warming|loading",
+    r"connection|too many|throttl|rate.?limit|warming|loading|"
+    r"^\W*$|internal (?:server )?error(?! ?:)|server had an error",
     re.IGNORECASE,
 )
-"""Words for server trouble unrelated to the request."""
+"""Words for server trouble unrelated to the request, or for no reason at all."""
 _FILTERED = re.compile(
     r"content_filter|content_policy|content management policy|responsibleai|data_inspection|"
     r"input was flagged|requires moderation|safety system|violat\w+ .{0,20}(?:usage|content) (?:guidelines|polic)|"
@@ -364,7 +365,8 @@ def final_if_same(before: Fault | None, fault: Fault) -> Fault:
     """The fault, which ends the call if the previous attempt met the same one: a third attempt would too.
 
     Only HTTP 500 with equal words counts, numbers and request ids aside: some servers report this way that they
-    cannot parse their model's output. Words about load, and gateway statuses, say nothing about the request.
+    cannot parse their model's output. Words about load, a bare "Internal Server Error" and gateway statuses say
+    nothing about the request.
     """
     if before is None or (fault.status, fault.kind) != (500, "server") or before.status != 500:
         return fault

@@ -210,6 +210,8 @@ ODD = "The model produced output that does not match the expected format"
         (500, [f"{ODD} (request id 7f3a1)", f"{ODD} (request id 90c2b)"], 2),
         (500, [ODD, "another fault"], 5),
         (500, ["The engine is overloaded"], 5),
+        (500, ["Internal server error"], 5),
+        (500, ["The server had an error while processing your request. Sorry about that!"], 5),
         (500, ["The server had an error. You can retry your request."], 5),
         (502, [ODD], 5),
         (503, [ODD], 5),
