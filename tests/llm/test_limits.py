@@ -12,13 +12,13 @@ import pytest
 from autorubric.llm.billing import Bill
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
-from autorubric.llm.limits import Limit
+from autorubric.llm.limits import Limit, ModelEstimate
 from autorubric.llm.records.call_rows import CallRow, request_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Message, Reply, Request, Unreadable, Usage
 from autorubric.llm.structured import read_json, read_text
 from autorubric.testing import ScriptedModel
-from tests.offenders import each
+from tests.offenders import each, offenders
 
 WHOLE = '{"items": [1, 2]}'
 UNBILLED = Bill(Usage(), None, None, None)
@@ -215,3 +215,14 @@ def test_a_reply_without_an_answer_says_what_it_is(reply: Reply, message: str) -
     found = read_text(reply)
     assert isinstance(found, Unreadable)
     assert (found.kind, found.message) == ("truncated", message)
+
+
+def test_an_estimate_counts_a_chinese_character_as_three_quarters_of_a_token_and_four_of_english_as_one() -> None:
+    # Characters and their bytes in UTF-8: 12 of one byte, 8 of three (潮), 8 of two (П), 2 of four (😀).
+    cases = [("tides, tides", 3.0), ("潮" * 8, 6.0), ("П" * 8, 4.0), ("😀😀", 2.0), ("", 0.0)]
+    with offenders() as case:
+        for text, tokens in cases:
+            with case(text):
+                row = ModelEstimate(ScriptedModel({}))
+                row.add(Request((Message("user", text),), role="judge"), 120)
+                assert row.prompt_tokens == tokens

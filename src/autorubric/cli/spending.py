@@ -71,7 +71,7 @@ def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool 
             f"at most {most} tokens, {most_cost}"
         )
     print(
-        "  tokens are estimated at 4 characters each; "
+        "  tokens are estimated at 4 bytes each; "
         "the maximum assumes one token per byte and replies at their first limit"
     )
     if divided:

@@ -138,7 +138,7 @@ def print_estimate(estimate: Estimate) -> None:
     table.add_row("total", "", *_estimate_cells(list(estimate.slots.values())))
     Console(file=raw(sys.stdout), markup=False).print(table)
     print(
-        "Calls are exact if no request has to be repeated. Tokens are estimated from the first rows, at 4 characters"
+        "Calls are exact if no request has to be repeated. Tokens are estimated from the first rows, at 4 bytes"
         " a token and usual reply lengths; the maximum assumes one token per byte and replies at their first limit."
     )
     _print_calls(estimate.per_query, estimate.needed)

@@ -216,7 +216,7 @@ def _cut_off(reply: Reply, message: str) -> Failure:
 _REASONING = 2048  # tokens before the answer
 _ENTRY = 120  # tokens of a criterion of 40 words, or of a verdict with two sentences, as JSON
 _FRAME = 40  # tokens of the title, keys and ids around a copied text
-_BYTES_A_TOKEN = 3  # one token for a Chinese character; English takes fewer
+_LEAST_BYTES_A_TOKEN = 3  # one token for a Chinese character; English takes fewer
 
 MOST_CRITERIA = 25
 """The most criteria that the prompts request in one reply."""
@@ -225,11 +225,12 @@ MOST_CRITERIA = 25
 def room_for(*, entries: int = 0, copied: Iterable[str] = ()) -> int:
     """The completion tokens of a list of `entries` written by the model and of `copied` texts, reasoning included."""
     texts = list(copied)
-    taken_over = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _BYTES_A_TOKEN
+    taken_over = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _LEAST_BYTES_A_TOKEN
     return _REASONING + entries * _ENTRY + len(texts) * _FRAME + taken_over
 
 
-CHARS_A_TOKEN = 4
+BYTES_A_TOKEN = 4
+"""In UTF-8: four characters of English, and three quarters of a token for each of Chinese, Japanese and Korean."""
 
 
 @dataclass(slots=True)
@@ -240,7 +241,7 @@ class ModelEstimate:
         model: who is called.
         recorded: replies that are recorded.
         calls: calls to make, if none has to be repeated.
-        prompt_tokens: estimated from their characters.
+        prompt_tokens: estimated from their bytes.
         reply_tokens: estimated.
         most: maximum tokens; None if nothing limits them.
 
@@ -277,7 +278,9 @@ class ModelEstimate:
         ceiling = self.model.ceiling(_under(request, first_limit(self.model, request)))
         expected = reply_tokens if ceiling is None else min(reply_tokens, ceiling.completion_tokens)
         self.calls += 1
-        self.prompt_tokens += sum(len(message.content) for message in request.messages) / CHARS_A_TOKEN
+        self.prompt_tokens += (
+            sum(len(text.encode("utf-8", "surrogatepass")) for _, text in request.messages) / BYTES_A_TOKEN
+        )
         self.reply_tokens += expected
         self.most = None if self.most is None or ceiling is None else self.most + ceiling
         limit = 0 if ceiling is None else ceiling.completion_tokens

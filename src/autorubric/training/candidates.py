@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
-from autorubric.llm.limits import CHARS_A_TOKEN, ModelEstimate
+from autorubric.llm.limits import BYTES_A_TOKEN, ModelEstimate
 from autorubric.llm.request import Answer, Failure, Message, Model, Request, Unreadable
 from autorubric.llm.structured import read_text
 from autorubric.rows import Record, RowReader, input_name, read_rows, row_file, without_nulls
@@ -354,5 +354,5 @@ def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[Mode
             continue  # it is not sent again
         expected = row.add(request, answer_tokens)
         # Equal texts would be judged once, so each of these differs.
-        candidates.append(run.candidate(key, f"{key} {'x' * round(expected * CHARS_A_TOKEN)}"))
+        candidates.append(run.candidate(key, f"{key} {'x' * round(expected * BYTES_A_TOKEN)}"))
     return rows, candidates

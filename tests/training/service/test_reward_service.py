@@ -276,6 +276,25 @@ async def test_every_reward_leaves_its_verdicts_in_the_ledger(serve: Serve, tmp_
     assert fine["group"] == broken["group"] and fine["answer"] != broken["answer"]
 
 
+async def test_a_caller_who_gave_up_frees_its_place_and_is_counted_once_when_it_comes_back(
+    serve: Serve, tmp_path: Path
+) -> None:
+    async with serve(LoopbackEndpoint(replier=verdict, latency="fixed:0.3"), room=1) as served:
+        for _ in range(3):
+            before = served.judge.counts.requests
+            asking = asyncio.create_task(served.post(one(step=7)))
+            while not served.service.admission.open:
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            while served.service.admission.open:
+                await asyncio.sleep(0.01)
+            assert served.judge.counts.requests <= before + 1
+        assert (await served.post(one(step=7)))[0] == 200
+        assert served.judge.counts.requests == 2, "one a criterion: nothing is paid twice"
+    with ledger_view(tmp_path / "ledger") as view:
+        assert [value["step"] for _, value in view.observations(REWARD)] == [7]
+
+
 async def test_a_second_judge_sees_its_share_through_the_same_ledger_and_holds_nobody_up(
     serve: Serve, tmp_path: Path
 ) -> None:

@@ -361,7 +361,7 @@ class ChatModel:
         """Tokens to reserve in a tokens-per-minute limit, corrected once the reply states the true number."""
         if not self._limiter.counts_tokens:
             return 0
-        prompt = sum(len(content) for _, content in request.messages) // 4
+        prompt = sum(len(content.encode("utf-8", "surrogatepass")) for _, content in request.messages) // 4
         most = self._parameters.get("max_tokens")
         if isinstance(most, int):
             return prompt + min(most, int(_GUESSED_COMPLETION))

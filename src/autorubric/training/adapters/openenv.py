@@ -215,9 +215,16 @@ def _named(rubric: Rubric) -> list[tuple[str, Criterion]]:
 
 
 def _path(name: str, taken: Mapping[str, Any]) -> str:
-    """The name of a child: dots would part it, as `get_rubric` reads paths."""
+    """The name of a child: dots would part it, as `get_rubric` reads paths.
+
+    Example:
+        >>> _path("a.b", {}), _path("a_b", {"a_b": "the first"})
+        ('a_b', 'a_b_')
+    """
     plain = name.replace(".", "_")
-    return name if plain in taken else plain
+    while plain in taken:
+        plain += "_"
+    return plain
 
 
 def _only_text(action: Any) -> str:

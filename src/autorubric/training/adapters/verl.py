@@ -127,7 +127,7 @@ class HttpRewards:
         return Reward(None, {}, f"service: {problem}")
 
     async def _admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
-        """What the service answers once it has room, for which it is asked again and again."""
+        """The answer of the service once it has room; until then the request is repeated."""
         ends = time.monotonic() + _PATIENCE
         while True:
             answer = await self._asked(session, sample)

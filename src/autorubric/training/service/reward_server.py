@@ -69,6 +69,7 @@ class Connections(web.Server):
     ) -> None:
         super().__init__(
             self._handled,
+            handler_cancellation=True,  # a caller that gave up comes back: each reward is given, and counted, once
             keepalive_timeout=idle_seconds,
             lingering_time=linger_seconds,
             auto_decompress=False,
