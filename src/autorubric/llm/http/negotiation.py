@@ -184,7 +184,9 @@ def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
 
 
 def is_negotiable(fault: Fault) -> bool:
-    """Whether an endpoint refused a request for its form, perhaps."""
+    """Whether an endpoint refused a request for its form, perhaps; llama.cpp reports its templates' errors as 500."""
+    if fault.status == 500:
+        return _SYSTEM_REFUSED.search(fault.text) is not None
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
 
 
