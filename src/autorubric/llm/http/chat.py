@@ -280,7 +280,7 @@ class ChatModel:
         """What to send at once after the endpoint refused the form of the request; None if nothing helps."""
         if not is_negotiable(fault):
             return None
-        shorter = shorten(asked, body, fault) if asked is request else None
+        shorter = shorten(asked, body, fault, again=asked is not request)
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
     def _refuse_at_its_turn(self, request: Request, gates: Sequence[Gate], before: list[Failure | None]) -> None:

@@ -190,10 +190,24 @@ def is_negotiable(fault: Fault) -> bool:
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
 
 
-def shorten(request: Request, body: Mapping[str, Any], fault: Fault) -> Request | None:
-    """The request with the completion limit that its prompt leaves of the context, if the refusal states it."""
-    allowed = allowed_tokens(fault.text, sent_limit(body))
-    return None if allowed is None or allowed.always else replace(request, max_tokens=allowed.tokens)
+_SHORTEST = 64
+"""Tokens below which no smaller limit is tried."""
+
+
+def shorten(request: Request, body: Mapping[str, Any], fault: Fault, *, again: bool = False) -> Request | None:
+    """The request with the completion limit that its prompt leaves of the context, if the refusal states it.
+
+    vLLM counts a prompt only until it is one token too long, so the limit is halved where that is all that a refusal
+    says, or where a first one was not low enough (`again`).
+    """
+    sent = sent_limit(body)
+    allowed = allowed_tokens(fault.text, sent)
+    if allowed is None or allowed.always:
+        return None
+    if not again and allowed.tokens != sent - 1:
+        return replace(request, max_tokens=allowed.tokens)
+    tokens = min(allowed.tokens, sent // 2)
+    return replace(request, max_tokens=tokens) if tokens >= _SHORTEST else None
 
 
 def _names(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
