@@ -15,7 +15,7 @@ from autorubric.llm.request import Reply, Request
 _NUMBER = r"[`'\"(\[ ]*(\d[\d,_]*)"
 _ABOUT_LIMIT = re.compile(
     r"max_?(?:completion_|output_|new_)?tokens|maxOutputTokens|(?:completion|output) tokens|context|token count|"
-    r"maximum (?:allowed|number)|tokens? limit",
+    r"maximum (?:allowed|number|tokens)|tokens? limit",
     re.IGNORECASE,
 )
 # Each captures the maximum of the parameter itself.
@@ -28,6 +28,9 @@ _HIGHEST = tuple(
         r"range of .{0,40}? should be [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
         r"less than or equal to" + _NUMBER,
         r"(?:<=|≤)" + _NUMBER + r"(?! *-)",
+        r"greater than max_model_len=(?:\w+=)?" + _NUMBER,
+        r"max_tokens > " + _NUMBER + " must",
+        r"exceeds? the model limit of" + _NUMBER,
         r"(?:should|must)(?: not)? (?:be at most|exceed|be more than|be greater than)" + _NUMBER,
     )
 )
@@ -61,6 +64,7 @@ def allowed_tokens(words: str, asked: int) -> Allowed | None:
         return None
     left = _left_of_context(words)
     if left is not None:
+        left -= left == asked  # vLLM states how much prompt it allows, of one with more characters
         return Allowed(left, always=False) if 0 < left < asked else None
     highest = 0
     if exclusive := _EXCLUSIVE.search(words):
