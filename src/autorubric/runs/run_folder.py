@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,16 +65,21 @@ def run_folder(
     new: list[Path] = []
     try:
         try:
-            new += takewhile(lambda folder: not folder.exists(), (out, *out.parents))
-            out.mkdir(parents=True, exist_ok=True)
+            for folder in reversed(list(takewhile(lambda folder: not folder.exists(), (out, *out.parents)))):
+                with suppress(FileExistsError):  # another run has made it meanwhile
+                    folder.mkdir()
+                    new.insert(0, folder)
             if not os.access(out, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
         except OSError as error:
             raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
         yield
     except InputError:
-        if new:
-            shutil.rmtree(new[-1], ignore_errors=True)
+        if out in new:
+            shutil.rmtree(out, ignore_errors=True)
+        for folder in new:
+            with suppress(OSError):  # other runs may be in it
+                folder.rmdir()
         raise
 
 
