@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.errors import LedgerError
+from autorubric.errors import InputError, LedgerError
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.request import Reply, Usage
 from autorubric.runs.manifest import write_manifest
-from autorubric.runs.run_folder import open_ledger
+from autorubric.runs.run_folder import open_ledger, run_folder
 
 
 def test_starting_over_without_the_ledger_says_that_a_budget_counts_what_is_lost(
@@ -33,3 +33,18 @@ def test_starting_over_without_the_ledger_says_that_a_budget_counts_what_is_lost
     assert message.endswith(
         "calls lost from the ledger: 1; what they cost (15 tokens, $0.5) still counts in a budget"
     )
+
+
+def test_a_refused_run_removes_the_folders_that_it_made_and_nothing_of_another_run(tmp_path: Path) -> None:
+    one, other = tmp_path / "runs" / "one", tmp_path / "runs" / "other"
+    with pytest.raises(InputError), run_folder(one, []):
+        with run_folder(other, []):
+            (other / "paid").write_text("a reply")
+        raise InputError("the key was refused")
+    assert [path.name for path in (tmp_path / "runs").rglob("*")] == ["other", "paid"]
+    with pytest.raises(InputError), run_folder(other, []):  # made by the run before
+        raise InputError("the key was refused")
+    assert (other / "paid").read_text() == "a reply"
+    with pytest.raises(InputError), run_folder(tmp_path / "a" / "b", []):
+        raise InputError("the key was refused")
+    assert not (tmp_path / "a").exists()

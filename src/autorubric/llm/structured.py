@@ -69,8 +69,7 @@ def _readable(reply: Reply, whole: bool = True) -> tuple[str, list[str]] | Unrea
     if whole and reply.finish_reason == "length":
         if not without_thinking(reply.text):
             return Unreadable("truncated", _no_answer(reply))
-        spoken = reply.usage.completion_tokens if reply.usage else 0
-        tokens = min(filter(None, (reply.limit, spoken)), default=0)  # fewer than the limit where the context is full
+        tokens = min(filter(None, (reply.limit, (reply.usage or Usage()).completion_tokens)), default=0)
         where = f"{tokens:,} tokens" if tokens else "the token limit"
         return Unreadable("truncated", f"the reply was cut off at {where}")
     if not reply.text.strip():

@@ -68,8 +68,10 @@ def run_folder(
     before = _tokens_spent(out)
     try:
         try:
-            new += takewhile(lambda folder: not folder.exists(), (out, *out.parents))
-            out.mkdir(parents=True, exist_ok=True)
+            for folder in reversed(list(takewhile(lambda folder: not folder.exists(), (out, *out.parents)))):
+                with suppress(FileExistsError):  # another run has made it meanwhile
+                    folder.mkdir()
+                    new.insert(0, folder)
             if not os.access(out, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
         except OSError as error:
@@ -78,10 +80,10 @@ def run_folder(
     except InputError as error:
         if _tokens_spent(out) > before:
             raise AutorubricError(f"{error}; progress is saved; fix this and run the same command again") from error
-        if new:
+        if out in new:
             shutil.rmtree(out, ignore_errors=True)
-        for folder in new[1:]:
-            with suppress(OSError):  # another run may be in it by now
+        for folder in new:
+            with suppress(OSError):  # other runs may be in it
                 folder.rmdir()
         raise
 

@@ -18,6 +18,11 @@ EVERY = [
     ("groq", "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the "
      "`context_window` for this model", 8192),
     ("doubao", "Invalid max_tokens: integer above maximum value, expected a value <= 12288, but got 16384 instead.", 12288),
+    ("vllm", "max_tokens=8192 cannot be greater than max_model_len=max_total_tokens=4096. Please request fewer output tokens.",
+     4096),
+    ("nvidia", "max_completion_tokens=131072 cannot be greater than max_model_len=128000", 128000),
+    ("fireworks", "Requests with max_tokens > 4096 must have stream=true", 4096),
+    ("bedrock", "The maximum tokens you requested exceeds the model limit of 32768", 32768),
     ("commas", "max_tokens must not exceed 4,096", 4096),
 ]  # fmt: skip
 CONTEXT = [
@@ -25,6 +30,8 @@ CONTEXT = [
      "messages, 8000 in the completion). Please reduce the length.", 8192 - 1192),
     ("vllm", "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 4096 "
      "tokens and your request has 1200 input tokens (8192 > 4096 - 1200).", 4096 - 1200),
+    ("vllm, newer", "This model's maximum context length is 8193 tokens. However, you requested 8192 output tokens and your "
+     "prompt contains 110 characters (more than 0 characters, which is the upper bound for 1 input tokens).", 8191),
     ("vllm, older", "This model's maximum context length is 4096 tokens. However, you requested 8292 tokens (100 in the "
      "messages, 8192 in the completion).", 3996),
     ("sglang", "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total "
@@ -48,7 +55,7 @@ OTHER = [
 
 @each(("name", "words", "highest"), EVERY)
 def test_the_highest_limit_of_an_endpoint_is_read_from_its_refusal(name: str, words: str, highest: int) -> None:
-    assert allowed_tokens(words, 99_999) == Allowed(highest, always=True)
+    assert allowed_tokens(words, 200_000) == Allowed(highest, always=True)
 
 
 @each(("name", "words", "left"), CONTEXT)

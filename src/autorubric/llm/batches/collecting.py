@@ -19,7 +19,7 @@ from autorubric.llm.http.negotiation import with_limit
 from autorubric.llm.http.prices import is_plausible
 from autorubric.llm.http.retry import Fault, http_fault
 from autorubric.llm.http.transport import HttpReply
-from autorubric.llm.http.wire import read_reply
+from autorubric.llm.http.wire import read_answer
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Message, Reply, Request
@@ -214,10 +214,7 @@ def _outcome(model: BatchModel, entry: Entry, line: Line, seconds: float) -> Rep
         told = http_fault(HttpReply(500, line.body), *model.secrets)
         words = told.text[:300] if told is not None and told.text else "no reason stated"
         return Fault("server", f"the batch did not run this request: {words}", again=True)
-    fault = http_fault(HttpReply(line.status, line.body), *model.secrets)
-    if fault is not None:
-        return fault
-    reply = read_reply(line.body, seconds, model.secrets)
+    reply = read_answer(HttpReply(line.status, line.body), seconds, model.secrets)
     if isinstance(reply, Fault):
         return reply
     reply = with_limit(reply, {"max_tokens": entry.limit})

@@ -26,7 +26,6 @@ from autorubric.llm.http.retry import (
     Fault,
     Retries,
     final_if_same,
-    http_fault,
     not_found,
     transport_fault,
     unreachable,
@@ -39,7 +38,7 @@ from autorubric.llm.http.wire import (
     asked_limit,
     encode_body,
     prompt_ceiling,
-    read_reply,
+    read_answer,
     request_body,
     sampling,
 )
@@ -266,7 +265,7 @@ class ChatModel:
 
     def _read(self, request: Request, answer: HttpReply, latency: float) -> Reply | Fault:
         """The reply in a response, or the fault if it has none."""
-        outcome = http_fault(answer, *self.secrets) or read_reply(answer.body, latency, self.secrets)
+        outcome = read_answer(answer, latency, self.secrets)
         if isinstance(outcome, Fault):
             fault = not_found(outcome, self.endpoint) if outcome.kind == "no_model" else outcome
             return dataclasses.replace(fault, latency=latency)
@@ -281,7 +280,7 @@ class ChatModel:
         """What to send at once after the endpoint refused the form of the request; None if nothing helps."""
         if not is_negotiable(fault):
             return None
-        shorter = shorten(asked, body, fault) if asked is request else None
+        shorter = shorten(asked, body, fault, again=asked is not request)
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
     def _refuse_at_its_turn(self, request: Request, gates: Sequence[Gate], before: list[Failure | None]) -> None:

@@ -15,7 +15,7 @@ from autorubric.llm.request import Reply, Request
 _NUMBER = r"[`'\"(\[ ]*(\d[\d,_]*)"
 _ABOUT_LIMIT = re.compile(
     r"max_?(?:completion_|output_|new_)?tokens|maxOutputTokens|(?:completion|output) tokens|context|token count|"
-    r"maximum (?:allowed|number)|tokens? limit",
+    r"maximum (?:allowed|number|tokens)|tokens? limit",
     re.IGNORECASE,
 )
 # Each captures the maximum of the parameter itself.
@@ -28,6 +28,9 @@ _HIGHEST = tuple(
         r"range of .{0,40}? should be [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
         r"less than or equal to" + _NUMBER,
         r"(?:<=|≤)" + _NUMBER + r"(?! *-)",
+        r"greater than max_model_len=(?:\w+=)?" + _NUMBER,
+        r"max_tokens > " + _NUMBER + " must",
+        r"exceeds? the model limit of" + _NUMBER,
         r"(?:should|must)(?: not)? (?:be at most|exceed|be more than|be greater than)" + _NUMBER,
     )
 )
@@ -61,6 +64,7 @@ def allowed_tokens(words: str, asked: int) -> Allowed | None:
         return None
     left = _left_of_context(words)
     if left is not None:
+        left -= left == asked  # vLLM states how much prompt it allows, of one with more characters
         return Allowed(left, always=False) if 0 < left < asked else None
     highest = 0
     if exclusive := _EXCLUSIVE.search(words):
@@ -184,14 +188,30 @@ def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
 
 
 def is_negotiable(fault: Fault) -> bool:
-    """Whether an endpoint refused a request for its form, perhaps."""
+    """Whether an endpoint refused a request for its form, perhaps; llama.cpp reports its templates' errors as 500."""
+    if fault.status == 500:
+        return _SYSTEM_REFUSED.search(fault.text) is not None
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
 
 
-def shorten(request: Request, body: Mapping[str, Any], fault: Fault) -> Request | None:
-    """The request with the completion limit that its prompt leaves of the context, if the refusal states it."""
-    allowed = allowed_tokens(fault.text, sent_limit(body))
-    return None if allowed is None or allowed.always else replace(request, max_tokens=allowed.tokens)
+_SHORTEST = 64
+"""Tokens below which no smaller limit is tried."""
+
+
+def shorten(request: Request, body: Mapping[str, Any], fault: Fault, *, again: bool = False) -> Request | None:
+    """The request with the completion limit that its prompt leaves of the context, if the refusal states it.
+
+    vLLM counts a prompt only until it is one token too long, so the limit is halved where that is all that a refusal
+    says, or where a first one was not low enough (`again`).
+    """
+    sent = sent_limit(body)
+    allowed = allowed_tokens(fault.text, sent)
+    if allowed is None or allowed.always:
+        return None
+    if not again and allowed.tokens != sent - 1:
+        return replace(request, max_tokens=allowed.tokens)
+    tokens = min(allowed.tokens, sent // 2)
+    return replace(request, max_tokens=tokens) if tokens >= _SHORTEST else None
 
 
 def _names(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:

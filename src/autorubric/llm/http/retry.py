@@ -156,7 +156,7 @@ _FILTERED = re.compile(
     r"敏感内容"
 )
 _NO_MODEL = re.compile(
-    r"model_not_found|model_not_available|invalid_model|"
+    r"model_not_(?:found|available|supported)|invalid_model|model identifier is invalid|"
     r"model\b.{0,120}?\b(?:does not exist|not exist|not found|is not a valid|not available|decommissioned)|"
     r"(?:unknown|invalid|no such|unsupported) model\b(?! parameter)|not a valid model|"
     r"\bpinned to\b.{0,300}?\brequested\b|"  # `transformers serve` with one model
@@ -177,8 +177,8 @@ _OPENING = 200
 
 _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple[FailureKind, bool]], ...] = (
     (_LIMITING, _THROTTLED, _OPENING, ("rate_limit", True)),
-    ((400, 403, 412), _UNPAID, _OPENING, ("quota", False)),
-    ((400,), _DENIED, _OPENING, ("auth", False)),
+    ((400, 403, 412, 500), _UNPAID, _OPENING, ("quota", False)),
+    ((400, 500), _DENIED, _OPENING, ("auth", False)),
     ((400,), _CRASHED, _OPENING, ("server", True)),
     ((400, 403, 422), _FILTERED, None, ("refusal", False)),
     ((403,), _TOO_LONG, _OPENING, ("rejected", False)),
@@ -224,6 +224,9 @@ def _is_spent(words: str, retry_after: float | None) -> bool:
     return retry_after is None and _SPENT.search(words) is not None and not _SHORT_TERM.search(words)
 
 
+_WORDS = ("message", "msg", "detail", "error", "status_msg")
+
+
 def _endpoint_error(body: bytes) -> tuple[str, str, str]:
     """Message, offending parameter and codes from the error shapes that endpoints use."""
     try:
@@ -237,7 +240,7 @@ def _endpoint_error(body: bytes) -> tuple[str, str, str]:
     error = found.get("error", found)
     if not isinstance(error, dict):
         return _one_line(str(error)), "", ""
-    words = error.get("message") or error.get("msg") or error.get("detail") or error.get("error") or error
+    words = next((error[key] for key in _WORDS if error.get(key)), error)
     raw = error.get("metadata", {}).get("raw") if isinstance(error.get("metadata"), dict) else None
     text = words if isinstance(words, str) else json.dumps(words, ensure_ascii=False)
     if raw:  # OpenRouter: the words of the provider behind it

@@ -13,8 +13,9 @@ from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import read_usage
-from autorubric.llm.http.retry import Fault, clean, error_fault
+from autorubric.llm.http.retry import Fault, clean, error_fault, http_fault
 from autorubric.llm.http.secrets import cleared, redacted
+from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request
 
 _DELTA_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
@@ -213,6 +214,18 @@ _BROKEN_OFF = frozenset({"error", "abort", "network_error", "insufficient_system
 """Finish reasons of a reply that its endpoint gave up (OpenRouter, vLLM, SGLang, Zhipu, DeepSeek)."""
 
 
+_OUT_OF_TOKENS = re.compile("could not finish the message because max_tokens", re.IGNORECASE)
+"""A reply that was cut off, as Azure reports it under status 400."""
+
+
+def read_answer(answer: HttpReply, latency: float, secrets: tuple[str | None, ...] = ()) -> Reply | Fault:
+    """The reply in a response, or the fault if it has none."""
+    fault = http_fault(answer, *secrets)
+    if fault is not None and answer.status == 400 and _OUT_OF_TOKENS.match(fault.text):
+        return Reply("", "length", latency=latency)
+    return fault or read_reply(answer.body, latency, secrets)
+
+
 def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ()) -> Reply | Fault:
     """The reply in a 200 response, or the fault if it has none."""
     try:
@@ -221,7 +234,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
         data = join_events(raw)
         if data is None:
             return Fault("network", _not_json(raw, secrets), 200, again=True, maybe_billed=True)
-    choice = _find_choice(data, secrets)
+    choice = _find_choice(data, raw, secrets)
     if isinstance(choice, Fault):
         return choice
     message = choice.get("message")
@@ -238,7 +251,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     )
 
 
-def _find_choice(data: object, secrets: tuple[str | None, ...]) -> dict[str, Any] | Fault:
+def _find_choice(data: object, raw: bytes, secrets: tuple[str | None, ...]) -> dict[str, Any] | Fault:
     """The first choice of an answer, or the fault if it has none that is complete."""
     if not isinstance(data, dict):
         return _malformed("the answer is not a JSON object")
@@ -246,14 +259,21 @@ def _find_choice(data: object, secrets: tuple[str | None, ...]) -> dict[str, Any
         return error_fault(data["error"], *secrets)
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        stated = any(isinstance(data.get(key), str) and data[key] for key in ("message", "detail"))
-        return error_fault(data, *secrets) if stated else _malformed("the answer has no choices")
+        return _without_choices(data, raw, secrets)
     choice: dict[str, Any] = choices[0]
     if choice.get("error"):
         return error_fault(choice["error"], *secrets)
     if (finish := _finish(choice)) in _BROKEN_OFF:
         return _malformed(f"the endpoint broke the reply off (finish_reason {finish!r})")
     return choice
+
+
+def _without_choices(data: dict[str, Any], raw: bytes, secrets: tuple[str | None, ...]) -> Fault:
+    said = data.get("base_resp")  # MiniMax
+    said = said if isinstance(said, dict) else data
+    if any(isinstance(said.get(key), str) and said[key] for key in ("message", "detail", "status_msg")):
+        return error_fault(said, *secrets)
+    return _malformed(f"the answer has no choices: {_beginning(raw, secrets)}")
 
 
 def _finish(choice: Mapping[str, Any]) -> str:
@@ -266,8 +286,11 @@ def _not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
         return WEB_PAGE
     if not raw.strip():
         return "the answer is empty"
-    start = " ".join(raw[:80].decode("utf-8", "replace").split())
-    return f"the answer is not JSON: {redacted(start, *secrets)}"
+    return f"the answer is not JSON: {_beginning(raw, secrets)}"
+
+
+def _beginning(raw: bytes, secrets: tuple[str | None, ...]) -> str:
+    return redacted(" ".join(raw[:80].decode("utf-8", "replace").split()), *secrets)
 
 
 def _malformed(message: str) -> Fault:

@@ -97,6 +97,7 @@ async def test_a_schema_steps_down_until_the_endpoint_takes_the_request(endpoint
     assert len(model.notes()) == 2
 
 
+@pytest.mark.parametrize("status", [400, 500])  # llama.cpp: 500
 @pytest.mark.parametrize(
     "words",
     [
@@ -109,10 +110,12 @@ async def test_a_schema_steps_down_until_the_endpoint_takes_the_request(endpoint
         "'system' messages are not supported by this model; system message unsupported",
     ],
 )
-async def test_a_system_message_that_is_refused_starts_the_users_message(endpoint: Loopback, words: str) -> None:
+async def test_a_system_message_that_is_refused_starts_the_users_message(
+    endpoint: Loopback, words: str, status: int
+) -> None:
     def answer(number: int, body: dict[str, Any]) -> web.Response:
         roles = [message["role"] for message in body["messages"]]
-        return endpoint.error(400, words) if "system" in roles else endpoint.ok()
+        return endpoint.error(status, words) if "system" in roles else endpoint.ok()
 
     endpoint.answer = answer
     model = endpoint.model(temperature=0.5, max_retries=0)
@@ -199,3 +202,37 @@ async def test_a_limit_that_cut_a_reply_off_is_not_sent_again_where_the_endpoint
     answered = [(body["messages"][0]["content"], body["max_tokens"]) for body in endpoint.bodies]
     paid = sorted(one for one in answered if one[1] <= 4096)
     assert paid == sorted((f"Q{n}", limit) for n in range(6) for limit in (2048, 4096))
+
+
+@pytest.mark.parametrize(("prompt", "sent"), [(1500, [4096, 2048]), (3900, [4096, 2048, 1024, 512, 256, 128])])
+async def test_a_limit_is_halved_where_vllm_tells_only_that_the_prompt_leaves_less(
+    endpoint: Loopback, prompt: int, sent: list[int]
+) -> None:
+    endpoint.answer = vllm(endpoint, prompt)
+    reply = await endpoint.model(max_tokens=4096, max_retries=0).complete(endpoint.ask())
+    assert [body["max_tokens"] for body in endpoint.bodies] == sent
+    assert (reply.attempts, reply.text) == (len(sent), "fine")
+
+
+async def test_a_prompt_that_leaves_no_room_at_all_is_a_failure_after_a_few_requests(endpoint: Loopback) -> None:
+    endpoint.answer = vllm(endpoint, 5000)
+    with pytest.raises(CallError, match="maximum context length is 4096") as caught:
+        await endpoint.model(max_tokens=4096, max_retries=0).complete(endpoint.ask())
+    assert caught.value.failure.kind == "rejected"
+    assert [body["max_tokens"] for body in endpoint.bodies] == [4096, 2048, 1024, 512, 256, 128, 64]
+
+
+def vllm(endpoint: Loopback, prompt: int) -> Any:
+    """vLLM with a context of 4096, which counts a prompt only until it is one token too long."""
+
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        most = body["max_tokens"]
+        if prompt + most <= 4096:
+            return endpoint.ok()
+        words = (
+            f"This model's maximum context length is 4096 tokens. However, you requested {most} output tokens and "
+            f"your prompt contains at least {4097 - most} input tokens, for a total of at least 4097 tokens."
+        )
+        return endpoint.error(400, words, type="BadRequestError", param="input_tokens", code=400)
+
+    return answer

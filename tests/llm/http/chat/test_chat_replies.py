@@ -243,6 +243,12 @@ async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(endpo
     [
         ({"code": "InvalidParameter", "message": "Input is too long"}, "server", "Input is too long"),
         ({"detail": "no worker", "choices": []}, "server", "no worker"),
+        (
+            {"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
+            "quota",
+            "balance",
+        ),
+        ({"candidates": [{"finishReason": "STOP"}]}, "server", 'has no choices: {"candidates"'),
         ({"code": "Throttling.RateQuota", "message": "Requests rate limit exceeded"}, "rate_limit", "limit exceeded"),
     ],
 )
@@ -256,6 +262,13 @@ async def test_an_answer_without_choices_is_reported_in_its_own_words(
         await endpoint.model(max_retries=0).complete(endpoint.ask())
     assert caught.value.failure.kind == kind
     assert words in str(caught.value)
+
+
+async def test_a_reply_that_azure_refuses_for_its_length_was_cut_off(endpoint: Loopback) -> None:
+    words = "Could not finish the message because max_tokens or model output limit was reached. Please try again."
+    endpoint.answer = lambda n, body: endpoint.error(400, words, type="invalid_request_error")
+    reply = await endpoint.model(max_tokens=500).complete(endpoint.ask())
+    assert (reply.text, reply.finish_reason, reply.limit, reply.usage) == ("", "length", 500, None)
 
 
 def stream(*chunks: str) -> bytes:
