@@ -98,15 +98,22 @@ Progress: TypeAlias = Callable[[RunState], object]
 
 @asynccontextmanager
 async def reported(progress: Progress | None, state: Callable[[], RunState]) -> AsyncIterator[None]:
-    """Tell `progress` the state of a run until the block ends."""
+    """Tell `progress` the state of a run until the block ends.
+
+    If it raises meanwhile, the run goes on without it, and what it raised is raised in the end.
+    """
     if progress is None:
         yield
         return
+    raised: list[BaseException] = []
 
     async def repeat(tell: Progress) -> None:
-        while True:
+        while not raised:
             await asyncio.sleep(REPORT_SECONDS)
-            tell(state())
+            try:
+                tell(state())
+            except BaseException as error:  # even an exit: in this task it would end the loop, for which callers wait
+                raised.append(error)
 
     progress(state())
     repeating = asyncio.create_task(repeat(progress))
@@ -114,7 +121,10 @@ async def reported(progress: Progress | None, state: Callable[[], RunState]) -> 
         yield
     finally:
         repeating.cancel()
-        progress(state())
+        if not raised:
+            progress(state())
+    if raised:
+        raise raised[0]
 
 
 @dataclass(eq=False, repr=False)
