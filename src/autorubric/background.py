@@ -164,11 +164,21 @@ def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
         # A forked child has the loop's object, but not its thread.
         if _running is None or _running[0] != os.getpid():
             loop = new_event_loop()
-            thread = threading.Thread(target=loop.run_forever, name="autorubric-sync", daemon=True)
+            thread = threading.Thread(target=_run, args=(loop,), name="autorubric-sync", daemon=True)
             thread.start()
             atexit.register(_stop, loop, thread)
             _running = (os.getpid(), loop, thread)
         return _running[1], _running[2]
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until it is stopped: `sys.exit` in a task reaches who waits for it, and must not end the loop."""
+    while True:
+        try:
+            loop.run_forever()
+        except (KeyboardInterrupt, SystemExit):
+            continue
+        return
 
 
 def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:

@@ -253,9 +253,21 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
         raise ConfigError(f"{path}: the key {name!r} is not text; expected the name of a setting" for name in wrong)
     for name, field in model.model_fields.items():
         value = values.get(name)
-        if value is not None and Path in kinds_in(field.annotation):
-            values[name] = [_beside(path, one) for one in value] if isinstance(value, list) else _beside(path, value)
+        if isinstance(value, list) and _takes_paths(field.annotation):
+            values[name] = [_beside(path, one) for one in value]
+        elif isinstance(value, str) and Path in kinds_in(field.annotation):
+            values[name] = _beside(path, value)
     return values
+
+
+def _takes_paths(annotation: Any) -> bool:
+    """Whether a list of that type holds paths; one of queries or submissions holds texts."""
+    origin, members = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _takes_paths(members[0])
+    if origin in (Union, types.UnionType):
+        return any(map(_takes_paths, members))
+    return isinstance(origin, type) and issubclass(origin, Sequence) and Path in kinds_in(annotation)
 
 
 def kinds_in(annotation: Any) -> list[Any]:

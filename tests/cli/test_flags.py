@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,24 @@ import pytest
 
 from autorubric.cli.app import COMMANDS, run
 from autorubric.errors import ConfigError
-from autorubric.jobs.agree import LabelSettings
+from autorubric.jobs.agree import AgreeSettings, CompareSettings, LabelSettings
+from autorubric.jobs.evolve import EvolveSettings
+from autorubric.jobs.gates import GatesSettings
 from autorubric.jobs.grade import GradeSettings
 from autorubric.jobs.job import BatchSettings, RunSettings
+from autorubric.jobs.labels import LabelStatusSettings
+from autorubric.jobs.merge import MergeSettings
 from autorubric.jobs.reward import RewardSettings
 from autorubric.jobs.rubric_files import LintSettings
 from autorubric.jobs.select import SelectSettings
+from autorubric.jobs.status import DriftSettings, ShowSettings, StatusSettings
 from autorubric.jobs.synthesize import SynthesizeSettings
-from autorubric.settings import config_values
+from autorubric.settings import Settings, config_values
 from autorubric.synthesis.role_settings import ROLE_FLAGS
 from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
+from autorubric.view.report.report_job import ReportSettings, VerifySettings
+from autorubric.view.view_settings import ViewSettings
 from tests.offenders import each, offenders
 
 FILES = {"input": "q.jsonl", "out": "out"}
@@ -219,3 +227,38 @@ def test_one_column_needs_no_list() -> None:
             with case(model.__name__):
                 base: dict[str, Any] = {name: "d" for name in ("data", "run") if name in model.model_fields}
                 assert model.checked({**base, "column": "id=name"}).given()["column"] == ["id=name"]
+
+
+OF_TEXTS: tuple[tuple[type[Settings], str], ...] = (
+    (SynthesizeSettings, "input"),
+    (GradeSettings, "data"),
+    (GradeSettings, "submissions"),
+)
+OF_PATHS: tuple[tuple[type[Settings], str], ...] = (
+    (GradeSettings, "labels"),
+    (MergeSettings, "shards"),
+    (ViewSettings, "runs"),
+    (LintSettings, "data"),
+)
+OF_RUNS: tuple[type[Settings], ...] = (
+    *(AgreeSettings, CompareSettings, ReportSettings, ShowSettings, EvolveSettings, LabelStatusSettings),
+    *(VerifySettings, GatesSettings, StatusSettings, DriftSettings),
+)
+
+
+def test_texts_in_a_config_stay_as_they_are_and_paths_start_at_its_folder(tmp_path: Path) -> None:
+    path, texts = tmp_path / "given.json", ["Why does ice float?", "a/b"]
+    with offenders() as case:
+        for model, name in OF_TEXTS:
+            with case(f"{model.__name__} {name}"):
+                path.write_text(json.dumps({name: texts}))
+                assert config_values(path, model) == {name: texts}
+        for model, name in OF_PATHS:
+            with case(f"{model.__name__} {name}"):
+                path.write_text(json.dumps({name: ["a", "../b"]}))
+                assert config_values(path, model) == {name: [str(tmp_path / "a"), str(tmp_path / "../b")]}
+        for model in OF_RUNS:
+            for name in {"run", "against"} & model.model_fields.keys():
+                with case(f"{model.__name__} {name}"):
+                    path.write_text(json.dumps({name: "graded"}))
+                    assert config_values(path, model) == {name: str(tmp_path / "graded")}

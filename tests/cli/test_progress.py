@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,16 @@ def test_a_terminal_gets_one_table_with_the_same_figures() -> None:
     assert "17/20" in shown
     assert "3 failed" in shown
     assert "4 retries, 3 of them rate limits (429)" in shown.replace(" \n", " ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is full")
+def test_a_log_on_a_full_disk_ends_the_display_and_not_the_run() -> None:
+    state = RunState(4, 3, [StageState("graded", 3, 0, 0)], 8, 0, 950, 0.02)
+    log = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115 (closing it fails as well)
+    try:
+        with ProgressDisplay(log) as progress:
+            progress(state)
+            progress(state)
+    finally:
+        with suppress(OSError):
+            log.close()

@@ -197,7 +197,7 @@ def _directory(value: Any) -> Any:
     raise ValueError("expected a run directory, or the EvalResult of a run that has one")
 
 
-RunSource: TypeAlias = Annotated[Any, BeforeValidator(_directory)]
+RunSource: TypeAlias = Annotated[Path | Any, BeforeValidator(_directory)]
 """A run directory, or the `EvalResult` of a run that has one. Always a `Path` after validation."""
 
 

@@ -260,9 +260,9 @@ def report_from(record: Mapping[str, Any]) -> Report:
         >>> report_from({"report_type": "single", "score": 0.5}).score
         0.5
     """
-    values = {key: value for key, value in record.items() if key not in ("report_type", "criterion_reports")}
-    criteria = record.get("criterion_reports")
     try:
+        values = {key: value for key, value in record.items() if key not in ("report_type", "criterion_reports")}
+        criteria = record.get("criterion_reports")
         # AutoRubric before 1.6 stored scores without criteria, and no type.
         kind = record["report_type"] if criteria is not None else record.get("report_type", "single")
         if kind == "ensemble":
@@ -270,8 +270,20 @@ def report_from(record: Mapping[str, Any]) -> Report:
             return EnsembleEvaluationReport.model_validate(values)
         values["report"] = _each(CriterionReport, criteria)
         return EvaluationReport.model_validate(values)
-    except (KeyError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"not a report: {error}") from None
+
+
+def stored_report(path: Path, record: Mapping[str, Any]) -> Report:
+    """The report in a record of an items file.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    try:
+        return report_from(record["report"])
+    except InputError as error:
+        raise InputError(f"{path}: the line of item {record['item_idx']} is damaged: {error}") from None
 
 
 def _each(kind: Any, records: Any) -> list[Any] | None:

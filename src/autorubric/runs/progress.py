@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from types import TracebackType
@@ -98,15 +98,22 @@ Progress: TypeAlias = Callable[[RunState], object]
 
 @asynccontextmanager
 async def reported(progress: Progress | None, state: Callable[[], RunState]) -> AsyncIterator[None]:
-    """Tell `progress` the state of a run until the block ends."""
+    """Tell `progress` the state of a run until the block ends.
+
+    If it raises meanwhile, the run goes on without it, and what it raised is raised in the end.
+    """
     if progress is None:
         yield
         return
+    raised: list[BaseException] = []
 
     async def repeat(tell: Progress) -> None:
-        while True:
+        while not raised:
             await asyncio.sleep(REPORT_SECONDS)
-            tell(state())
+            try:
+                tell(state())
+            except BaseException as error:  # even an exit: in this task it would end the loop, for which callers wait
+                raised.append(error)
 
     progress(state())
     repeating = asyncio.create_task(repeat(progress))
@@ -114,7 +121,10 @@ async def reported(progress: Progress | None, state: Callable[[], RunState]) -> 
         yield
     finally:
         repeating.cancel()
-        progress(state())
+        if not raised:
+            progress(state())
+    if raised:
+        raise raised[0]
 
 
 @dataclass(eq=False, repr=False)
@@ -160,7 +170,7 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             self._shown = now - self._view.interval + (0.0 if self._view.is_live else self.delay)
         self._state = state
         if now - self._shown >= self._view.interval:
-            self._view.show(state, now - self._started)
+            self._show(self._view, state, now)
             self._state, self._shown = None, now
 
     def tell(self, sentence: str) -> None:
@@ -173,11 +183,15 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
     ) -> None:
         if self._view is None:
             return
-        elapsed = time.monotonic() - self._started
-        if self._state is not None and (self._view.is_live or elapsed >= self.delay):
-            self._view.show(self._state, elapsed)
+        now = time.monotonic()
+        if self._state is not None and (self._view.is_live or now - self._started >= self.delay):
+            self._show(self._view, self._state, now)
         if isinstance(self._view, _TerminalView):
             self._view.close()
+
+    def _show(self, view: _View, state: RunState, now: float) -> None:
+        with suppress(OSError):  # a log on a full disk or a terminal that is gone ends the display and not the run
+            view.show(state, now - self._started)
 
 
 def _open_view(out: TextIO | None) -> _View:

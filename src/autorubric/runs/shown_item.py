@@ -18,7 +18,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.recorded_exchanges import Exchange, Replay
 from autorubric.llm.records.ledger_view import LedgerView, ledger_view
 from autorubric.prompts.judging import load_judge_prompts
-from autorubric.runs.items_file import StoredRun, read_items, read_run
+from autorubric.runs.items_file import StoredRun, read_items, read_run, stored_report
 from autorubric.runs.manifest import ledger_folder, read_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION, copies_in, describe_input
 
@@ -113,7 +113,10 @@ def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any
     """The result of an item; None where the item has not ended, or no item has in a run that has just begun."""
     records = read_items(run.source) if begun else run.item_results
     found = [record for record in records if record["item_idx"] == index]
-    return {key: value for key, value in found[0].items() if key != "item"} if found else None
+    if not found:
+        return None
+    stored_report(run.source, found[0])
+    return {key: value for key, value in found[0].items() if key != "item"}
 
 
 def _open_view(stack: ExitStack, directory: Path) -> LedgerView | None:

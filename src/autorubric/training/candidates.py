@@ -17,7 +17,7 @@ from autorubric.rows import Record, RowReader, input_name, read_rows, row_file, 
 from autorubric.rows.columns import ROLES
 from autorubric.rows.record import as_text, read_prompt
 from autorubric.runs.blocks import fed, note_ended, work_off
-from autorubric.runs.items_file import read_items, report_from
+from autorubric.runs.items_file import read_items, stored_report
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION
 from autorubric.runs.stopping import StoppableRun
@@ -225,10 +225,7 @@ def read_graded_run(folder: Path) -> GradedRun:
 
 
 def _scored(candidate: CandidateAnswer, record: dict[str, Any], index: int, folder: Path) -> ScoredCandidate:
-    try:
-        report = report_from(record["report"])
-    except InputError as error:
-        raise InputError(f"{folder / ITEMS_FILE}: the line of item {index} is damaged: {error}") from None
+    report = stored_report(folder / ITEMS_FILE, record)
     failures = [found.error for found in report.report or () if found.error is not None]
     failure = record["error"] or (failures[0] if failures else None)
     if failure is None and report.score is None:

@@ -51,3 +51,8 @@ def test_a_damaged_name_of_the_holder_is_no_error(tmp_path: Path) -> None:
             pass
     (tmp_path / HOLDER_NAME).write_bytes(b"\xff")
     assert lock_holder(tmp_path) is None
+
+
+def test_a_run_does_not_wait_for_one_of_its_own_thread(tmp_path: Path) -> None:
+    with run_lock(tmp_path), pytest.raises(RunLockedError, match="in use by process"), run_lock(tmp_path, wait=True):
+        pass

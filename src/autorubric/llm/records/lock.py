@@ -196,7 +196,7 @@ def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:
     lock = FileLock(path, timeout=-1 if wait else 0, mode=0o600, thread_local=False)
     try:
         lock.acquire()
-    except Timeout:
+    except (Timeout, RuntimeError):  # it would wait for another run of this thread, which would never end
         return None
     except OSError as error:
         if is_exhausted(error):
