@@ -90,7 +90,8 @@ def test_null_in_json_is_a_blank(tmp_path: Path) -> None:
 
 def test_labels_for_a_part_of_the_criteria_are_noted_whatever_holds_the_blanks(tmp_path: Path) -> None:
     row = {"submission": "So.", "Tone": "Kind"}
-    blanks: list[dict[str, Any]] = [{}, *({"Names a cause": nothing} for nothing in (None, "", " ", []))]
+    nothing: list[Any] = [None, "", " ", []]
+    blanks: list[dict[str, Any]] = [{}, *({"Names a cause": one} for one in nothing)]
     for number, blank in enumerate(blanks):
         (tmp_path / f"{number}.jsonl").write_text(json.dumps({**row, **blank}))
         for rows in ([{**row, **blank}], tmp_path / f"{number}.jsonl"):
