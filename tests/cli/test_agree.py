@@ -394,7 +394,8 @@ DRAW = '"2 of 24, seed 0"'
 
 
 BAD_LABELS: list[tuple[str, str]] = [
-    ("a,b\n1,2\n", "no column item, id, criterion"),
+    ("a,b\n1,2\n", "no column for id, criterion, label"),
+    ("id,Tone,Length\na,MET,UNMET\n", "no column for criterion, label; the columns are 'id', 'Tone', 'Length'"),
     (f"{HEAD}0,,0,Short,0.5,0,{DRAW},\n", "no row has a verdict"),
     (f"{HEAD}x,,0,Short,0.5,0,{DRAW},MET\n", ":2: item, criterion"),
     (f"{HEAD}0,,9,Short,0.5,0,{DRAW},MET\n", "no such pair"),

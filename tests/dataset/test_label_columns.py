@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,11 +43,18 @@ def test_a_column_for_each_criterion_holds_its_labels_and_a_row_of_blanks_has_no
 
 SCORES = "'Names a cause', 'Tone' are named like the criteria and hold no labels; they are kept as metadata"
 
+UNREAD = (
+    "labels in 'Tone' are not read, since 'Names a cause' has none; label all criteria, or import single labels into "
+    "the run with `autorubric labels RUN --import FILE`"
+)
+
 
 @pytest.mark.parametrize(
     ("rows", "metadata", "notes"),
     [
-        (["submission,Tone", "So.,Kind"], {"Tone": "Kind"}, []),
+        (["submission,Tone", "So.,Kind"], {"Tone": "Kind"}, [UNREAD]),
+        (["submission,Tone,Names a cause", "So.,Kind, ", "No.,Rude,"], {"Tone": "Kind"}, [UNREAD]),
+        (["submission,Tone", "So.,4"], {"Tone": "4"}, []),
         (
             ["submission,Tone,tone,Names a cause", "So.,Kind,Rude,MET"],
             {"Tone": "Kind", "tone": "Rude", "Names a cause": "MET"},
@@ -59,7 +67,7 @@ def test_a_missing_column_two_columns_and_scores_are_kept_as_metadata(
     tmp_path: Path, rows: list[str], metadata: dict[str, str], notes: list[str]
 ) -> None:
     source = read(tmp_path, *rows)
-    [item] = source.items()
+    item, *_ = source.items()
     assert (item.ground_truth, item.metadata, source.notes) == (None, metadata, notes)
 
 
@@ -78,6 +86,18 @@ def test_null_in_json_is_a_blank(tmp_path: Path) -> None:
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
     assert [item.ground_truth for item in Submissions(path, rubric=RUBRIC).items()] == [["MET", "Kind"], None]
+
+
+def test_labels_for_a_part_of_the_criteria_are_noted_whatever_holds_the_blanks(tmp_path: Path) -> None:
+    row = {"submission": "So.", "Tone": "Kind"}
+    nothing: list[Any] = [None, "", " ", []]
+    blanks: list[dict[str, Any]] = [{}, *({"Names a cause": one} for one in nothing)]
+    for number, blank in enumerate(blanks):
+        (tmp_path / f"{number}.jsonl").write_text(json.dumps({**row, **blank}))
+        for rows in ([{**row, **blank}], tmp_path / f"{number}.jsonl"):
+            source = Submissions(rows, rubric=RUBRIC)
+            [item] = source.items()
+            assert (item.ground_truth, item.metadata["Tone"], source.notes) == (None, "Kind", [UNREAD])
 
 
 def test_a_value_that_is_no_label_among_labels_is_named_with_its_line(tmp_path: Path) -> None:

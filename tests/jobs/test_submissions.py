@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, lint
+from autorubric.errors import MissingFileError
 from autorubric.jobs.submissions import check_weighed, read_dataset, rubric_in, rubrics_in
 from tests.offenders import offenders
 
@@ -121,6 +122,25 @@ def test_rows_of_a_file_become_a_dataset_with_its_name(tmp_path: Path) -> None:
             ("So.", "short", {"model": "m"}),
             ("No.", "", {"model": "n"}),
         ]
+
+
+def test_texts_are_submissions_wherever_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("a.txt", "folder/b.md", "folder/c.txt"):
+        (tmp_path / name).write_text("So.")
+    for name, ids in (("a.txt", ["a.txt"]), ("folder", ["b.md", "c.txt"])):
+        for data, submissions in ((tmp_path / name, None), (None, tmp_path / name)):
+            assert [item.id for item in read_dataset(data, RUBRIC, submissions, None)] == ids
+    for data, submissions in ((tmp_path / "no.txt", None), (None, tmp_path / "no.txt")):
+        with pytest.raises(MissingFileError, match=r"not found: .*no\.txt"):
+            read_dataset(data, RUBRIC, submissions, None)
+
+
+def test_a_rubric_that_is_prose_is_refused_as_such(tmp_path: Path) -> None:
+    row = {"question": "Why?", "response": "So.", "rubric": "# Rubric\n- Is kind (3 points)"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    with pytest.raises(InputError, match=r"rows\.jsonl:1: the rubric is text, and not JSON: "):
+        read_dataset(tmp_path / "rows.jsonl", None, None, None)
 
 
 def test_of_a_folder_texts_are_read_and_ten_other_files_named(tmp_path: Path) -> None:

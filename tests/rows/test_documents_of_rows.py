@@ -23,9 +23,8 @@ def _asks(out: Path) -> dict[str, Callable[[Path], Any]]:
     """What each function reads of a file of rows."""
 
     def graded(path: Path) -> Any:
-        result = grade(path, judge="builtin/offline", out=out / "graded", replace=True)
-        items: Any = result.item_results
-        return [(one.item.id, one.item.submission, one.report.report[0].criterion.weight) for one in items]
+        found: Any = grade(path, judge="builtin/offline", out=out / "graded", replace=True).item_results
+        return [(one.item.id, one.item.submission, one.report.report[0].criterion.weight) for one in found]
 
     def converted(path: Path) -> Any:
         convert(path, target=out / "rows.jsonl", to="healthbench", force=True)

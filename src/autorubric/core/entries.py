@@ -196,7 +196,7 @@ def rubric_from(value: Any, where: str) -> Rubric:
     if isinstance(value, Rubric):
         return value
     if isinstance(value, str) and value.strip():
-        value = parse_json(value, where)
+        value = parse_json(value, f"{where}: the rubric is text, and not JSON")
     value = plain(value)
     if not isinstance(value, Mapping):
         return _rubric("rubric", value, {}, where)

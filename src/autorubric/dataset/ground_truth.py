@@ -277,7 +277,7 @@ def read_label_rows(
 
 
 def is_label_table(path: Path) -> bool:
-    """Whether a file holds rows of id, criterion and label, rather than pairs that `--label-next` wrote.
+    """Whether a file holds labels, rather than pairs that `--label-next` drew.
 
     Example:
         >>> import tempfile
@@ -287,9 +287,7 @@ def is_label_table(path: Path) -> bool:
         False
     """
     first = next(iter(read_rows(path, [], what="Label file")), None)
-    columns = {folded(name) for name in first.fields} if first is not None else set()
-    columns |= {"id"} if "item" in columns else set()
-    return not {"draw", "probability"} <= columns and all(columns & set(ROLES[role].names) for role in _ROLES[:3])
+    return first is not None and not {"draw", "probability"} <= {folded(name) for name in first.fields}
 
 
 class _Join:

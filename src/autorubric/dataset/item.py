@@ -217,7 +217,8 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     columns = _label_columns(rubric, (item.metadata for _, item in placed))
     if not columns or any(item.ground_truth is not None for _, item in placed):
         return
-    readers = {name: GroundTruthReader(Rubric([one])) for name, one in zip(columns, rubric, strict=True)}
+    by_name = dict(zip(criterion_names(rubric.rubric), rubric, strict=True))
+    readers = {name: GroundTruthReader(Rubric([by_name[name]])) for name in columns}
     whole = GroundTruthReader(rubric)
     labels: list[tuple[DataItem, Any]] = []
     problems: list[str] = []
@@ -230,9 +231,9 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
             found: list[str] = []
             labels.append((item, whole.read(held, found)))
             problems += (f"{where}: {problem}" for problem in found)
-    named = listed(columns.values())
-    if not has_label:
-        notes.append(f"{named} are named like the criteria and hold no labels; they are kept as metadata")
+    named, bare = listed(columns.values()), [name for name in by_name if name not in columns]
+    if bare or not has_label:
+        notes += _unread_note(named, bare, has_label=has_label)
         return
     if problems:
         raise InputError([*problems, f"labels are read from {named}; rename columns that hold something else"])
@@ -243,13 +244,19 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     notes.append(f"labels are read from {named}, named like the criteria")
 
 
+def _unread_note(named: str, bare: list[str], *, has_label: bool) -> list[str]:
+    if not bare:
+        return [f"{named} are named like the criteria and hold no labels; they are kept as metadata"]
+    ways = "label all criteria, or import single labels into the run with `autorubric labels RUN --import FILE`"
+    return [f"labels in {named} are not read, since {listed(bare)} has none; {ways}"] * has_label
+
+
 def _label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The column named like each criterion, by the criterion's name; empty where one of them has none or several."""
+    """The column named like a criterion, by the criterion's name; empty where one of them has several."""
     by_name: dict[str, list[str]] = {}
-    for column in dict.fromkeys(column for row in rows for column in row):
+    for column in dict.fromkeys(column for row in rows for column, cell in row.items() if not is_blank(cell)):
         by_name.setdefault(folded(column), []).append(column)
-    names = criterion_names(rubric.rubric)
-    found = [by_name.get(folded(name), []) for name in names]
-    if any(len(columns) != 1 for columns in found):
+    found = {name: by_name[folded(name)] for name in criterion_names(rubric.rubric) if folded(name) in by_name}
+    if any(len(columns) > 1 for columns in found.values()):
         return {}
-    return {name: columns[0] for name, columns in zip(names, found, strict=True)}
+    return {name: columns[0] for name, columns in found.items()}

@@ -79,20 +79,13 @@ class Submissions:
     def _items(self, problems: list[str]) -> Iterator[tuple[str, DataItem]]:
         path = self.source
         if not isinstance(path, Path):
-            yield from self._read(_listed(path, self.where), problems, is_table=False)
+            yield from self._read(_listed(list(path), self.where), problems, is_table=False)
             return
-        if not is_stream(path):
-            if os.path.isdir(path) and not is_dataset_folder(path):  # noqa: PTH112 (a name that is too long is not an error)
-                yield from ((text.name, _text(text)) for text in _texts(path))
-                return
-            if path.suffix.lower() in _TEXTS:
-                yield path.name, _text(path)
-                return
+        if _is_texts(path):
+            yield from ((text.name, DataItem(read_text(text), text.name, id=text.name)) for text in _texts(path))
+            return
         found = row_file(path, what="Submissions")
-        if found.is_document:
-            records = _listed(document_rows(found.document(), found.name), found.name)
-        else:
-            records = found.rows(problems)
+        records = _listed(found.document(), found.name) if found.is_document else found.rows(problems)
         yield from self._read(records, problems, is_table=found.is_table)
 
     def _read(self, rows: Iterator[Record], problems: list[str], is_table: bool) -> Iterator[tuple[str, DataItem]]:
@@ -164,6 +157,8 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
     Raises:
         InputError: it cannot be read.
     """
+    if rubric_given and _is_texts(path):
+        return True
     found = row_file(path, what="Dataset file")
     if not found.is_document:
         problems: list[str] = []
@@ -179,8 +174,8 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
     return rubric_given and not (isinstance(value, dict) and "items" in value)
 
 
-def _listed(value: Sequence[Any], name: str) -> Iterator[Record]:
-    for index, one in enumerate(value):
+def _listed(value: Any, name: str) -> Iterator[Record]:
+    for index, one in enumerate(document_rows(value, name)):
         fields = {"submission": one} if isinstance(one, str) else plain(one)
         if not isinstance(fields, dict):
             mixed = "; a list holds rows or DataItems, not both" if isinstance(fields, DataItem) else ""
@@ -189,12 +184,17 @@ def _listed(value: Sequence[Any], name: str) -> Iterator[Record]:
         yield Record(f"{name}: item {index}", index, fields)
 
 
-def _text(path: Path) -> DataItem:
-    return DataItem(read_text(path), path.name, id=path.name)
+def _is_texts(path: Path) -> bool:
+    """Whether a path is a text, or a folder that is no dataset."""
+    if os.path.isdir(path):  # noqa: PTH112 (a name that is too long is not an error)
+        return not is_dataset_folder(path)
+    return path.suffix.lower() in _TEXTS and not is_stream(path)
 
 
 def _texts(folder: Path) -> list[Path]:
-    """The texts of a folder; says what else is there, so that nobody misses it among the results."""
+    """The texts of a folder, or the one that is named; says what else is in a folder, so that nobody misses it."""
+    if not os.path.isdir(folder):  # noqa: PTH112
+        return [folder]
     found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     texts = [path for path in found if path.is_file() and path.suffix.lower() in _TEXTS]
     others = [path.name for path in found if path not in texts]

@@ -381,4 +381,5 @@ def nested(cell: str, column: str) -> Any:
             return ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             problem = error.problems[0]
-            raise InputError(f"{column!r} is not valid JSON: {problem}") from None
+            ways = "write it with json.dumps, or the rows to Parquet"
+            raise InputError(f"{column!r} is not valid JSON: {problem}; {ways}") from None

@@ -89,5 +89,5 @@ def test_a_wrong_table_is_refused(tmp_path: Path, text: str, message: str) -> No
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError, match=r"none\.yaml"):
+    with pytest.raises(MissingFileError, match=r"Price file \(--prices\) not found: .*none\.yaml"):
         prices_by_model(tmp_path / "none.yaml")

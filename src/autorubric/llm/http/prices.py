@@ -260,7 +260,7 @@ def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
     if path is None:
         return {}
     try:
-        rows = read_document(path, what="Price file")
+        rows = read_document(path, what="Price file (--prices)")
     except MissingFileError:
         raise
     except InputError as error:
