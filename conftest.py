@@ -27,6 +27,8 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
+        gc.freeze()
+        gc.unfreeze()  # which makes all of it old: else the first look would be at all of it
         gc.enable()
         gc.set_threshold(20_000, 20, 20)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.offenders import offenders
@@ -39,6 +39,11 @@ PHRASES = {
 }
 
 
+def any_of(phrases: Iterable[str]) -> re.Pattern[str]:
+    """All of them start at a word: to look there alone takes half the time."""
+    return re.compile(rf"\b(?:{'|'.join(phrases)})", re.IGNORECASE)
+
+
 def prose(page: Path) -> str:
     """The text of a page without code, each paragraph in one line."""
     text = re.sub(r"^(```+).*?^\1$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
@@ -46,7 +51,7 @@ def prose(page: Path) -> str:
 
 
 def test_the_documentation_is_free_of_the_worst_phrases() -> None:
-    worst = re.compile("|".join(f"(?:{phrase})" for phrase in PHRASES), re.IGNORECASE)
+    worst = any_of(PHRASES)
     with offenders() as case:
         for page in PAGES:
             with case(str(page.relative_to(ROOT))):
@@ -65,7 +70,7 @@ def texts_of_code(path: Path) -> Iterator[str]:
 
 def test_help_messages_and_docstrings_are_free_of_the_worst_phrases() -> None:
     # "figure" is the word of the view for a number on a page.
-    worst = re.compile("|".join(f"(?:{one})" for one in PHRASES if "figures?" not in one), re.IGNORECASE)
+    worst = any_of(one for one in PHRASES if "figures?" not in one)
     with offenders() as case:
         for path in sorted((ROOT / "src").rglob("*.py")):
             with case(str(path.relative_to(ROOT))):
@@ -76,4 +81,4 @@ def test_each_phrase_is_found_where_it_occurs() -> None:
     with offenders() as case:
         for phrase, example in PHRASES.items():
             with case(phrase):
-                assert re.search(phrase, example, re.IGNORECASE)
+                assert any_of([phrase]).search(example)

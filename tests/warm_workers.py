@@ -52,5 +52,6 @@ if __name__ == "__main__":
         pytest.main(["--collect-only", "-qq"], plugins=[_AllTests()])
         # What hypothesis looks up once in a process, it looks up in its first test.
         pytest.main(["tests/core/test_plain_criterion.py"])
+    gc.unfreeze()  # else each command that is loaded counts what is frozen
     load()
     serve(sys.executable)

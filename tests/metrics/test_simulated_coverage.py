@@ -72,9 +72,13 @@ def test_intervals_of_corrected_scores_cover_what_they_state_and_those_of_a_rare
 
 
 def test_the_simulation_is_in_the_report_and_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    essays = Path(__file__).parents[1] / "data" / "essay_grading_dataset.json"
-    graded = tmp_path / "run"
-    assert command(["grade", str(essays), "--judge", "builtin/offline", "--out", str(graded)]) == 0
+    essays = json.loads((Path(__file__).parents[1] / "data" / "essay_grading_dataset.json").read_text("utf-8"))
+    essays["rubric"] = essays["rubric"][2:4]
+    for item in essays["items"]:
+        item["ground_truth"] = item["ground_truth"][2:4]
+    path, graded = tmp_path / "essays.json", tmp_path / "run"
+    path.write_text(json.dumps(essays), "utf-8")
+    assert command(["grade", str(path), "--judge", "builtin/offline", "--out", str(graded)]) == 0
     capsys.readouterr()
     assert command(["agree", str(graded), "--simulate", "--replicates", "50", "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)["simulation"]
