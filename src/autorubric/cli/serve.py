@@ -18,7 +18,8 @@ def serve(settings: ServeSettings) -> int:
     """Serve rewards to trainers over HTTP.
 
     POST /v1/reward, GET /healthz, GET /metrics. All callers share one limit, one budget and one ledger; equal
-    requests are sent only once. A failed judgment gives no reward, never 0. On SIGTERM it answers open requests, then exits.
+    requests are sent only once. A failed judgment gives no reward, never 0. On SIGTERM it
+    answers open requests, then exits.
     """
 
     def announce(sentence: str) -> None:
