@@ -1,4 +1,4 @@
-"""`autorubric evolve`: rollouts in, rubrics that tell them apart out."""
+"""`autorubric evolve`: rollouts in, rubrics that discriminate between them out."""
 
 from __future__ import annotations
 

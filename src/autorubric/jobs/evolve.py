@@ -1,4 +1,4 @@
-"""`autorubric.evolve`: the rollouts of a run in, rubrics that tell them apart out, version by version."""
+"""`autorubric.evolve`: the rollouts of a run in, rubrics that discriminate between them out, version by version."""
 
 from __future__ import annotations
 
