@@ -27,15 +27,15 @@ _INSTALL = f"uv pip install -q --offline --no-deps --no-build-isolation --python
 _BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def commands(path: Path) -> list[tuple[str, str | None]]:
-    """The blocks of commands in a guide, each with the block of output that comes next, before any other block."""
+def commands(path: Path, written: str = "bash") -> list[tuple[str, str | None]]:
+    """The blocks of a guide in a language, each with the block of output that comes next, before any other block."""
     parts = re.split(r"^```(\w*)[^\n]*\n(.*?)^```$", path.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     fenced = list(zip(parts[1::3], parts[2::3], strict=True))
     following = [*fenced[1:], ("", "")][: len(fenced)]
     return [
         (script, text if kind in ("text", "json") else None)
         for (language, script), (kind, text) in zip(fenced, following, strict=True)
-        if language == "bash"
+        if language == written
     ]
 
 
@@ -68,9 +68,11 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("path", guides_with("python"))
-def test_the_python_examples_of_a_guide_run_in_order(path: Path, workshop: Path) -> None:
+def test_the_python_examples_of_a_guide_run_in_order(
+    path: Path, workshop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     names: dict[str, object] = {"__name__": "guide"}
-    for block in blocks(path, "python"):
+    for block, shown in commands(path, "python"):
         if block.lstrip().startswith(">>>"):
             example = doctest.DocTestParser().get_doctest(block, names, path.name, path.name, 0)
             result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(
@@ -79,7 +81,10 @@ def test_the_python_examples_of_a_guide_run_in_order(path: Path, workshop: Path)
             names.update(example.globs)
             assert result.failed == 0, block
         else:
+            capsys.readouterr()
             exec(compile(block, path.name, "exec"), names)
+            if shown is not None:
+                assert_shown(shown, capsys.readouterr().out)
 
 
 @contextmanager

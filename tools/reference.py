@@ -88,7 +88,7 @@ def _function(name: str, told_above: set[str]) -> Iterator[str]:
     doc, _, keywords = (inspect.getdoc(function) or "").partition("\nKeyword arguments:\n")
     yield from (f"## autorubric.{name}", "")
     if hasattr(autorubric, f"{name}_async"):
-        yield from (f"`{name}_async` is the same function to await.", "")
+        yield from (f"`{name}_async` is the async version.", "")
     yield from _docstring(doc, "###")
     told = dict(line.strip().split(": ", 1) for line in keywords.strip().splitlines() if ": " in line)
     parameters = inspect.signature(function).parameters

@@ -1,42 +1,43 @@
 """Rubrics for language models: from queries to rubrics, grades and training data.
 
-Functions. Commands have the same names, except that `compare`, `agree_pairwise`, `label_next` and `label_agreement`
-are modes of `agree`, the other functions of labels are `labels`, and `reward` has no command (`serve` gives rewards
-over HTTP):
+Functions:
 
-    synthesize(queries, models=...)  queries -> rubrics (SynthesisResult)
-    grade(data, judge=...)         submissions -> scores and reports (EvalResult)
-    agree(run, labels=...)         judge-human agreement of a run (MetricsResult)
-    agree_pairwise(run)            agreement among judges or of two runs, without labels
-    compare(run, against=...)      the agreement of two runs with the same labels
-    label_next(run, n=...)         the most informative labels to collect next
-    label_agreement(run)           agreement with the labels of the run's label store, weighted where drawn
-    import_labels(run, files=...)  labels into the label store; export_labels and label_status likewise
-    select(data, ...)              graded answers -> training data (SelectionResult)
-    reward(data, judge=...)        submissions -> rewards for a trainer
-    serve(judge=...)               rewards over HTTP
-    improve(rubric, labels=...)    better wordings and weights, accepted on labels kept aside
-    evolve(run, writer=…, judge=…)  rubrics that tell a run's rollouts apart, version by version
-    gates(replay=file)             the gates on recorded replies, held against people's labels
-    lint(rubrics)                  findings, without a model
-    review(rubric, reviewer=...)   findings of a model, with quotes and proposed wordings
-    convert(file, target=..., to=...)  rubric data between formats
-    merge(shards)                  the shards of a run -> the run
-    status(run)                    the state of a run
-    show(run, item=...)            one item in full: verdicts, votes, prompts, raw replies
-    drift(run)                     how rewards changed during training
-    doctor()                       installation, API keys, endpoints
+    synthesize(queries, models=...)     queries -> rubrics (SynthesisResult)
+    grade(data, judge=...)              submissions -> scores and reports (EvalResult)
+    agree(run, labels=...)              judge-human agreement of a run (MetricsResult)
+    agree_pairwise(run)                 agreement among judges or between two runs, without labels
+    compare(run, against=...)           the agreement of two runs with the same labels
+    label_next(run, n=...)              the most informative labels to collect next
+    label_agreement(run)                agreement with the labels of the run's label store
+    import_labels(run, files=...)       labels into the label store; also export_labels, label_status
+    select(data, ...)                   graded answers -> training data (SelectionResult)
+    reward(data, judge=...)             submissions -> rewards for a trainer
+    serve(judge=...)                    rewards over HTTP
+    improve(rubric, labels=...)         better wordings and weights, accepted on held-out labels
+    evolve(run, writer=..., judge=...)  new criteria that discriminate between a run's rollouts
+    gates(replay=file)                  the gates on recorded replies, compared with people's labels
+    lint(rubrics)                       faults of rubrics, found without a model
+    review(rubric, reviewer=...)        faults found by a model, with quotes and proposed wordings
+    convert(file, target=..., to=...)   rubric data between formats
+    merge(shards)                       the shards of a run -> the run
+    status(run)                         the state of a run
+    show(run, item=...)                 one item in full: verdicts, votes, prompts, raw replies
+    report(run, out=...)                a run as one file; verify(report, run=...) checks its numbers
+    drift(run)                          how rewards changed during training
+    doctor()                            installation, API keys, endpoints
 
-Functions that wait have a twin to await, such as `grade_async`; both work inside a running event loop (a notebook).
-Keyword arguments are the fields of a settings model, such as `GradeSettings`. The same names are the flags of the
-command, the keys of its `--config` file, and the record in the manifest of the run. `help(autorubric.grade)` shows
-them all.
+Commands have the same names, with these exceptions: `agree` covers `compare`, `agree_pairwise`, `label_next` and
+`label_agreement`; `labels` covers the other label functions; `reward` has no command.
 
-Nouns: Rubric, Criterion, CriterionOption, CriterionVerdict, RubricDataset, DataItem, LLMConfig, JudgeSpec,
+Functions that call models have an async version, such as `grade_async`; both work inside a running event loop (a
+notebook). Keyword arguments are the fields of a settings model, such as `GradeSettings`; the flags of the command and
+the keys of its `--config` file have the same names. `help(autorubric.grade)` lists them.
+
+Classes: Rubric, Criterion, CriterionOption, CriterionVerdict, RubricDataset, DataItem, LLMConfig, JudgeSpec,
 CriterionGrader, EvalResult, ItemResult, EvaluationReport, Reward, Finding, InputError.
 
-Every name is loaded when it is first used. The names of the published AutoRubric package work too; those that are not
-names of this product's own are listed in `autorubric.compat`.
+Names of the published AutoRubric package work too; `autorubric.compat` lists those that exist only for compatibility.
+Every name is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -27,10 +27,9 @@ class AutorubricError(Exception):
 
 
 class InputError(AutorubricError, ValueError):
-    """What the caller passed is wrong.
+    """The input is invalid.
 
-    Carries every offender found, not only the first, so that the user can fix them all at once; `advice` is
-    what to do about them.
+    Has every problem found, not only the first; `advice` is what to do about them.
 
     Example:
         >>> raise InputError(["row 3: no key 'question'", "row 9: not JSON"])

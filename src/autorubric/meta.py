@@ -143,7 +143,7 @@ async def improve_rubric(  # noqa: PLR0913 (published signature)
 ) -> ImprovementResult:
     """Improve a rubric; a wording is accepted only on labels that were not used to find it.
 
-    Labelled `validation_data` is shared out into teaching, choosing and test sets. Without labels a panel's agreement
+    Labelled `validation_data` is split into teaching, choosing and test sets. Without labels a panel's agreement
     decides; without submissions the rubric is assessed and stays as it is.
 
     Args:

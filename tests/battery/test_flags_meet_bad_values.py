@@ -217,7 +217,7 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     (["convert"], "no input file"),
     (["convert", "final.jsonl"], "no output file"),
     (["convert", "final.jsonl", "rows.jsonl"], "--to"),
-    (["convert", "final.jsonl", "rows.csv", "--to", "rurl"], "rurl is kept in .parquet or .jsonl files"),
+    (["convert", "final.jsonl", "rows.csv", "--to", "rurl"], "rurl is stored in .parquet or .jsonl files"),
     (["convert", "final.jsonl", "final.jsonl", "--to", "rar", "--force"], "is the file to read"),
     (["convert", "final.jsonl", "other.jsonl", "--to", "rar"], "--force"),
     (["convert", "final.jsonl", "prompts", "--to", "rar"], "prompts"),

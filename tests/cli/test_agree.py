@@ -209,7 +209,7 @@ def test_two_runs_are_compared(one: Path, tmp_path: Path, capsys: pytest.Capture
     other = graded(tmp_path, "other")
     capsys.readouterr()
     assert run(["agree", str(one), "--against", str(other)]) == 0
-    assert "do not tell which of the two" in capsys.readouterr().out
+    assert "is not significant" in capsys.readouterr().out
 
 
 def test_criteria_are_shown_with_what_to_do(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -342,7 +342,7 @@ def test_labels_that_stay_open_count_by_those_of_their_batch(
     assert run(["agree", str(made), "--labels", str(sheet)]) == 0
     out = capsys.readouterr().out
     assert "0.000 [" in out
-    assert "note: batch 0: 40 of 80 labels; right where these are a random part, not the easy ones" in out
+    assert "note: batch 0: 40 of 80 labels; valid if these are a random part, not the easy ones" in out
 
 
 def test_labels_of_another_state_of_the_run_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -402,7 +402,7 @@ BAD_LABELS: list[tuple[str, str]] = [
     (f"{HEAD}0,,0,Short,7,0,{DRAW},MET\n", ":2: item, criterion, probability"),
     (f"{HEAD}0,,0,Short,1e-300,0,{DRAW},MET\n", ":2: item, criterion, probability"),
     (f"{HEAD}0,,0,Short,0.5,0,all of them,MET\n", ":2: item, criterion, probability, batch and draw"),
-    (f"{HEAD}0,,0,Short,0.5,0,{DRAW},perhaps\n", ":2: verdict 'perhaps' is none of MET, UNMET, CANNOT_ASSESS"),
+    (f"{HEAD}0,,0,Short,0.5,0,{DRAW},perhaps\n", ":2: verdict 'perhaps' is not one of MET, UNMET, CANNOT_ASSESS"),
     (f"{HEAD}0,,0,{'x' * 2**18},0.5,0,{DRAW},MET\n", "labels.csv:2: name is 'xxx"),
     (f"{HEAD}0,,0,Short,0.5,-1,{DRAW},MET\n", ":2: item, criterion"),
     (f"{HEAD}0,t0,1,Short,0.5,0,{DRAW},MET\n", ":2: name is 'Short', but the run's criterion 1 has 'Long'"),
@@ -410,7 +410,7 @@ BAD_LABELS: list[tuple[str, str]] = [
     (f"{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n0,,0,Short,0.5,0,{DRAW},UNMET\n", "there is one already"),
     (
         f'{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n1,,0,Short,0.5,0,"9 of 9, seed 1",MET\n',
-        ":3: batch 0 is of two draws",
+        ":3: batch 0 comes from two draws",
     ),
     (f"{HEAD}0,,0,Short,0.5,0,{DRAW},MET\n", "criterion 0: the item has ground truth"),
     (HEAD.replace(",", ";"), "no row has a verdict"),

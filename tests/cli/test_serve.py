@@ -156,4 +156,4 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     command = ["serve", "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert run([*command, "--port", str(taken.getsockname()[1])]) == 2
-    assert "cannot listen at 127.0.0.1:" in capsys.readouterr().err
+    assert "cannot listen on 127.0.0.1:" in capsys.readouterr().err

@@ -188,7 +188,7 @@ def test_files_and_formats_that_are_not_there_are_named(tmp_path: Path) -> None:
     for bad, message in (
         ((source, tmp_path / "out.jsonl", "raar"), "did you mean 'rar'"),
         ((source, tmp_path / "out.jsonl", None), "--to"),
-        ((source, tmp_path / "out.toml", "rar"), "rar is kept in .jsonl or .parquet or .json files"),
+        ((source, tmp_path / "out.toml", "rar"), "rar is stored in .jsonl or .parquet or .json files"),
         ((source, tmp_path / "no" / "out.jsonl", "rar"), "does not exist"),
         ((tmp_path / "bad.parquet", tmp_path / "out.jsonl", "rar"), "not a Parquet file"),
         ((tmp_path / "x.csv", tmp_path / "out.jsonl", "rar"), "File not found"),

@@ -66,7 +66,7 @@ def test_what_cannot_be_decided_is_refused_before_anything_runs() -> None:
     with pytest.raises(InputError) as caught:
         ChecksFirst().check_rubric([SHORT, POLITE, unknown, chosen])
     problems = caught.value.problems
-    assert problems[0] == "criterion 'Polite' has no check, and no judge is set; name a judge model"
+    assert problems[0] == "criterion 'Polite' has no check, and no judge is set; pass --judge MODEL (Python: judge=)"
     assert problems[1].startswith("criterion 'Odd': unknown check 'word_cuont'")
     assert problems[2] == "criterion 'Choice' has options and a check; a check decides binary criteria only"
     with pytest.raises(InputError, match="'Polite' has no check"):

@@ -199,13 +199,13 @@ def test_changes_are_taken_back_by_name(tmp_path: Path, capsys: Capture) -> None
         assert "criterion 'Kind' was not changed; changed are 'Tides (1)', 'Tides (2)'" in capsys.readouterr().err
         assert run(["improve", str(out / "rubric.json"), "--undo", "Tides", "-o", str(out)]) == 0
         assert json.loads((out / "log.jsonl").read_text().splitlines()[-1])["event"] == "undone"
-        assert "taken back since: Tides" in (out / "report.html").read_text()
+        assert "reverted since: Tides" in (out / "report.html").read_text()
         capsys.readouterr()
         assert run(words) == 0
         assert near.counts.requests == asked
     said = capsys.readouterr().out
-    assert "taken back since: Tides" in said
-    assert "Tides: accepted, then taken back (--undo);" in said
+    assert "reverted since: Tides" in said
+    assert "Tides: accepted, then reverted (--undo);" in said
     assert Rubric.from_file(out / "rubric.json").to_dict() == RUBRIC.to_dict()
 
 
@@ -411,7 +411,7 @@ def test_a_writer_that_fails_ends_the_run_and_the_same_command_asks_again(
     with endpoint(written=written, faults=fault).in_thread() as near:
         words = [*files(tmp_path, answers(60), only="Tides"), *models(near.base_url), "--retry", "0"]
         assert run(words) == 1
-        assert "the writer brought no alternatives for 'Tides'" in capsys.readouterr().out
+        assert "the writer proposed no alternatives for 'Tides'" in capsys.readouterr().out
         assert not (tmp_path / "out" / "improvement.json").exists()
         broken[0] = False
         asked = near.counts.requests
@@ -441,4 +441,4 @@ def test_a_criterion_that_was_not_worked_on_is_named_with_the_reason(tmp_path: P
         item.ground_truth = [item.ground_truth[0], "MET"]
     with endpoint(written=BRINGS).in_thread() as near:
         assert run([*files(tmp_path, constant), *models(near.base_url)]) == 0
-    assert "Kind: not worked on: its labels are constant" in capsys.readouterr().out
+    assert "Kind: skipped: its labels are constant" in capsys.readouterr().out

@@ -54,7 +54,7 @@ def test_a_dry_run_needs_no_key_and_the_run_after_it_does(folder: Path, capsys: 
                 status = run([*words, "--out", "out", "--dry-run"])
                 told = capsys.readouterr()
                 assert status == 0, told.err
-                assert "note: no key for " in told.err and told.err.count("goes on without it") <= 2
+                assert "note: no key for " in told.err and told.err.count("continues without it") <= 2
                 assert run([*words, "--out", "out"]) == 2
                 assert "no key for " in capsys.readouterr().err
                 assert not (folder / "out").exists()

@@ -228,8 +228,7 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"evidence": True}, "--evidence has no effect without a judge; pass --judge MODEL too"),
         (
             {"data": 5},
-            "data is 5; expected a RubricDataset, a path, a DataFrame, or a list of texts and rows "
-            "or texts and DataItems",
+            "data is 5; expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems",
         ),
         ({"data": [], "rubric": RUBRIC}, "submissions: the list is empty"),
         ({"data": pandas.DataFrame({"text": []}), "rubric": RUBRIC}, "submissions: the list is empty"),
@@ -237,7 +236,10 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
             {"data": pandas.DataFrame([["So.", "No."]], columns=["submission"] * 2), "rubric": RUBRIC},
             "data: the DataFrame has two columns named 'submission'; rename one",
         ),
-        ({"data": ["So.", None], "rubric": RUBRIC}, "data: item 1 is of type NoneType; expected a list of texts"),
+        (
+            {"data": ["So.", None], "rubric": RUBRIC},
+            "data: item 1 is of type NoneType; expected a text, a row or a DataItem",
+        ),
         ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
         (
             {"data": [{"submission": "So."}, DataItem("So.", "")], "rubric": RUBRIC},
@@ -264,7 +266,7 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"data": None, "submissions": RubricDataset("Why?", RUBRIC, [])}, "a RubricDataset is passed as data"),
         (
             {"data": TEXTS, "rubric": [{"requirement": "Is brief."}]},
-            "got list; Rubric.from_dict makes one of criteria",
+            "got list; Rubric.from_dict makes one from criteria",
         ),
         ({"data": TEXTS}, "pass rubric= for submissions without a rubric of their own"),
         ({"log_prompts": True}, "--log-prompts has no effect without --log-json"),

@@ -63,7 +63,7 @@ def test_words_of_another_kind_of_criterion_are_refused(graded: Callable[..., Gr
         ([(None, "Text A."), (None, "Text B.")], "its items have other submissions"),
         (
             [(None, "Text 1."), (None, "Text 0."), (None, "Text 1."), (None, "Text 0.")],
-            "its items with the same submissions occur more than once and have no id that tells them apart",
+            "its items with the same submissions occur more than once and have no id that distinguishes them",
         ),
         ([], "it has 0 items"),
     ],

@@ -147,7 +147,7 @@ def test_a_row_taken_away_in_front_doubles_none_behind_it(bench: Make, capsys: p
     assert b.endpoint.counts.requests == 21
     for name in ("step0_reference.jsonl", "step4_augmented.jsonl", "final.jsonl"):
         assert [row["question"] for row in b.rows(name)] == ["one", "two"]
-    assert "by themselves under another id or line: 1" in capsys.readouterr().out
+    assert "moved to another id or line: 1" in capsys.readouterr().out
     assert b.manifest()["counts"]["replaced"] == {"changed": 2, "moved": 1}
 
 

@@ -46,7 +46,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     with viewing(small(tmp_path / "run")) as viewer:
         port = viewer.url.rpartition(":")[2]
         assert run(["view", str(tmp_path / "run"), "--port", port]) == 2
-        assert f"cannot listen at 127.0.0.1:{port}" in capsys.readouterr().err
+        assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
 
 
 def test_a_run_that_is_deleted_is_gone_and_the_others_stay(tmp_path: Path) -> None:

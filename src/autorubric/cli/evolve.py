@@ -1,4 +1,4 @@
-"""`autorubric evolve`: rollouts in, rubrics that tell them apart out."""
+"""`autorubric evolve`: rollouts in, rubrics that discriminate between them out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ autorubric convert evolved/evolved.json rubrics.parquet --to verl
 
 @command(EvolveSettings, _EXAMPLES)
 def evolve(settings: EvolveSettings) -> int:
-    """Evolve rubrics from the rollouts of a run: add criteria that tell them apart, retire those that do not.
+    """Evolve rubrics: add criteria that discriminate between the rollouts of a run, retire those that do not.
 
     For each query a model proposes criteria and pitfalls. They are graded on the rollouts and pass the gates. Every
     change is a version in rubric_versions.jsonl. The same command again resumes the run; nothing is paid for twice.

@@ -93,4 +93,4 @@ def _candidate_lines(record: dict[str, Any]) -> Iterator[str]:
         yield f"candidates: {len(fates)} ({counts})"
     for one in record["tried"]:
         if one["fate"] == "refused":
-            yield f"  rejected {one['name']}: {one['why']}"
+            yield f"  refused {one['name']}: {one['why']}"

@@ -22,7 +22,7 @@ autorubric lint final.parquet --format sarif > rubrics.sarif
 
 @command(LintSettings, _EXAMPLES)
 def lint(settings: LintSettings) -> int:
-    """Find what is wrong with rubrics, without a model.
+    """Find faults in rubrics, without a model.
 
     The exit status is 100 if a finding is as severe as --fail-on.
     """

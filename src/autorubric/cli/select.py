@@ -26,7 +26,7 @@ autorubric select final.jsonl --sample openai/gpt-5.1-mini -k 8 --judge openai/g
 def select(settings: SelectSettings) -> int:
     """Select answers to train on by their rubric scores.
 
-    The scores of a finished run of `autorubric grade` are taken as they are; nothing is graded again. Otherwise
+    The scores of a finished run of `autorubric grade` are used unchanged; nothing is graded again. Otherwise
     candidates are graded first. The same command again resumes the run: saved replies are reused, failed requests are
     sent again, and nothing is paid for twice.
     """

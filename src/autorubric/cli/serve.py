@@ -18,8 +18,8 @@ def serve(settings: ServeSettings) -> int:
     """Serve rewards to trainers over HTTP.
 
     POST /v1/reward, GET /healthz, GET /metrics. All callers share one limit, one budget and one ledger; equal
-    questions at the same time are asked once, and never again. A failed judgment gives no reward, and never 0.
-    SIGTERM answers what is open, then exits.
+    requests are sent only once. A failed judgment gives no reward, never 0. On SIGTERM it
+    answers open requests, then exits.
     """
 
     def announce(sentence: str) -> None:

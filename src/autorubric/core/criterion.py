@@ -42,7 +42,7 @@ class CriterionOption(KeepingModel):
         label: the text of the answer; labels differ by more than case and outer spaces.
         value: its worth in [0, 1]; any finite number where `na` is set, as it is never scored.
         na: choosing it means that the criterion does not apply or cannot be assessed.
-        metadata: keys of the user's own.
+        metadata: user-defined keys.
 
     Example:
         >>> CriterionOption(label="Partly", value=0.5)
@@ -79,12 +79,12 @@ class Criterion(KeepingModel):
         name: a short name; unique within its section.
         options: the answers of a multi-choice criterion.
         scale_type: whether the options have an order.
-        aggregation: how a panel's verdicts become one, where it differs from the panel's own way.
+        aggregation: how a panel's verdicts become one, if not by the panel's rule.
         id: a stable identifier.
         tags: labels to group criteria by.
-        section: the section of the rubric it stands in.
+        section: its section of the rubric.
         check: a programmatic check, `{"name": …, "parameters": {…}}`, that decides instead of a judge.
-        metadata: keys of the user's own.
+        metadata: user-defined keys.
 
     Example:
         >>> Criterion(name="Causes", weight=30, requirement="Names two causes").is_binary
@@ -114,7 +114,7 @@ class Criterion(KeepingModel):
         return hash((self.weight, self.requirement, self.name))
 
     def problems(self) -> Sequence[str]:
-        """What is wrong with the fields taken together.
+        """Problems of the fields in combination.
 
         Example:
             >>> list(Criterion(requirement="Is polite").problems())

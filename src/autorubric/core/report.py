@@ -74,7 +74,7 @@ class _Judged:
 
 
 class CriterionReport(_Judged, Criterion):
-    """A criterion with the word of one judge on it.
+    """A criterion with the verdict of one judge.
 
     Attributes:
         verdict: on a binary criterion.
@@ -139,17 +139,17 @@ class _Report(Displayed, BriefModel):
 
 
 class EvaluationReport(_Report):
-    """The score of a submission and the criteria it rests on.
+    """The score of a submission and its criteria.
 
     Attributes:
         score: in [0, 1], or the bare sum where `normalize` was off; None where a judgment failed (`error` says
             so) or nothing is left to score.
         raw_score: the sum of value · weight, before any length penalty.
         llm_raw_score: the same; published name.
-        report: one entry a criterion, in the rubric's order.
+        report: one entry per criterion, in the rubric's order.
         cannot_assess_count: how many criteria the judge abstained on.
         error: why the score is missing.
-        token_usage: of the replies this rests on.
+        token_usage: of the replies used.
         completion_cost: dollars of those replies; None where no price is known.
         coverage: the share of criteria whose judgment did not fail, in [0, 1].
         failed_count: how many judgments failed.
@@ -174,20 +174,20 @@ class EvaluationReport(_Report):
 
 
 class EnsembleCriterionReport(_Judged, BriefModel):
-    """The word that counts on one criterion, and the votes of all judges, the superseded ones included.
+    """The final verdict on one criterion, and the votes of all judges, including superseded ones.
 
     Attributes:
         criterion: what was judged.
         final_verdict: on a binary criterion.
         final_reason: the explanations, each after its judge's id where there are several.
-        votes: on a binary criterion, one a judge.
-        agreement: the share of votes that say the same as the final word; failed and superseded votes aside.
+        votes: on a binary criterion, one per judge.
+        agreement: the share of votes equal to the final verdict, without failed and superseded votes.
             Left at 0.0 it is computed.
         final_multi_choice_verdict: on a multi-choice criterion.
-        multi_choice_votes: on a multi-choice criterion, one a judge.
-        error: why there is no final word.
+        multi_choice_votes: on a multi-choice criterion, one per judge.
+        error: why there is no final verdict.
         escalated: whether a stronger judge was asked.
-        confidence: of the final word: a judge's own, or the share of a panel's votes; None where unknown.
+        confidence: of the final verdict: a judge's own, or the share of a panel's votes; None where unknown.
         quotes: the passages cited by the votes that count.
         flags: what a reader should know about this judgment.
 
@@ -254,11 +254,11 @@ class EnsembleEvaluationReport(_Report):
             so) or nothing is left to score.
         raw_score: the sum of value · weight, before any length penalty.
         llm_raw_score: the same; published name.
-        report: one entry a criterion, in the rubric's order.
-        judge_scores: what each judge's own votes come to, over the criteria that it was asked about.
+        report: one entry per criterion, in the rubric's order.
+        judge_scores: the score by each judge's own votes, over the criteria that it was asked about.
         mean_agreement: the mean of the criteria's agreement; None where every judgment failed.
         cannot_assess_count: how many criteria ended in an abstention.
-        token_usage: of the replies this rests on.
+        token_usage: of the replies used.
         completion_cost: dollars of those replies; None where no price is known.
         error: why the score is missing.
         coverage: the share of criteria whose judgment did not fail, in [0, 1].

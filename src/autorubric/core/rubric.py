@@ -49,7 +49,7 @@ class Rubric(Displayed):
 
     Attributes:
         rubric: the criteria, at least one.
-        metadata: keys of the user's own.
+        metadata: user-defined keys.
 
     Example:
         >>> rubric = Rubric([Criterion(name="Causes", weight=2, requirement="Names two causes")])

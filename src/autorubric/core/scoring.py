@@ -140,10 +140,10 @@ PenaltyType: TypeAlias = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 
 
 class LengthPenalty(BaseModel):
-    """How many points a long submission loses.
+    """The penalty for long submissions.
 
     Attributes:
-        free_budget: up to this length nothing is lost.
+        free_budget: no penalty up to this length.
         max_cap: from this length on `penalty_at_cap` is lost; at least `free_budget`.
         penalty_at_cap: points lost at most, in the unit of the score.
         exponent: how the loss grows in between; above 1 it is mild at first.

@@ -35,7 +35,7 @@ class RubricDataset(Displayed):
         items: the items, in order.
         name: a name for people.
         reference_submission: an exemplar for all items that have none of their own.
-        metadata: keys of the user's own, JSON values.
+        metadata: user-defined keys with JSON values.
 
     Raises:
         ValueError: an item lacks a prompt or a rubric, ground truth does not fit, or an id is taken.

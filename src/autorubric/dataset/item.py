@@ -31,12 +31,12 @@ class DataItem:
         description: a few words about this item.
         ground_truth: a person's verdicts, one per criterion of the rubric that applies: a `CriterionVerdict`
             for a binary criterion, an option's label for a multi-choice one. By name of the criterion or in order.
-        rubric: the item's own rubric, in place of the dataset's.
-        reference_submission: the item's own exemplar, in place of the dataset's.
-        prompt: the item's own prompt, in place of the dataset's.
+        rubric: the item's own rubric, which overrides the dataset's.
+        reference_submission: the item's own reference, which overrides the dataset's.
+        prompt: the item's own prompt, which overrides the dataset's.
         ground_truth_reasons: why each verdict was given, None where nobody said.
         id: a stable identifier, unique in its dataset.
-        metadata: keys of the user's own, JSON values.
+        metadata: user-defined keys with JSON values.
 
     Raises:
         ValueError: a field has the wrong type, or the ground truth does not fit the item's own rubric.

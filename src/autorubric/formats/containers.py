@@ -79,7 +79,7 @@ def checked_container(path: str | Path, form: Format) -> None:
         >>> from autorubric.formats import format_named
         >>> checked_container("rows.csv", format_named("rurl"))
         Traceback (most recent call last):
-        autorubric.errors.InputError: rows.csv: rurl is kept in .parquet or .jsonl files
+        autorubric.errors.InputError: rows.csv: rurl is stored in .parquet or .jsonl files
     """
     if Path(path).suffix.lower() not in form.containers:
         raise InputError(f"{path}: {form.name} is stored in {' or '.join(form.containers)} files")

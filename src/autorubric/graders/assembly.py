@@ -35,8 +35,8 @@ class JudgeSpec:
     Attributes:
         llm_config: the model, also as a text (`MODEL` or `MODEL@BASE_URL`); `judge_model_config` is another name
             for it.
-        judge_id: what its votes are filed under.
-        weight: how much it counts where votes are weighted; above 0.
+        judge_id: the id of its votes.
+        weight: its weight in weighted votes; above 0.
         repeats: how often it is asked each question; see `Repeated`.
 
     Raises:

@@ -66,9 +66,9 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         nominal_aggregation: the same for options without one: mode, weighted_mode or unanimous.
         training_data: labelled items that few-shot examples are taken from.
         few_shot_config: how many examples, and how they are chosen.
-        system_prompt: in place of the package's own, for binary criteria and whole rubrics.
+        system_prompt: replaces the package's, for binary criteria and whole rubrics.
         multi_choice_system_prompt: the same for multi-choice criteria.
-        length_penalty: what long submissions lose.
+        length_penalty: the penalty for long submissions.
         normalize: True for scores in [0, 1], False for bare sums of value · weight.
         cannot_assess_config: what an abstention does to the score.
         shuffle_options: show options in another order to each submission; the report keeps the original indices.
@@ -85,12 +85,12 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         on_failure: `none` gives no score where a judgment failed, `skip` scores the other criteria.
         evidence: ask for quotes, and find them in the submission.
         quorum: how many judges of a panel must not fail; all by default.
-        prompts: the judges' prompts, in place of the package's.
+        prompts: prompts of the judges, which replace the package's.
         run_dir: where replies are recorded durably; also `LLMConfig(cache_enabled=True, cache_dir=…)`. With it a
             text that was graded before costs nothing; without it each call of `grade` asks the judges again.
         ledger: an open ledger instead; the caller closes it.
-        budget_usd: the most dollars that may be spent.
-        budget_tokens: the most tokens.
+        budget_usd: the budget in dollars.
+        budget_tokens: the budget in tokens.
         max_in_flight: the limit of concurrent calls, all judges together.
         prefix_first: let the first call of a submission go ahead alone, so that its prefix is cached.
         compound: `all` judges each demand of a criterion with several ones, and meets it only if all are met.
@@ -344,11 +344,11 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return type(self) is CriterionGrader and not recipe.has_own_judge and not any(one is not None for one in own)
 
     def close(self) -> None:
-        """Let go of the grader's run directory; the next use takes it again."""
+        """Release the grader's run directory; the next use opens it again."""
         self._sessions.close()
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop, and let go of the run directory."""
+        """Close the connections of the running event loop, and release the run directory."""
         await self._sessions.aclose()
 
 

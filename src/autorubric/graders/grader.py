@@ -100,7 +100,7 @@ class Grader(ABC, Generic[ReportT]):
         return wait_for(self.grade(to_grade, rubric, query, reference_submission, guidelines=guidelines))
 
     def fingerprint(self) -> str | None:
-        """What tells this grader's reports from another's; None where nothing is known to.
+        """What distinguishes this grader's reports from another's; None if unknown.
 
         An evaluation keeps a finished item of an earlier run where item and fingerprint are the same. With None
         every item is graded again, so that no report answers for another grader.

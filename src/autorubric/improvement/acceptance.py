@@ -1,4 +1,4 @@
-"""Whether a change is accepted: paired differences by group, a jackknife interval, an exchange test, and Holm."""
+"""Whether a change is accepted: paired differences by group, a jackknife interval, a permutation test, and Holm."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def exchange_p_value(pairs: Pairs, seed: int = 0) -> float:
 
 
 def compute_p_value(pairs: Pairs, seed: int = 0) -> float:
-    """The larger p-value of the t test behind the interval and of the exchange test: both have to agree.
+    """The larger p-value of the t test behind the interval and of the permutation test: both have to agree.
 
     Example:
         >>> old, new = np.array([[1.0, 0.0]] * 5), np.array([[1.0, 1.0]] * 5)
@@ -200,7 +200,7 @@ def decide(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0)
     Args:
         tested: the pairs of each candidate, by its name.
         confidence: of the family of all candidates.
-        seed: of the exchange test.
+        seed: of the permutation test.
     """
     p_values = {name: compute_p_value(pairs, seed) for name, pairs in tested.items()}
     adjusted = dict(zip(tested, holm(list(p_values.values())), strict=True))
@@ -243,7 +243,7 @@ def _why_not(pairs: Pairs, interval: Interval | None, p_holm: float, alpha: floa
 
 
 def least_changed(confidence: float = 0.95) -> int:
-    """The fewest groups that must change, all for the better, before the exchange test can accept one candidate.
+    """The fewest groups that must change, all for the better, before the permutation test can accept one candidate.
 
     Example:
         >>> least_changed(0.95), least_changed(0.99)

@@ -107,7 +107,7 @@ def read_labelled(
     if labelled.has_labels and all(labelled.constant(place) for place in range(len(rubric))):
         raise InputError(
             f"the labels are constant: every criterion has one label on all {len(own)} items; agreement with them "
-            "cannot tell wordings apart; label items of which some meet a criterion and some do not"
+            "cannot distinguish wordings; label items of which some meet a criterion and some do not"
         )
     return replace(labelled, target=_target(labelled, score))
 

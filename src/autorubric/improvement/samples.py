@@ -185,7 +185,7 @@ def check_enough(test: int, total: int, shares: Sequence[float], closed: int = 0
     """Nothing, where the test groups can accept a change at all.
 
     Raises:
-        InputError: they cannot: with so few groups the exchange test can never reach its level.
+        InputError: they cannot: with so few groups the permutation test can never reach its level.
     """
     least = least_changed()
     if test >= least and total - test >= 1:

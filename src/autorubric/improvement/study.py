@@ -33,7 +33,7 @@ class Aims:
         places: criteria to work on; None takes those with the most disagreement.
         most: how many criteria are worked on.
         weights: whether weights are fitted.
-        seed: of the exchange test and of folds.
+        seed: of the permutation test and of folds.
     """
 
     measure: Measure = "agreement"

@@ -1,4 +1,4 @@
-"""`autorubric.evolve`: the rollouts of a run in, rubrics that tell them apart out, version by version."""
+"""`autorubric.evolve`: the rollouts of a run in, rubrics that discriminate between them out, version by version."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class EvolveResult:
 
 @job(EvolveSettings)
 async def evolve_async(run: Path | None, settings: EvolveSettings) -> EvolveResult:
-    """Evolve rubrics from the rollouts of a run: add criteria that tell them apart, retire those that do not.
+    """Evolve rubrics: add criteria that discriminate between the rollouts of a run, retire those that do not.
 
     For each query, a model proposes criteria and pitfalls. They are graded on the rollouts and pass the gates of
     `synthesize`; at most `most_added` enter. Every change is a version in `rubric_versions.jsonl`. Calling it again

@@ -344,12 +344,12 @@ def _used_path(settings: ImproveSettings) -> Path:
 async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) -> ImproveResult:
     """Improve a rubric's wordings and weights; a change is accepted only on labels that were not used to find it.
 
-    The labelled items are shared out by group. The writer sees the judge's errors on the teaching set, its
+    The labelled items are split by group. The writer sees the judge's errors on the teaching set, its
     alternatives are compared on the choosing set, and the best of each criterion is tested once on the test set. The
     original stays unless the confidence interval of the gain lies above 0, corrected for the number of tests.
 
     Calling it again with the same run directory resumes the run: saved replies are never paid for twice. The test set
-    is opened once; the items that a run used are recorded and never decide again.
+    is used once; the items that a run used are recorded and never decide again.
 
     Args:
         rubric: the rubric, or its file.
@@ -357,7 +357,7 @@ async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) 
 
     Returns:
         The rubric, what was tried and decided, and the cost. With `dry_run=True` its `estimate` says what it would
-        cost; with `undo=` the rubric has changes taken back.
+        cost; with `undo=` the rubric has changes reverted.
 
     Raises:
         InputError: a setting, a file or a label is wrong, there are too few labels, or a key or model was refused;

@@ -221,7 +221,7 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
     if form is None:
         raise InputError(f"{target}: expected a name that ends in {', '.join(FORMS)}")
     if settings.final and form != "csv":
-        raise InputError(f"{target}: --final has an effect only with .csv; leave it out")
+        raise InputError(f"{target}: --final is for .csv only; leave it out")
     refuse_existing(target, force=settings.force)
     stored = read_run(run)
     write_atomically(target, exported(read_history(run), stored.dataset, form, final=settings.final))

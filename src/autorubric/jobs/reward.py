@@ -82,7 +82,7 @@ class RewardSettings(RewardRuleSettings, RunSettings):
 async def reward_async(data: RewardData, settings: RewardSettings) -> list[Reward]:
     """Give each submission a reward for training, with the value of each criterion.
 
-    A failed judgment gives no reward and never 0: `Reward.value` is None then, and `Reward.failure` says why.
+    A failed judgment gives no reward, never 0: `Reward.value` is None then, and `Reward.failure` says why.
     Trainers have adapters in `autorubric.training.adapters`; `autorubric serve` does the same over HTTP.
 
     Args:

@@ -121,7 +121,7 @@ class LintRun:
 
 @job(LintSettings)
 def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
-    """Find what is wrong with rubrics, without a model.
+    """Find faults in rubrics, without a model.
 
     Args:
         data: a rubric, its criteria as mappings, or one or several files.

@@ -113,7 +113,7 @@ class SelectSettings(GradingSettings):
 async def select_async(data: SelectData, settings: SelectSettings) -> SelectionResult:
     """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
 
-    The scores of a finished run of `grade` are taken as they are; nothing is graded again. Otherwise candidates come
+    The scores of a finished run of `grade` are used unchanged; nothing is graded again. Otherwise candidates come
     from a file, from the data itself, or from the models of `sample`.
 
     Args:

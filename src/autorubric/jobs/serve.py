@@ -187,8 +187,8 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | ServiceProcesses:
     """Serve rewards to trainers: POST /v1/reward, GET /healthz, GET /metrics.
 
-    All callers share one limit, one budget and one ledger; equal questions at the same time are asked once, and never
-    again. A failed judgment gives no reward, and never 0. SIGTERM or Ctrl-C answers what is open, then returns.
+    All callers share one limit, one budget and one ledger; equal requests are sent only
+    once. A failed judgment gives no reward, never 0. On SIGTERM or Ctrl-C it answers open requests, then returns.
 
     Args:
         settings: the keyword arguments, as one model.

@@ -151,7 +151,7 @@ def row_file(path: str | Path, *, what: str = "File") -> RowFile:
     with opened_text(path, what=what) as text:
         kind = detect_kind(text.read(HEAD), path, name)
     if kind in TABLES[1:]:
-        raise InputError(f"{name}: is a {kind.capitalize()} file inside gzip or zstd; unpack it first")
+        raise InputError(f"{name}: is a {kind.capitalize()} file inside gzip or zstd; decompress it first")
     return RowFile(path, name, kind, (path,))
 
 

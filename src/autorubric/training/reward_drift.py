@@ -275,7 +275,7 @@ def find_warnings(drift: Drift) -> Iterator[str]:
         met = saturated.count("met")
         yield (
             f"{len(saturated)} of {len(drift.criteria)} criteria are saturated{share} ({met} met by nearly all, "
-            f"{len(saturated) - met} by nearly none): they no longer tell submissions apart"
+            f"{len(saturated) - met} by nearly none): they no longer separate submissions"
         )
     if not drift.windows:
         return

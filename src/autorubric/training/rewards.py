@@ -111,7 +111,7 @@ class RewardRule:
         overlong: the penalty of long responses; needs their length in tokens.
         dropout: the share of criteria, gates aside, that each group of rollouts is graded without; from 0 to below 1.
         dropout_by: `group` draws other criteria for each query and step, `step` the same for all queries of a step.
-        dropout_seed: another seed draws other criteria.
+        dropout_seed: random seed of the draw.
 
     Raises:
         ConfigError: a name is unknown, `neutral` comes without its policy, the policy comes without `neutral`, or
@@ -182,7 +182,7 @@ class Reward:
         closed: the gates that were not met.
         penalty: the penalty of the length, already subtracted from the value.
         coverage: the share of judged criteria whose judgment did not fail, in [0, 1].
-        dropped: the criteria that the submission was graded without (see `RewardRule.dropout`).
+        dropped: the criteria that were left out (see `RewardRule.dropout`).
         status: `gap` once an audit has found that the judge's lead over a reference judge grew.
         stop: whether training should stop for that reason.
         version: the version of the rubric, where it evolves.

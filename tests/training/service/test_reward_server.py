@@ -56,5 +56,5 @@ async def test_many_callers_can_connect_while_the_service_is_busy() -> None:
 
 @each("host", ["256.1.1.1", "203.0.113.7"])
 def test_an_address_that_is_not_ours_is_named(host: str) -> None:
-    with pytest.raises(InputError, match=f"cannot listen at {host}:0"), listening_at(host, 0):
+    with pytest.raises(InputError, match=f"cannot listen on {host}:0"), listening_at(host, 0):
         pass
