@@ -67,15 +67,7 @@ def run_folder(
     new: list[Path] = []
     before = _tokens_spent(out)
     try:
-        try:
-            for folder in reversed(list(takewhile(lambda folder: not folder.exists(), (out, *out.parents)))):
-                with suppress(FileExistsError):  # another run has made it meanwhile
-                    folder.mkdir()
-                    new.insert(0, folder)
-            if not os.access(out, os.W_OK | os.X_OK):
-                raise PermissionError(13, "Permission denied")
-        except OSError as error:
-            raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
+        _make(out, new)
         yield
     except InputError as error:
         if _tokens_spent(out) > before:
@@ -86,6 +78,19 @@ def run_folder(
             with suppress(OSError):  # other runs may be in it
                 folder.rmdir()
         raise
+
+
+def _make(out: Path, new: list[Path]) -> None:
+    """Make a folder and those that it is in; `new` gets those that this run has made, the innermost first."""
+    try:
+        for folder in reversed(list(takewhile(lambda folder: not folder.exists(), (out, *out.parents)))):
+            with suppress(FileExistsError):  # another run has made it meanwhile
+                folder.mkdir()
+                new.insert(0, folder)
+        if not os.access(out, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
 
 
 def _tokens_spent(out: Path) -> int:
