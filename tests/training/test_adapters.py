@@ -140,6 +140,8 @@ def test_trl_rows_without_a_rubric_are_named() -> None:
         function(prompts=["Why?"], completions=["x"], completion_ids=[[1]], answer=["y"])
     with pytest.raises(InputError, match="row 1: the list of criteria is empty"):
         function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]] * 2, rubrics=[RUBRIC, []])
+    with pytest.raises(InputError, match="row 0: the list of criteria is empty"):
+        function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]] * 2, rubrics=[None, RUBRIC])
 
 
 def test_trl_columns_of_unequal_length_are_counted() -> None:

@@ -72,6 +72,9 @@ def labels(settings: LabelsFlags) -> int:
     return 0
 
 
+_BINARY = "kappa of the binary ones"
+
+
 def label_lines(found: LabelStatus) -> Iterator[str]:
     """The state of the labels, for people."""
     yield f"{counted(found.pairs, 'pair')} with labels"
@@ -159,7 +162,8 @@ def _annotator_lines(found: LabelAgreement) -> Iterator[str]:
     decided = found.adjudicated
     for one in (*found.by_annotator, *((decided,) if decided is not None else ())):
         who = "the adjudicated labels" if one is decided else one.name
-        yield f"judge and {who}: accuracy {_ranged(one.accuracy)}, kappa {_ranged(one.kappa)} over {one.n} pairs"
+        pairs = counted(one.n, "pair")
+        yield f"judge and {who}: accuracy {_ranged(one.accuracy)} over {pairs}, {_BINARY} {_ranged(one.kappa)}"
     yield from annotator_lines(found.annotators)
 
 
@@ -167,7 +171,8 @@ def annotator_lines(found: Annotators) -> Iterator[str]:
     """How far annotators agree with one another; nothing where no pair has two labels."""
     for two in found.by_two:
         yield (
-            f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {counted(two.n, 'pair')}, kappa {show(two.kappa)}"
+            f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {counted(two.n, 'pair')}, "
+            f"{_BINARY} {show(two.kappa)}"
         )
     if found.n:
         alphas = ", ".join(f"{name} {show(alpha)}" for name, alpha in found.by_criterion.items())

@@ -97,7 +97,8 @@ def _samples(
     columns: dict[str, Any],
     names: tuple[str | None, str | None],
 ) -> list[Sample]:
-    row = {name: next(iter(held), None) for name, held in columns.items() if isinstance(held, list | tuple)}
+    lists = {name: held for name, held in columns.items() if isinstance(held, list | tuple)}
+    row = {name: next((one for one in held if one is not None), None) for name, held in lists.items()}
     rubrics = columns[rubric_column(row, names[0])]
     references = columns[names[1]] if names[1] else [None] * len(prompts)
     sizes = {len(prompts), len(completions), len(rubrics), len(references)}
