@@ -149,7 +149,7 @@ _SCALE = late_pattern(
 
 
 _SCALE_HINTS = Hints(
-    "how , (, from , between , scale, credit, mark, grade, point, score, rate , =, :, "
+    "how, extent, where , (, from , between , scale, credit, mark, grade, point, score, rate , =, :, "
     + ", ".join(f"{letter} {when}" for letter in "abcde" for when in ("for", "if", "when")),
     "分, 评, 衡量, 为, ＝, ：",
 )

@@ -63,9 +63,9 @@ _TOLD = late_pattern(
     rf"|^\W*(?:every|all|any|each)(?: \w+)? {_SUBMISSION} (?:automatically |trivially |always |simply )?{_MEETS}"
     rf"(?: (?:this|the) {_ITEM}| here| automatically)?\W*$"
     rf"|\b{_ANYWAY}\b[^.]{{0,80}}?(?:\bmet\b|\bunmet\b|\b(?:this|the) {_ITEM} (?:is|counts|passes)|full (?:marks"
-    rf"|credit)|(?:this|the) (?:mark|point)s?\b|\btick (?:yes|this|the)\b|\bverdict\b"
+    rf"|credit)\b|(?:this|the) (?:mark|point)s?\b|\btick (?:yes|this|the)\b|\bverdict\b"
     rf"|\bis satisfied\b)(?![^.]{{0,40}}\b(?:insurance|card)\b)"
-    rf"|(?:\bmet\b(?! with)|\bunmet\b|\b(?:this|the) {_ITEM} (?:is|counts|passes)|full (?:marks|credit)|\b(?:grant"
+    rf"|(?:\bmet\b(?! with)|\bunmet\b|\b(?:this|the) {_ITEM} (?:is|counts|passes)|full (?:marks|credit)\b|\b(?:grant"
     rf"|award|give)s? (?:this|the) (?:mark|point)s?\b|\btick (?:yes|this|the)\b|\bverdict\b|\bthis {_ITEM}\b"
     rf"|\bsatisfied (?:by|for) (?:every|any|all))"
     rf"[^.]{{0,60}}?\b{_ANYWAY}\b(?! with)"
@@ -110,13 +110,13 @@ _CREDITS = frozenset(
     yes pass passes passed passing fail fails failed satisfy satisfies meet meets qualify qualifies fulfil
     fulfils fulfill fulfills fulfilled fulfilling fulfiled fulfiling meeting satisfying qualified qualifying counted
     counting failed failing counts count false accept reject approve awarded decided deduct outcome requirement true
-    here no correct answer given award penalise penalize""".split()  # noqa: SIM905
+    here no correct answer given award penalise penalize row check line question one""".split()  # noqa: SIM905
 )
 _ALIKE = frozenset(
     """everyone everybody anyone anybody nobody every all any each no always never automatically default
     regardless matter whatever whichever irrespective without even unconditionally anyway simply just please
     cases case judge grader marker rater evaluator examiner you do don't already whoever courtesy free
-    invariably""".split()  # noqa: SIM905
+    invariably come independent independently whether""".split()  # noqa: SIM905
 )
 _ORDERS = frozenset(_ORDER[3:-1].split("|"))
 
