@@ -58,6 +58,7 @@ PASSING = [
     ("tgi", 424, {"error": "Request failed during generation: Server error: CUDA error", "error_type": "generation"}, "server"),
     ("groq", 498, {"error": {"message": "Flex tier capacity exceeded. Please try again later.", "code": "capacity_exceeded"}}, "server"),
     ("nginx", 499, "", "timeout"),
+    ("llama.cpp", 500, {"error": {"code": 500, "message": "Failed to parse input at pos 0: the account has an insufficient balance", "type": "server_error"}}, "server"),
     ("cloudflare", 520, "error code: 520", "server"),
     ("lm studio", 400, {"error": "The model has crashed without additional information. (Exit code: 6)"}, "server"),
     ("lm studio", 400, {"error": "Channel Error"}, "server"),
