@@ -38,6 +38,7 @@ ACCOUNTS = [
     ("moonshot", 429, {"error": {"type": "exceeded_current_quota_error", "message": "You exceeded your current token quota: 0, please check your account balance"}}, "quota"),
     ("hugging face", 400, {"error": {"message": "The requested model 'x' is not supported by any provider you have enabled.", "code": "model_not_supported"}}, "no_model"),
     ("bedrock", 400, {"message": "The provided model identifier is invalid."}, "no_model"),
+    ("squid", 407, "<html><h1>Proxy Authentication Required</h1></html>", "unreachable"),
     ("lm studio", 400, {"error": "No models loaded. Please load a model in the developer page or use the 'lms load' command."}, "no_model"),
     ("lm studio", 400, {"error": "Multiple models are loaded. Please specify a model by providing a 'model' field in the request body."}, "no_model"),
     ("lm studio", 400, {"error": {"message": 'Failed to load model "x". Error: insufficient system resources.', "param": "model"}}, "no_model"),

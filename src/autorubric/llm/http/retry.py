@@ -102,6 +102,7 @@ _KINDS: dict[int, tuple[FailureKind, bool]] = {
     404: ("no_model", False),
     405: ("no_model", False),
     410: ("no_model", False),
+    407: ("unreachable", False),  # a proxy
     408: ("timeout", True),
     409: ("server", True),
     424: ("server", True),  # text-generation-inference, SageMaker: the generation failed
