@@ -185,6 +185,7 @@ SAID = (200, '{"model": "qwen", "choices": [{"message": {"content": "Hi"}, "fini
         ((500, "Internal Server Error"), (500, ""), 0, "note", "--model"),
         ((401, "{}"), ASKED, 1, "problem", "--api-key-env"),
         (LIST, (401, "{}"), 1, "problem", "--api-key-env"),
+        (LIST, (400, '[{"error": {"message": "API key not valid."}}]'), 1, "problem", "--api-key-env"),  # Gemini
         (LIST, (404, "{}"), 1, "problem", "no chat completions endpoint"),
         ((200, "<html>Welcome</html>"), (405, ""), 1, "problem", "no chat completions endpoint"),
     ],
@@ -205,8 +206,13 @@ def test_an_endpoint_is_judged_by_whether_it_takes_chat_completions(
     assert words in found["endpoint"]["value"] + found["endpoint"]["advice"]
 
 
-def test_a_base_url_without_v1_is_corrected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with server({"POST /v1/chat/completions": ASKED}) as url:
+@pytest.mark.parametrize(
+    "wrong", [(404, ""), (200, '{"error": "Unexpected endpoint or method. (POST)"}')]
+)  # LM Studio
+def test_a_base_url_without_v1_is_corrected(
+    wrong: tuple[int, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with server({"POST /v1/chat/completions": ASKED, "POST /chat/completions": wrong}) as url:
         status, found = examined(capsys, "--out", str(tmp_path), "--base-url", url)
     assert status == 1
     assert found["endpoint"]["advice"] == f"the base URL is probably {url}/v1, which answers"

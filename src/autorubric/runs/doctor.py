@@ -25,6 +25,9 @@ from autorubric.files.descriptors import open_file_limits
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.providers import AZURE_KEY, Endpoint, is_builtin, list_providers, resolve
+from autorubric.llm.http.retry import Fault
+from autorubric.llm.http.transport import HttpReply
+from autorubric.llm.http.wire import read_answer
 from autorubric.llm.records.lock import find_filesystem
 from autorubric.llm.request import CallError, Message, Request
 
@@ -323,10 +326,14 @@ async def _endpoint_finding(session: aiohttp.ClientSession, endpoint: Endpoint, 
 
 
 async def _chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> int:
-    """The status of a request without messages, to which nothing can be generated."""
+    """The status of a request without messages, to which nothing can be generated, as the answer's words mean it."""
     url, headers = endpoint.url("/chat/completions"), endpoint.authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
-        return answer.status
+        said = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
+        kind = said.kind if isinstance(said, Fault) else ""
+        if kind == "auth" and answer.status != 403:
+            return 401  # Gemini and xAI: 400
+        return 404 if (answer.status, kind) == (200, "no_model") else answer.status  # LM Studio
 
 
 async def _address_advice(session: aiohttp.ClientSession, endpoint: Endpoint) -> str:

@@ -102,6 +102,7 @@ _KINDS: dict[int, tuple[FailureKind, bool]] = {
     404: ("no_model", False),
     405: ("no_model", False),
     410: ("no_model", False),
+    407: ("unreachable", False),  # a proxy
     408: ("timeout", True),
     409: ("server", True),
     424: ("server", True),  # text-generation-inference, SageMaker: the generation failed
@@ -175,15 +176,19 @@ _LIMITING = (400, 403, 429, 500)
 _OPENING = 200
 """Characters of an error that hold its reason; after them, validators quote the request."""
 
+_HEAD = 40
+"""The same under status 500, where llama.cpp quotes what its model wrote."""
+
 _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple[FailureKind, bool]], ...] = (
     (_LIMITING, _THROTTLED, _OPENING, ("rate_limit", True)),
-    ((400, 403, 412, 500), _UNPAID, _OPENING, ("quota", False)),
-    ((400, 500), _DENIED, _OPENING, ("auth", False)),
+    ((400, 403, 412), _UNPAID, _OPENING, ("quota", False)),
+    ((500,), _UNPAID, _HEAD, ("quota", False)),  # MiniMax
+    ((400,), _DENIED, _OPENING, ("auth", False)),
     ((400,), _CRASHED, _OPENING, ("server", True)),
     ((400, 403, 422), _FILTERED, None, ("refusal", False)),
     ((403,), _TOO_LONG, _OPENING, ("rejected", False)),
     ((400, 422), _NO_MODEL, None, ("no_model", False)),
-    ((500,), _NO_PATH, _OPENING, ("no_model", False)),
+    ((500,), _NO_PATH, _HEAD, ("no_model", False)),
 )
 """The statuses under which words count, the words, the part of an error that holds them, and what they say."""
 
