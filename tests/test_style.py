@@ -36,6 +36,9 @@ PHRASES = {
     r"\bas it stands\b": "the text as it stands",
     r"\bout of time\b": "a search out of time",
     r"\bbut for\b": "equal but for case",
+    r"\bshared out\b": "items are shared out into sets",
+    r"\btook back\b": "took back Cause",
+    r"\btell(s|ing)? (\w+ )?rollouts apart\b": "criteria that tell rollouts apart",
 }
 
 

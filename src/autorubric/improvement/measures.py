@@ -165,7 +165,7 @@ def fit_weights(verdict_values: Floats, target: Floats, weights: Floats, groups:
     """
     scale = float(np.maximum(weights, 0.0).sum())
     if scale <= 0:
-        raise InputError("weights: no criterion has a positive weight, so there is nothing to share out")
+        raise InputError("weights: no criterion has a positive weight, so there is nothing to fit")
     known = ~np.isnan(target) & ~np.isnan(verdict_values).all(axis=1)
     signs = np.where(weights < 0, -1.0, 1.0)
     held = verdict_values[known]

@@ -128,7 +128,7 @@ def split_items(
     used: Collection[int] = (),
     seed: int = 0,
 ) -> Split:
-    """The labelled items shared out by group, so that every label keeps its share in each set.
+    """The labelled items split by group, so that every label keeps its share in each set.
 
     Args:
         groups: the group of each item.

@@ -1,4 +1,4 @@
-"""An improvement in its run directory, its estimate, and changes that are taken back."""
+"""An improvement in its run directory, its estimate, and changes that are reverted."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def _guard(labelled: Labelled) -> Guard:
 
 
 def undone(source: Rubric | Path | str, names: Sequence[str], out: Path) -> ImproveResult:
-    """Take changes back; the rubric is written to the directory, and its log says so."""
+    """Revert changes; the rubric is written to the directory, and its log says so."""
     rubric = undo(source if isinstance(source, Rubric) else rubric_in(Path(source)), names)
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""One evolution of a rubric: retire what no longer tells rollouts apart, propose, grade, gate, add."""
+"""One evolution of a rubric: retire what no longer separates rollouts, propose, grade, gate, add."""
 
 from __future__ import annotations
 

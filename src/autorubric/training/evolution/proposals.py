@@ -92,7 +92,7 @@ def evolve_prompt() -> Template:
 def proposal_request(
     query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int, draw: int = 0
 ) -> Request:
-    """The request for at most `count` criteria that tell these rollouts apart."""
+    """The request for at most `count` criteria that separate these rollouts."""
     names = criterion_names(list(rubric))
     inputs = {
         "query": "" if query is None else query,
