@@ -28,6 +28,7 @@ from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
 from autorubric.llm.records.lock import HOLDER_NAME, WRITE_LOCK
 from autorubric.runs.manifest import LEDGER_FOLDER as LEDGER_FOLDER  # noqa: PLC0414 - also a name of this module
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
+from autorubric.runs.shard import WORKERS_FOLDER
 
 _SQLITE = b"SQLite format 3\0"
 _LEDGER_FILES = (FILE_NAME, LOCK_NAME, HOLDER_NAME, WRITE_LOCK)
@@ -65,7 +66,7 @@ def run_folder(
     if not start_over and os.path.lexists(ledger):
         _refuse_no_ledger(ledger)
     new: list[Path] = []
-    before = _tokens_spent(out)
+    _spent_before.pop(out, None)
     try:
         try:
             new += takewhile(lambda folder: not folder.exists(), (out, *out.parents))
@@ -76,7 +77,9 @@ def run_folder(
             raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
         yield
     except InputError as error:
-        if _tokens_spent(out) > before:
+        spent, workers = _tokens_spent(out), out / LEDGER_FOLDER / WORKERS_FOLDER
+        by_workers = new and os.path.isdir(workers) and any(map(_tokens_spent, workers.iterdir()))  # noqa: PTH112
+        if by_workers or spent > _spent_before.get(out, spent):
             raise AutorubricError(f"{error}; progress is saved; fix this and run the same command again") from error
         if new:
             shutil.rmtree(out, ignore_errors=True)
@@ -84,6 +87,10 @@ def run_folder(
             with suppress(OSError):  # another run may be in it by now
                 folder.rmdir()
         raise
+
+
+_spent_before: dict[Path, int] = {}
+"""Tokens of earlier sessions and of shards that were taken in, by directory; set where its ledger is opened."""
 
 
 def _tokens_spent(out: Path) -> int:
@@ -184,6 +191,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
     if known.calls or known.spent is not None:
         _count_lost(ledger, known, folder)
     ledger.keep_spent(spent)
+    _spent_before[directory] = _tokens_spent(directory)
     if (folder / BATCHES).is_dir():
         _refuse_open_batches(ledger, folder)
     return ledger
