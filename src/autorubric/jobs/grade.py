@@ -187,7 +187,8 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         if settings.dry_run:
             return await _estimated(dataset, grader, settings)
         files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in FORMATS))
-        stack.enter_context(run_folder(out, files, settings.sources(), start_over=settings.start_over))
+        sources, start_over = settings.sources(), settings.start_over
+        stack.enter_context(run_folder(out, files, sources, start_over=start_over, parts=settings.parts))
         result = await _graded(dataset, grader, settings, part)
         summary = result.summary
         unfinished = summary is None or len(summary.failures) or summary.ended < summary.total

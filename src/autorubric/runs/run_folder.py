@@ -28,7 +28,7 @@ from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
 from autorubric.llm.records.lock import HOLDER_NAME, WRITE_LOCK
 from autorubric.runs.manifest import LEDGER_FOLDER as LEDGER_FOLDER  # noqa: PLC0414 - also a name of this module
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
-from autorubric.runs.shard import WORKERS_FOLDER
+from autorubric.runs.shard import WORKERS_FOLDER, Parts
 
 _SQLITE = b"SQLite format 3\0"
 _LEDGER_FILES = (FILE_NAME, LOCK_NAME, HOLDER_NAME, WRITE_LOCK)
@@ -36,7 +36,12 @@ _LEDGER_FILES = (FILE_NAME, LOCK_NAME, HOLDER_NAME, WRITE_LOCK)
 
 @contextmanager
 def run_folder(
-    out: Path, files: Iterable[str], sources: Iterable[Path] = (), *, start_over: bool = False
+    out: Path,
+    files: Iterable[str],
+    sources: Iterable[Path] = (),
+    *,
+    start_over: bool = False,
+    parts: Parts | None = None,
 ) -> Iterator[None]:
     """Make a run directory where there is none; if the run is refused before it paid, what was made is removed again.
 
@@ -45,6 +50,7 @@ def run_folder(
         files: names of the files that the run will write into it.
         sources: files and folders that the run reads.
         start_over: a ledger that cannot be read is moved aside.
+        parts: the shards that it unites; unless it has started them itself, it pays for nothing.
 
     Raises:
         InputError: it cannot be made or written, something else has the name of one of its files, or it would
@@ -66,7 +72,7 @@ def run_folder(
     if not start_over and os.path.lexists(ledger):
         _refuse_no_ledger(ledger)
     new: list[Path] = []
-    _spent_before.pop(out, None)
+    before = _tokens_spent(out)
     try:
         try:
             new += takewhile(lambda folder: not folder.exists(), (out, *out.parents))
@@ -77,9 +83,8 @@ def run_folder(
             raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
         yield
     except InputError as error:
-        spent, workers = _tokens_spent(out), out / LEDGER_FOLDER / WORKERS_FOLDER
-        by_workers = new and os.path.isdir(workers) and any(map(_tokens_spent, workers.iterdir()))  # noqa: PTH112
-        if by_workers or spent > _spent_before.get(out, spent):
+        pays = parts is None or parts.workers is not None
+        if pays and (_tokens_spent(out) > before or (new and _have_workers_paid(out))):
             raise AutorubricError(f"{error}; progress is saved; fix this and run the same command again") from error
         if new:
             shutil.rmtree(out, ignore_errors=True)
@@ -89,13 +94,14 @@ def run_folder(
         raise
 
 
-_spent_before: dict[Path, int] = {}
-"""Tokens of earlier sessions and of shards that were taken in, by directory; set where its ledger is opened."""
-
-
 def _tokens_spent(out: Path) -> int:
     spent = read_spent_file(out / SPENT_FILE)
     return 0 if spent is None else spent.tokens
+
+
+def _have_workers_paid(out: Path) -> bool:
+    workers = out / LEDGER_FOLDER / WORKERS_FOLDER
+    return os.path.isdir(workers) and any(map(_tokens_spent, workers.iterdir()))  # noqa: PTH112 (see above)
 
 
 def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
@@ -191,7 +197,6 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
     if known.calls or known.spent is not None:
         _count_lost(ledger, known, folder)
     ledger.keep_spent(spent)
-    _spent_before[directory] = _tokens_spent(directory)
     if (folder / BATCHES).is_dir():
         _refuse_open_batches(ledger, folder)
     return ledger

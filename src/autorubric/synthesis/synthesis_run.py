@@ -305,7 +305,8 @@ class Session:
             self._announce(prepared, models)
             full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
             files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
-            stack.enter_context(run_folder(prepared.folder, files, sources, start_over=opening.start_over))
+            start_over, parts = opening.start_over, opening.parts
+            stack.enter_context(run_folder(prepared.folder, files, sources, start_over=start_over, parts=parts))
             ledger = await stack.enter_async_context(
                 locked_ledger(
                     prepared.folder,
@@ -314,7 +315,6 @@ class Session:
                     opening,
                 )
             )
-            parts = opening.parts
             workers = None if parts is None else parts.workers
             if workers is not None:
                 workers.clear()
