@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import re
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 from autorubric import Criterion, CriterionOption, Rubric, RubricDataset
 from autorubric.cli.app import run
-from autorubric.runs.tables import VoteColumns
+from autorubric.llm.records.lock import lock_holder
+from autorubric.runs.tables import VoteColumns, write_table
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import each
 
@@ -108,3 +110,19 @@ def test_what_a_judge_said_each_time_is_in_a_column_of_its_own(tmp_path: Path) -
 )
 def test_columns_of_judges_are_readable_and_differ(judges: list[str], names: list[str]) -> None:
     assert VoteColumns.of(dict.fromkeys(judges, 1)).names() == names
+
+
+def test_tables_are_written_while_no_other_process_works_in_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = []
+
+    def write_seen(path: Path, rows: Any, columns: Any) -> None:
+        held.append(lock_holder(path.parent / "ledger"))
+        write_table(path, rows, columns)
+
+    monkeypatch.setattr(importlib.import_module("autorubric.jobs.grade"), "write_table", write_seen)
+    words = ["grade", str(dataset(tmp_path)), "--judge", "builtin/offline", "-f", "csv", "-o", str(tmp_path / "out")]
+    assert run(words) == 0
+    assert len(held) == 1 and held[0] is not None
+    assert (tmp_path / "out" / "results.csv").exists()

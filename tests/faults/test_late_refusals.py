@@ -20,7 +20,7 @@ LAST = {
 }
 
 
-def end_in_the_way(scene: Scene, command: Command, folder: Path) -> Path:
+def end_in_the_way(scene: Scene, command: Command, folder: Path, *flags: str) -> Path:
     """Run the command in a new directory in which something takes the place of a file while the model is called."""
     taken = folder / "out" / LAST[command.name]
 
@@ -30,7 +30,7 @@ def end_in_the_way(scene: Scene, command: Command, folder: Path) -> Path:
             taken.mkdir(parents=True)
 
     scene.meets = take
-    assert run(command.words(folder, ["-j", "1"])) == 1
+    assert run(command.words(folder, flags or ["-j", "1"])) == 1
     return taken
 
 
@@ -48,6 +48,14 @@ def test_what_was_paid_for_outlives_a_file_that_cannot_be_written(scene: Scene) 
                 scene.meets = lambda body: None
                 assert run(command.words(folder, [])) == 0
                 assert scene.endpoint.counts.requests - before == command.calls
+
+
+def test_what_several_processes_paid_for_outlives_it_too(scene: Scene) -> None:
+    [command] = [command for command in COMMANDS if command.name == "grade"]
+    end_in_the_way(scene, command, scene.folder, "--processes", "2").rmdir()
+    scene.meets = lambda body: None
+    assert run(command.words(scene.folder, ["--processes", "2"])) == 0
+    assert scene.endpoint.counts.requests == command.calls
 
 
 def test_a_refused_run_removes_its_own_directory_and_no_run_next_to_it(scene: Scene) -> None:

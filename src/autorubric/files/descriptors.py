@@ -20,7 +20,7 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, 
 
 
 def is_exhausted(error: OSError) -> bool:
-    """Whether the process or the machine has run out of something, so that the path is not at fault.
+    """Whether the process or the machine lacks space, memory or descriptors: the path itself is not wrong.
 
     Example:
         >>> is_exhausted(OSError(errno.ENOSPC, "No space left on device")), is_exhausted(PermissionError(13, "no"))

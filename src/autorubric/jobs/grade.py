@@ -187,7 +187,8 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         if settings.dry_run:
             return await _estimated(dataset, grader, settings)
         files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in FORMATS))
-        stack.enter_context(run_folder(out, files, settings.sources(), start_over=settings.start_over))
+        sources, start_over = settings.sources(), settings.start_over
+        stack.enter_context(run_folder(out, files, sources, start_over=start_over, parts=settings.parts))
         result = await _graded(dataset, grader, settings, part)
         summary = result.summary
         unfinished = summary is None or len(summary.failures) or summary.ended < summary.total
@@ -232,18 +233,24 @@ def _plan(
 async def _graded(
     dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: Part | None
 ) -> EvalResult:
-    out, plan = Path(settings.out), _plan(dataset, grader, settings, part)
+    plan = replace(
+        _plan(dataset, grader, settings, part), write_tables=partial(_write_tables, dataset, grader, settings)
+    )
     content = dataset.to_json().encode()
     result = await run_experiment(plan, content, progress=settings.progress, stop=settings.stop, keep=settings.keep)
     if result.summary is not None and result.summary.refused:
         raise InputError(result.stopped or "the endpoint refused the run")
+    return result
+
+
+def _write_tables(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> None:
+    """Write the tables that were asked for; those of an earlier session are brought up to date, too."""
+    out = Path(settings.out)
     judges = grader.recipe.described()["judges"]
     votes = VoteColumns.of({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
-    # Tables of an earlier session are brought up to date, too.
     for kind in (kind for kind in FORMATS if kind in settings.format or (out / f"results.{kind}").exists()):
         rows = result_rows(out / ITEMS_FILE, dataset, votes)
         write_table(out / f"results.{kind}", rows, columns_with(votes))
-    return result
 
 
 async def _estimated(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> EvalResult:

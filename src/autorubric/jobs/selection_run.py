@@ -193,7 +193,8 @@ async def selected(selection: Selection) -> SelectionResult:
     labels = stand_ins(await _model_names(selection))
     settings = selection.settings
     files = (*_selection_files(), DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
-    with run_folder(selection.out, files, settings.sources(), start_over=settings.start_over):
+    sources, start_over = settings.sources(), settings.start_over
+    with run_folder(selection.out, files, sources, start_over=start_over, parts=settings.parts):
         result = SelectionResult(selection.out, len(selection.queries), 0)
         unsampled: list[ScoredCandidate] = []
         paid = False

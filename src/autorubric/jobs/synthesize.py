@@ -126,8 +126,8 @@ async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisRes
         _announce(prepared, models, settings.notice)
         full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
         files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
-        sources = settings.sources()
-        stack.enter_context(run_folder(prepared.folder, files, sources, start_over=settings.start_over))
+        sources, start_over = settings.sources(), settings.start_over
+        stack.enter_context(run_folder(prepared.folder, files, sources, start_over=start_over, parts=parts))
         ledger = await stack.enter_async_context(
             locked_ledger(
                 prepared.folder,

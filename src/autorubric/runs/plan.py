@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -55,6 +55,7 @@ class ExperimentPlan:
         compared: names in `settings` that change results.
         parts: the shards that this run unites, without a request; None for every other run.
         same_items: whether items have to be those of the earlier run; False where models write them.
+        write_tables: called once the items are on disk, while no other process works in the directory.
     """
 
     dataset: RubricDataset
@@ -70,6 +71,7 @@ class ExperimentPlan:
     compared: tuple[str, ...] = ()
     parts: Parts | None = None
     same_items: bool = True
+    write_tables: Callable[[], object] | None = None
 
     def find_changes(self, content: bytes, manifest: Mapping[str, Any]) -> list[str]:
         """What differs from the run that a manifest records, in what changes results.
@@ -80,8 +82,7 @@ class ExperimentPlan:
         """
         if manifest.get("status") == "failed" and not manifest.get("completed_indices"):
             return []  # no item has a result: a corrected model name or file may use the directory
-        before = manifest.get("eval_config")
-        before = before if isinstance(before, Mapping) else {}
+        before = manifest.get("eval_config") or {}
         names = [name for name in self.compared if name in before]
         changes = changed_grader(manifest.get("grader_config"), describe_grader(self.grader))
         changes += changed_values(
@@ -127,9 +128,8 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         before = _before(plan, items_path, stays=stays)
         if replaces:
             move_run_away(plan.directory)
-        kept = len(before)
+        kept = len(before) if stays else 0
         if not stays:
-            kept = 0
             items_path.unlink(missing_ok=True)  # before the dataset changes: a kill in between leaves no mix of both
         write_atomically(plan.directory / DATASET_FILE, [content, b"\n"])
         manifest = _manifest(plan, dataset_hash(content))
@@ -151,6 +151,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             parts=plan.parts,
             is_finished=finished is not None and finished.find() is not None,
         )
+        ended.push(partial(_write_tables, plan, run))
         ended.callback(_keep_finished, finished, run, manifest)
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
@@ -195,6 +196,11 @@ def _keep_finished(finished: FinishedRun | None, run: EvaluationRun, manifest: E
     has_ended_well = manifest.status == "completed" and manifest.error is None and run.is_whole
     if finished is not None and has_ended_well and not run.is_finished:
         finished.keep(True)
+
+
+def _write_tables(plan: ExperimentPlan, run: EvaluationRun, failed: object, *_: object) -> None:
+    if failed is None and plan.write_tables is not None and (run.has_paid or not run.refused):
+        plan.write_tables()
 
 
 def _before(plan: ExperimentPlan, items: Path, *, stays: bool) -> Mapping[int, tuple[float, bytes]]:

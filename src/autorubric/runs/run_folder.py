@@ -28,6 +28,7 @@ from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
 from autorubric.llm.records.lock import HOLDER_NAME, WRITE_LOCK
 from autorubric.runs.manifest import LEDGER_FOLDER as LEDGER_FOLDER  # noqa: PLC0414 - also a name of this module
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
+from autorubric.runs.shard import WORKERS_FOLDER, Parts
 
 _SQLITE = b"SQLite format 3\0"
 _LEDGER_FILES = (FILE_NAME, LOCK_NAME, HOLDER_NAME, WRITE_LOCK)
@@ -35,7 +36,12 @@ _LEDGER_FILES = (FILE_NAME, LOCK_NAME, HOLDER_NAME, WRITE_LOCK)
 
 @contextmanager
 def run_folder(
-    out: Path, files: Iterable[str], sources: Iterable[Path] = (), *, start_over: bool = False
+    out: Path,
+    files: Iterable[str],
+    sources: Iterable[Path] = (),
+    *,
+    start_over: bool = False,
+    parts: Parts | None = None,
 ) -> Iterator[None]:
     """Make a run directory where there is none; if the run is refused before it paid, what was made is removed again.
 
@@ -44,6 +50,7 @@ def run_folder(
         files: names of the files that the run will write into it.
         sources: files and folders that the run reads.
         start_over: a ledger that cannot be read is moved aside.
+        parts: the shards that it unites; unless it has started them itself, it pays for nothing.
 
     Raises:
         InputError: it cannot be made or written, something else has the name of one of its files, or it would
@@ -70,7 +77,8 @@ def run_folder(
         _make(out, new)
         yield
     except InputError as error:
-        if _tokens_spent(out) > before:
+        pays = parts is None or parts.workers is not None
+        if pays and (_tokens_spent(out) > before or (new and _have_workers_paid(out))):
             raise AutorubricError(f"{error}; progress is saved; fix this and run the same command again") from error
         if out in new:
             shutil.rmtree(out, ignore_errors=True)
@@ -96,6 +104,11 @@ def _make(out: Path, new: list[Path]) -> None:
 def _tokens_spent(out: Path) -> int:
     spent = read_spent_file(out / SPENT_FILE)
     return 0 if spent is None else spent.tokens
+
+
+def _have_workers_paid(out: Path) -> bool:
+    workers = out / LEDGER_FOLDER / WORKERS_FOLDER
+    return os.path.isdir(workers) and any(map(_tokens_spent, workers.iterdir()))  # noqa: PTH112 (see above)
 
 
 def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
