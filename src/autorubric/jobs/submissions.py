@@ -185,7 +185,7 @@ def _listed(value: Any, name: str) -> Iterator[Record]:
 
 
 def _is_texts(path: Path) -> bool:
-    """Whether a path is a text, or a folder that is no dataset."""
+    """Whether a path is a text, or a folder without a dataset."""
     if os.path.isdir(path):  # noqa: PTH112 (a name that is too long is not an error)
         return not is_dataset_folder(path)
     return path.suffix.lower() in _TEXTS and not is_stream(path)
