@@ -59,6 +59,11 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
     cases = {
         "weight": ("criterion,points\nIs kind.,50%\n", "points is '50%'; expected a finite number"),
         "text": ("criterion,description,weight\nTone,Is kind.,2\n", "criterion='Tone' and description='Is kind.'"),
+        "name of the weight": ("criterion,max points\nIs kind.,4\n", "'max points' is '4'; rename it to 'weight'"),
+        "words for the weight": (
+            "criterion,criterion_weight\nIs kind.,Major\n",
+            "'criterion_weight' is 'Major'; ren",
+        ),
         "decimal comma": ("name;requirement;weight\nTone;Is kind.;1,5\n", "got '1,5'"),
     }
     with offenders() as case:
@@ -70,6 +75,15 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
                 assert str(caught.value).startswith(f"{tmp_path / 'rubric.csv'}: ") and problem in str(caught.value)
                 with pytest.raises(InputError, match=r"rubric\.csv: criterion 1: "):
                     lint(tmp_path / "rubric.csv")
+
+
+def test_other_keys_of_criteria_without_weights_stay_metadata(tmp_path: Path) -> None:
+    entry = {"criterion": "Is kind.", "key_points": "kindness", "max_score": 4, "pointsOf": ["a"], "weights": None}
+    (tmp_path / "rubric.json").write_text(json.dumps([entry]))
+    [found] = rubric_in(tmp_path / "rubric.json")
+    assert (found.weight, found.metadata["key_points"]) == (10.0, "kindness")
+    (tmp_path / "rubric.json").write_text(json.dumps([{**entry, "maxPoints": "5", "points": 3}]))
+    assert rubric_in(tmp_path / "rubric.json")[0].weight == 3.0
 
 
 def test_a_dataset_without_one_rubric_for_all_is_no_rubric(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from autorubric import InputError, grade, synthesize
+from autorubric import InputError, convert, grade, lint, select, synthesize
 from autorubric.rows import memory_rows, read_rows
 from tests.offenders import offenders
 
@@ -134,3 +136,31 @@ def test_a_conversation_in_a_cell_is_read_or_refused_and_never_taken_for_a_text(
                 assert found == ([] if expected is None else [expected])
                 said = [problem.split("csv")[1].startswith(":2: 'prompt' is not valid JSON") for problem in problems]
                 assert said == [True] * (expected is None)
+
+
+def test_decimals_and_times_inside_tables_are_read_alike_by_every_command(tmp_path: Path) -> None:
+    entry = pa.struct([("criterion", pa.string()), ("points", pa.decimal128(6, 2))])
+    points = [[{"criterion": "Names the cause.", "points": Decimal("2.50")}]]
+    columns = {
+        "id": ["a"],
+        "question": ["Why?"],
+        "response": ["So."],
+        "rubrics": pa.array(points, pa.list_(entry)),
+        "at": pa.array([datetime(2026, 1, 2)], pa.timestamp("us", tz="UTC")),
+        "span": pa.array([[{"from": time(12, 30)}]], pa.list_(pa.struct([("from", pa.time64("us"))]))),
+    }
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table(columns), path)
+    [row] = [record.fields for record in read_rows(path, [])]
+    assert row["rubrics"] == [{"criterion": "Names the cause.", "points": 2.5}]
+    assert [finding.rule for finding in lint(path)] == ["criteria-count", "length"]
+    assert convert(path, target=tmp_path / "rows.jsonl", to="healthbench").records == 1
+    result = grade(path, judge="builtin/offline", out=tmp_path / "graded")
+    assert result.item_results[0].item.metadata == {
+        "at": "2026-01-02T00:00:00+00:00",
+        "span": [{"from": "12:30:00"}],
+    }
+    assert synthesize(path, models="builtin/offline", out=tmp_path / "made", until="reference").failures == {}
+    select(path, candidates=path, judge="builtin/offline", out=tmp_path / "kept")
+    [item] = json.loads((tmp_path / "kept" / "dataset.json").read_text())["items"]
+    assert item["rubric"][0]["weight"] == 2.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -40,6 +41,9 @@ class Names:
 POINTS = Names(("criterion",), ("points",))
 _HOLDERS = (*HOLDERS, "sections", "reward_model")
 _USUAL = Names(TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS, default=10.0)
+# Words of keys, and those of keys that may well be weights.
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_LIKE_WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks"))
 _KNOWN = frozenset((*TEXT_KEYS, *WEIGHT_KEYS, *NAME_KEYS, *Criterion.model_fields))
 
 
@@ -277,6 +281,7 @@ def _fields(
         found.append(f"{place}.{text_key} is {text!r:.60}; expected the text of a criterion")
     if weight is None and names.default is not None:
         weight = names.default
+        found += misnamed_weights(entry, f"{place} has no {weight_key}, but ")
     if not is_finite(weight):
         found.append(f"{place}.{weight_key} is {weight!r:.60}; expected a finite number")
     found += (
@@ -288,6 +293,23 @@ def _fields(
     problems += found
     fields = {"requirement": text, "weight": weight, "name": title or None}
     return None if found else fields, (text_key, weight_key, name_key)
+
+
+def misnamed_weights(entry: Mapping[str, Any], where: str) -> list[str]:
+    """A sentence for each key that sounds like the weight of a criterion that has none.
+
+    Example:
+        >>> misnamed_weights({"criterion": "Is brief.", "maxPoints": 4, "key_points": "none"}, "")
+        ["'maxPoints' is 4; rename it to 'weight' if that is the weight, else to something else"]
+    """
+    found = []
+    for key, value in entry.items():
+        words = {word.casefold() for word in _WORDS.findall(str(key))}
+        is_text = isinstance(value, str) and bool(value.strip()) and "weight" in words
+        if is_text or (words & _LIKE_WEIGHTS and as_number(value) is not None):
+            advice = "rename it to 'weight' if that is the weight, else to something else"
+            found.append(f"{where}{key!r} is {value!r:.60}; {advice}")
+    return found
 
 
 def _first(entry: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any]:

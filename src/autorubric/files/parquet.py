@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _ROWS_A_GROUP = 500
 _MOST_VALUES = 2**26
 _MOST_UNFOLDED = 4 * LARGEST_FILE
-_FOREIGN = re.compile("binary|duration|uuid")
-"""Types of columns, or inside them, whose values JSON does not know; readers of rows know the other ones."""
+_FOREIGN = re.compile("binary|duration|uuid|decimal")
+"""Types of columns, or inside them, whose values JSON does not know; readers of rows know times."""
 
 
 def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int, dict[str, Any]]]:

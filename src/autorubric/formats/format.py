@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric_shapes import criterion_record, read_criteria
 from autorubric.errors import InputError
+from autorubric.files.json_values import in_json
 from autorubric.files.strict_json import in_short
 from autorubric.rows.record import Prompt, read_prompt, shown
 
@@ -332,7 +333,7 @@ def left_out_names(left: Mapping[str, Any]) -> Iterator[str]:
 def _dump(left: Mapping[str, Any]) -> str:
     """The text that goes under the key; empty where nothing is left out."""
     try:
-        return json.dumps(left, ensure_ascii=False, allow_nan=False) if left else ""
+        return json.dumps(left, ensure_ascii=False, allow_nan=False, default=_in_words) if left else ""
     except (TypeError, ValueError) as error:
         raise InputError(f"the row holds what JSON cannot: {error}") from None
 
@@ -369,3 +370,11 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InputError(f"{KEY}{'.' if name else ''}{name} is {value!r:.60}; expected an object")
     return value
+
+
+def _in_words(value: Any) -> Any:
+    """A time or decimal of a table as JSON has it."""
+    told = in_json(value)
+    if told is value:
+        raise TypeError(f"a value is of type {type(value).__name__}")
+    return told

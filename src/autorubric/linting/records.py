@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import rule_of_tags
+from autorubric.core.entries import misnamed_weights, rule_of_tags
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import read_criteria, unfold
 from autorubric.errors import InputError
@@ -251,6 +251,8 @@ def _weight(entry: Mapping[str, Any], problems: list[str]) -> float:
         wrong = next((str(k) for k in entry if nearest(str(k), WEIGHT_KEYS[:2])), None)
         if wrong is not None:
             problems.append(unknown_key(wrong, _CRITERION_KEYS, "the criterion"))
+        elif "requirement" not in entry:
+            problems += misnamed_weights(entry, "")
         return 10.0
     value = as_number(entry[key]) if "requirement" in entry else entry[key]
     if not is_finite(value):
