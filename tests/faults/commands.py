@@ -138,7 +138,7 @@ def _improved(out: Path, *, failed: bool) -> list[str]:
     if (out / "improvement.json").exists():
         return [] if failed else names()
     manifest = json.loads((out / "manifest.json").read_text()) if (out / "manifest.json").exists() else {}
-    return [BAD] if failed and "the writer brought no alternatives" in str(manifest.get("error")) else []
+    return [BAD] if failed and "the writer proposed no alternatives" in str(manifest.get("error")) else []
 
 
 COMMANDS = (

@@ -67,6 +67,6 @@ def test_room_is_given_back_however_the_block_ends() -> None:
     with pytest.raises(ZeroDivisionError), admission.entered(3):
         raise ZeroDivisionError
     assert admission.open == 0
-    with admission.entered(2), pytest.raises(Refused, match="try again in 1 s"), admission.entered(2):
+    with admission.entered(2), pytest.raises(Refused, match="retry in 1 s"), admission.entered(2):
         pass
     assert admission.open == 0
