@@ -398,4 +398,4 @@ def assert_same(published: dict[str, Any], own: Any, where: str) -> int:
 
 def test_the_page_counts_the_names_that_are_there() -> None:
     there = sum(hasattr(autorubric, name) for name in NAMES["autorubric"])
-    assert f"of its {len(NAMES['autorubric'])} public names {there} are" in PAGE.read_text(encoding="utf-8")
+    assert f"{there} of its {len(NAMES['autorubric'])} public names are" in PAGE.read_text(encoding="utf-8")

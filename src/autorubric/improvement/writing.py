@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.checks import CHECKS
+from autorubric.checks.check_registry import BUILT_IN
 from autorubric.core.display import clipped
 from autorubric.dataset.ground_truth import criterion_called
 from autorubric.errors import InputError
@@ -80,11 +81,11 @@ def _shown(labelled: Labelled, case: ShownItem) -> dict[str, Any]:
 def _checks() -> str:
     """The package's own checks that need no further package, as calls."""
     # Not those that a program registers: whether it has by now must not change a request.
+    modules = {module.__name__ for module in BUILT_IN}
     own = [
         check
         for check in CHECKS.values()
-        if check.function.__module__.startswith("autorubric.")
-        and not (check.needs_text or check.packages or ":" in check.name)
+        if check.function.__module__ in modules and not (check.needs_text or check.packages or ":" in check.name)
     ]
     return "; ".join(f"{check.name}({', '.join(_parameters(check.function))})" for check in own)
 
