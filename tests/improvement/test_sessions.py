@@ -58,6 +58,28 @@ def test_without_a_writer_the_criteria_with_proposals_are_worked_on_and_the_othe
     assert [one["name"] for one in record(tmp_path)["tried"]] == ["Kind/0.1"]
 
 
+def test_a_damaged_record_of_a_finished_run_is_named_and_nothing_is_requested(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "p.json").write_text(json.dumps([{"criterion": "Kind", "requirement": "Calls the reader dear."}]))
+    with endpoint().in_thread() as near:
+        words = [*files(tmp_path, answers(60)), "--judge", f"judge@{near.base_url}"]
+        words += ["--proposals", str(tmp_path / "p.json"), "--most-criteria", "1"]
+        assert run(words) == 0
+        asked, whole = near.counts.requests, record(tmp_path)
+        [path] = tmp_path.rglob("improvement.json")
+        for damaged in (
+            {},
+            {**whole, "tests": 5},
+            {**whole, "weights": {"accepted": True}},
+            {**whole, "tests": [{}]},
+        ):
+            path.write_text(json.dumps(damaged))
+            assert run(words) == 2, damaged
+            assert f"{path}: damaged (" in capsys.readouterr().err
+        assert near.counts.requests == asked
+
+
 def test_the_error_of_the_score_is_shown_as_an_error(tmp_path: Path, capsys: Capture) -> None:
     with endpoint(written=BRINGS).in_thread() as near:
         words = [*files(tmp_path, answers(240)), "--judge", f"judge@{near.base_url}", "--measure", "score_error"]

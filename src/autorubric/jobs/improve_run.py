@@ -216,7 +216,10 @@ async def _ended(run: ImprovementRun) -> ImproveResult:
 
 def _finished(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
     """The decisions of an earlier session stand: the test set is not looked at again."""
-    made, record = after_undo(rubric, record, undone_names(out))
+    try:
+        made, record = after_undo(rubric, record, undone_names(out))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{out / RECORD_FILE}: damaged ({error!r}); restore it, or pass another --out") from None
     if not (out / RUBRIC_FILE).exists():
         made.to_file(out / RUBRIC_FILE)
     return ImproveResult(made, record, out, ledger.totals(), again=True)
