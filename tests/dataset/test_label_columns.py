@@ -41,6 +41,15 @@ def test_a_column_for_each_criterion_holds_its_labels_and_a_row_of_blanks_has_no
     assert source.notes == ["labels are read from 'Names a Cause', 'tone', named like the criteria"]
 
 
+def test_a_column_may_have_the_text_of_a_criterion_such_as_one_without_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("answer,is kind.,Length\nThanks.,MET,UNMET\n")
+    rubric = Rubric.from_dict([{"requirement": "Is kind."}, {"name": "Length", "requirement": "Has 50 words."}])
+    source = Submissions(path, rubric=rubric, columns={"submission": "answer"})
+    assert [item.ground_truth for item in source.items()] == [[CriterionVerdict.MET, CriterionVerdict.UNMET]]
+    assert "labels are read from 'is kind.', 'Length', named like the criteria" in source.notes
+
+
 SCORES = "'Names a cause', 'Tone' are named like the criteria and hold no labels; they are kept as metadata"
 
 UNREAD = (

@@ -195,7 +195,7 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
 
 
 def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:
-    """Read labels from columns that are named like the criteria, one column for each criterion.
+    """Read labels from columns with the names or texts of the criteria, one column for each criterion.
 
     Columns without a single label, such as scores, stay in the metadata. An item with blanks only has no labels.
 
@@ -252,11 +252,15 @@ def _unread_note(named: str, bare: list[str], *, has_label: bool) -> list[str]:
 
 
 def _label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The column named like a criterion, by the criterion's name; empty where one of them has several."""
+    """The column with the name or the text of a criterion, by the criterion's name; empty if one has several."""
     by_name: dict[str, list[str]] = {}
     for column in dict.fromkeys(column for row in rows for column, cell in row.items() if not is_blank(cell)):
         by_name.setdefault(folded(column), []).append(column)
-    found = {name: by_name[folded(name)] for name in criterion_names(rubric.rubric) if folded(name) in by_name}
+    found: dict[str, list[str]] = {}
+    for name, criterion in zip(criterion_names(rubric.rubric), rubric, strict=True):
+        called = next((key for key in map(folded, (name, criterion.requirement)) if key in by_name), None)
+        if called is not None:
+            found[name] = by_name[called]
     if any(len(columns) > 1 for columns in found.values()):
         return {}
     return {name: columns[0] for name, columns in found.items()}
