@@ -21,6 +21,14 @@ def judgments(near: LoopbackEndpoint) -> list[str]:
     return [json.dumps(one.body) for one in near.received if one.body["model"] == "judge"]
 
 
+def proposing(folder: Path, near: LoopbackEndpoint) -> list[str]:
+    """A command that tests one proposal, on one criterion, without a writer."""
+    path = folder / "p.json"
+    path.write_text(json.dumps([{"criterion": "Kind", "requirement": "Calls the reader dear."}]))
+    judge = ["--judge", f"judge@{near.base_url}"]
+    return [*files(folder, answers(60)), *judge, "--proposals", str(path), "--most-criteria", "1"]
+
+
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_writer_that_brought_nothing_may_be_exchanged(tmp_path: Path, capsys: Capture, fails: bool) -> None:
     def dead(body: dict[str, Any]) -> Fault | None:
@@ -46,10 +54,8 @@ def test_a_writer_that_brought_nothing_may_be_exchanged(tmp_path: Path, capsys: 
 def test_without_a_writer_the_criteria_with_proposals_are_worked_on_and_the_others_cost_nothing(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    (tmp_path / "p.json").write_text(json.dumps([{"criterion": "Kind", "requirement": "Calls the reader dear."}]))
     with endpoint().in_thread() as near:
-        words = [*files(tmp_path, answers(60)), "--judge", f"judge@{near.base_url}"]
-        words += ["--proposals", str(tmp_path / "p.json"), "--most-criteria", "1"]
+        words = proposing(tmp_path, near)
         assert run([*words, "--criterion", "Tides"]) == 2
         assert "no proposal is for Tides" in capsys.readouterr().err
         assert run(words) == 0
@@ -61,10 +67,8 @@ def test_without_a_writer_the_criteria_with_proposals_are_worked_on_and_the_othe
 def test_a_damaged_record_of_a_finished_run_is_named_and_nothing_is_requested(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    (tmp_path / "p.json").write_text(json.dumps([{"criterion": "Kind", "requirement": "Calls the reader dear."}]))
     with endpoint().in_thread() as near:
-        words = [*files(tmp_path, answers(60)), "--judge", f"judge@{near.base_url}"]
-        words += ["--proposals", str(tmp_path / "p.json"), "--most-criteria", "1"]
+        words = proposing(tmp_path, near)
         assert run(words) == 0
         asked, whole = near.counts.requests, record(tmp_path)
         [path] = tmp_path.rglob("improvement.json")
