@@ -100,7 +100,7 @@ def test_what_json_has_no_form_for_is_named_with_its_item_and_column(tmp_path: P
                     held = next(iter(one)) if isinstance(one, list) else one
                     kind = "frozenset" if isinstance(one, list) else type(held).__name__
                     [problem] = caught.value.problems
-                    assert problem.startswith(places[name]) and f" is of type {kind}; expected what" in problem
+                    assert problem.startswith(places[name]) and f" is of type {kind}; expected text, " in problem
 
 
 def test_two_columns_of_one_name_are_refused_in_every_table(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class Ranged(NamedTuple):
     interval: ConfidenceInterval | None = None
 
     def __str__(self) -> str:
-        """The metric as lines around a table show it."""
+        """The metric with its interval, as in the lines above and below a table."""
         return show(*self)
 
 

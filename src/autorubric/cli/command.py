@@ -110,7 +110,7 @@ def _checked(
     config: Path | None,
     typed: Collection[str],
 ) -> S:
-    """The settings; what is wrong with values that were not typed is told with the file that they come from."""
+    """The settings; problems with values from the configuration file name that file."""
     try:
         return model.checked(values, named)
     except ConfigError as error:

@@ -288,7 +288,7 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def _formless(value: Any, path: str) -> Iterator[str]:
-    """Every place in a value whose type JSON knows nothing like, as a sentence each."""
+    """A sentence for each place in a value whose type has no JSON equivalent."""
     if isinstance(value, dict):
         for key, member in value.items():
             yield from _formless(member, f"{path}.{key}" if path else str(key))
@@ -296,7 +296,8 @@ def _formless(value: Any, path: str) -> Iterator[str]:
         for index, member in enumerate(value):
             yield from _formless(member, f"{path}[{index}]")
     elif not isinstance(value, str | int | float | None):
-        yield f"{path or 'the document'} is of type {type(value).__name__}; expected what JSON has, such as text"
+        kinds = "text, a number, a boolean, a list or a mapping"
+        yield f"{path or 'the document'} is of type {type(value).__name__}; expected {kinds}"
 
 
 def blemishes(value: Any, path: str = "") -> Iterator[str]:

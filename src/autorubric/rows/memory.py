@@ -15,7 +15,7 @@ _LISTINGS = ("to_pylist", "to_dicts", "to_list", "tolist")
 
 
 def memory_rows(value: Any, *, blanks: bool = False) -> Any:
-    """Rows in memory in JSON's terms; what lists no rows stays as it is.
+    """Rows in memory as JSON values; a value without rows is returned unchanged.
 
     They may be in a list, an iterator, or a table of pandas, polars, pyarrow or datasets. Nulls inside cells stay, as
     those of JSON Lines do. In a table they are left out: there rows have each other's keys.
@@ -44,7 +44,7 @@ def memory_rows(value: Any, *, blanks: bool = False) -> Any:
 
 
 def _table_rows(value: Any) -> Any:
-    """The rows, or the cells of a single column, of a table in memory; None if it is none."""
+    """The rows of a table in memory, or the cells of a single column; None for any other value."""
     columns = getattr(value, "column_names", getattr(value, "columns", ()))
     pandas: Any = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     is_frame = pandas is not None and isinstance(value, pandas.DataFrame)

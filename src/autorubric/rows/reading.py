@@ -186,7 +186,7 @@ def iter_objects(value: Any, name: str, problems: list[str]) -> Iterator[Record]
 
 
 def document_rows(value: Any, name: str) -> list[Any]:
-    """The rows in the value of a document, whatever they are: those of a list, or an object as the only one.
+    """The rows in the value of a document: the members of a list, or an object as the only row.
 
     Raises:
         InputError: it is neither a list nor an object, or an object of objects.
@@ -211,7 +211,7 @@ def document_rows(value: Any, name: str) -> list[Any]:
 
 
 def unwrapped(document: Any) -> Any:
-    """The list of rows that an object of another tool keeps next to what it says about them; else the value.
+    """The list of rows in an object that also holds metadata about them; any other value unchanged.
 
     Example:
         >>> unwrapped({"version": 1, "data": [{"id": "q1"}]}), unwrapped({"data": [{"id": "q1"}], "items": []})
