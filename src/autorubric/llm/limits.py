@@ -230,7 +230,7 @@ def room_for(*, entries: int = 0, copied: Iterable[str] = ()) -> int:
 
 
 BYTES_A_TOKEN = 4
-"""In UTF-8: four characters of English, and three quarters of a token for each of Chinese, Japanese and Korean."""
+"""A rule of thumb for estimates, in UTF-8: a token for 4 letters of English, or 0.75 for a Chinese character."""
 
 
 @dataclass(slots=True)
