@@ -175,7 +175,7 @@ def _form_of(target: Path | None) -> str:
     ending = "" if target is None else target.suffix.lower()
     if ending and ending not in _ENDINGS:
         raise InputError(
-            f"{target}: the ending {ending} is not known; a report is .html (which a browser prints or saves as PDF), "
+            f"{target}: the ending {ending} is not known; a report is .html (a browser can save it as PDF), "
             ".md or .json, and --format (in Python: format) writes one of them to any file"
         )
     return _ENDINGS.get(ending, "html")
