@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from autorubric.errors import ConfigError, InputError, shortened
-from autorubric.files import advice, nearest, read_document
+from autorubric.files import advice, read_document
 from autorubric.files.remote import find_address, make_path, without_credentials
 
 
@@ -380,10 +380,9 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
         return [f"{named(str(place))}: {one}" for one in told for place in problem["loc"][:1]] or list(told)
     field, value, kind = str(problem["loc"][0]), problem["input"], problem["type"]
     if kind in ("extra_forbidden", "invalid_key"):
-        near = nearest(field, model.model_fields)
         where = named(field).removesuffix(field)  # the config file, where it comes from one
         noun = "key" if where else "setting"
-        return [f"{where}unknown {noun} {field!r}" + (f"; did you mean {near!r}?" if near else "")]
+        return [f"{where}unknown {noun} {field!r}; {advice(field, model.model_fields)}"]
     if kind == "missing":
         advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
         return [f"{named(field)} is missing{advice_on_file}"]

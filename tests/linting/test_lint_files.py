@@ -104,6 +104,15 @@ def test_parquet_rows_are_counted_from_one(tmp_path: Path) -> None:
     assert found[-1].place == Place(str(path), 1202, "q1202")
 
 
+def test_rows_in_a_list_are_counted_from_one_and_one_bad_row_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    good = {"query": "Why?", "rubric": [{"requirement": "Names the cause.", "weight": 1}]}
+    path.write_text(json.dumps([good, {**good, "rubric": 5}, {"query": "How?"}]))
+    problems: list[str] = []
+    assert [found.place.row for found in iter_rubrics(path, problems)] == [1]
+    assert [problem.removeprefix(str(path))[:16] for problem in problems] == [":2: the criteria", ":3: the row has "]
+
+
 @pytest.mark.parametrize("extension", ["json", "yaml", "jsonl"])
 def test_a_dataset_is_read_with_its_own_rubric_and_those_of_items(extension: str, tmp_path: Path) -> None:
     shared = Rubric([Criterion(requirement="Matches the reference answer in all steps.")])

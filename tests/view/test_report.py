@@ -391,6 +391,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a comparison of rubrics": (("report", "made", "--against", "run"), "only graded runs are compared"),
     "items": (("report", "run", "--items", "best:3"), "expected all, or worst:N"),
     "a file that exists": (("report", "run", "-o", "report.html"), "--force to replace it"),
+    "another form": (("report", "run", "-o", "report.pdf"), "the ending .pdf is not known; a report is .html"),
     "no report": (("verify", "run/items.jsonl", "run"), "it does not say how it was made"),
     "no file": (("verify", "none.html", "run"), "none.html: cannot be read"),
     "no baseline": (("verify", "report.html", "run"), "pass the baseline with --against"),

@@ -31,15 +31,21 @@ def test_directories_without_a_run_are_all_named_before_anything_starts(
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
-    (tmp_path / "all" / "one").mkdir(parents=True)
-    (tmp_path / "all" / "one" / "manifest.json").write_text("{}")
-    assert run(["view", *(str(tmp_path / name) for name in ("empty", "file", "nowhere", "all")), "--port", "0"]) == 2
+    assert run(["view", *(str(tmp_path / name) for name in ("empty", "file", "nowhere")), "--port", "0"]) == 2
     told = capsys.readouterr().err
     assert all(
         name in told
-        for name in ("empty is not a run directory", "file is not a run directory", "is not a run directory")
+        for name in ("empty is not a run directory", "file is not a run directory", "nowhere does not exist")
     )
-    assert told.count("pass each of them") == 1
+
+
+def test_a_folder_of_runs_stands_for_the_runs_in_it(tmp_path: Path) -> None:
+    first, _ = small(tmp_path / "all" / "one"), small(tmp_path / "all" / "two")
+    (tmp_path / "all" / "empty").mkdir()
+    with viewing(tmp_path / "all", first) as viewer:
+        shown = viewer.indexed(0, 1).page("/").text
+        assert shown.index("<bdi>one</bdi>") < shown.index("<bdi>two</bdi>")
+        assert viewer.page("/r/2/").status == 404
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

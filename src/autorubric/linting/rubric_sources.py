@@ -103,10 +103,10 @@ def _of_document(
         document = rows if is_row(document) else document
     if (
         isinstance(document, list)
-        and document
-        and all(isinstance(row, Mapping) and (columns or is_row(row)) for row in document)
+        and all(isinstance(row, Mapping) for row in document)
+        and (columns or any(is_row(row) for row in document))
     ):
-        yield from _of_rows(enumerate(document), file, problems, columns or {})
+        yield from _of_rows(enumerate(document, 1), file, problems, columns or {})
         return
     yield from _rubric(document, "", False, Place(file), problems)
 

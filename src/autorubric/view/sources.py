@@ -6,7 +6,7 @@ import json
 import sqlite3
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -230,6 +230,19 @@ class Source:
         return self._made("rubrics", _mark(path), lambda: JsonLines(path))
 
 
+def find_runs(directories: Iterable[Path]) -> list[Path]:
+    """The directories, each once, with the runs in a folder of runs in place of the folder, by name."""
+    found: dict[Path, Path] = {}
+    for path in directories:
+        inside = [] if _is_run(path) else sorted(filter(_is_run, path.glob("*/")))
+        found.update((run.resolve(), run) for run in inside or [path])
+    return list(found.values())
+
+
+def _is_run(path: Path) -> bool:
+    return any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger"))
+
+
 def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[Source]:
     """The runs of some directories; `make_folders` makes the folder of each index.
 
@@ -242,11 +255,8 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
             problems.append(
                 f"{path} is not a run directory" if path.exists() else f"the run directory {path} does not exist"
             )
-        elif not any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger")):
-            inside = " (it holds runs: pass each of them)" if any(path.glob("*/manifest.json")) else ""
-            problems.append(
-                f"{path} is not a run directory: it has neither manifest.json nor results nor a ledger{inside}"
-            )
+        elif not _is_run(path):
+            problems.append(f"{path} is not a run directory: it has neither manifest.json nor results nor a ledger")
     if problems:
         raise InputError(problems)
     names = [path.resolve().name for path in directories]

@@ -19,7 +19,7 @@ from autorubric import __version__
 from autorubric.background import ending_heard
 from autorubric.llm.http.access import checked_token, listening_at
 from autorubric.view.guard import App, Receive, Scope, Send
-from autorubric.view.sources import Source, open_sources
+from autorubric.view.sources import Source, find_runs, open_sources
 from autorubric.view.view_app import View, make_app
 from autorubric.view.view_settings import ViewSettings
 
@@ -123,7 +123,7 @@ async def serve_view(settings: ViewSettings) -> None:
     token = checked_token(settings.host, settings.token_env, os.environ)
     with listening_at(settings.host, settings.port) as (listening, url):
         # What cannot be shown leaves no index behind.
-        sources = open_sources(list(cast("list[Path]", settings.runs)))
+        sources = open_sources(find_runs(cast("list[Path]", settings.runs)))
         indexing = Indexing(sources)
         view = View(sources, __version__)
         app = make_app(view, token)

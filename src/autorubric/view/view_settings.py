@@ -15,7 +15,13 @@ class ViewSettings(Settings):
     """The settings of `autorubric view`."""
 
     runs: FileNames = setting(
-        ..., "Run directories of any command.", flag="RUN...", argument=True, many=True, group="Input", reads=True
+        ...,
+        "Run directories of any command, or a folder of run directories.",
+        flag="RUN...",
+        argument=True,
+        many=True,
+        group="Input",
+        reads=True,
     )
     host: str = setting(
         "127.0.0.1", "Address to listen on; one that others can reach needs --token-env.", group="Service"

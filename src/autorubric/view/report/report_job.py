@@ -122,7 +122,7 @@ def report(run: RunDirectory, settings: ReportSettings) -> Report:
     target = None if settings.out is None else Path(settings.out)
     if target is not None:
         refuse_existing(target, force=settings.force)
-    form = settings.format or _ENDINGS.get("" if target is None else target.suffix.lower(), "html")
+    form = settings.format or _form_of(target)
     text, numbers = _made(Path(run), settings.against, {"items": settings.items, "text": not settings.no_text}, form)
     if target is not None:
         write_atomically(target, [text])
@@ -168,6 +168,17 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
         )
     count = len(_NUMBER.findall(right)) if form == "md" else count_numbers(numbers)
     return Verification(count, differences, note)
+
+
+def _form_of(target: Path | None) -> str:
+    """The form that the ending of a file stands for; HTML where there is none."""
+    ending = "" if target is None else target.suffix.lower()
+    if ending and ending not in _ENDINGS:
+        raise InputError(
+            f"{target}: the ending {ending} is not known; a report is .html (a browser can save it as PDF), "
+            ".md or .json, and --format (in Python: format) writes one of them to any file"
+        )
+    return _ENDINGS.get(ending, "html")
 
 
 def _made(run: Path, against: Path | None, chosen: dict[str, Any], form: str) -> tuple[str, dict[str, Any]]:
