@@ -25,6 +25,7 @@ _TRUST = 0.61
 _DISTRUST = 0.41
 _LEAST_SCORES = 30
 """Scores below which Student's interval of the bias covers too little for a conclusion."""
+_AC = "AC: Gwet's AC1 (AC2 for ordered options), chance-corrected like kappa but robust to class imbalance"
 
 
 class Ranged(NamedTuple):
@@ -135,7 +136,7 @@ def show_agreement(found: MetricsResult, by: str) -> Shown:
         "",
     ]
     notes = [f"note: {warning}" for warning in found.warnings]
-    below = ["", *sentences(found), *notes]
+    below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *sentences(found), *notes]
     if found.simulation is not None:
         below += simulation_lines(found.simulation)
     return Shown(rows, found.model_dump(mode="json"), above, below)

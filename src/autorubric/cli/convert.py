@@ -23,7 +23,7 @@ autorubric convert final.jsonl --polarity audit
 def convert(settings: ConvertSettings) -> int:
     """Convert rubric data between formats.
 
-    The report names what is lost, criteria whose wording contradicts the sign of their weight, and repeated
+    The report lists what is lost, criteria whose wording contradicts the sign of their weight, and duplicate
     questions.
     """
     if settings.list_formats:

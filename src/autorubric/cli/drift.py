@@ -29,8 +29,8 @@ autorubric drift rewards --windows 20 --csv > drift.csv
 def drift(settings: DriftSettings) -> int:
     """Report how rewards and verdicts changed during training.
 
-    The table has length, judge failures, group variance and the gap to the audit's judge. It only reads, so it can be
-    run while the service runs.
+    The table shows reward, length, judge failures, group variance and the gap to the audit judge. The command only
+    reads the run, so it can be used while the service is running.
     """
     found = drift_in_run(settings)
     form = (settings.forms() or ["text"])[0]

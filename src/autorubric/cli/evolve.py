@@ -18,8 +18,8 @@ autorubric convert evolved/evolved.json rubrics.parquet --to verl
 def evolve(settings: EvolveSettings) -> int:
     """Evolve rubrics: add criteria that discriminate between the rollouts of a run, retire those that do not.
 
-    For each query a model proposes criteria and pitfalls. They are graded on the rollouts and pass the gates. Every
-    change is a version in rubric_versions.jsonl. The same command again resumes the run; nothing is paid for twice.
+    For each query, a model proposes criteria and pitfalls. Proposals are graded on the rollouts; those that pass the
+    gates are added. rubric_versions.jsonl records each version. To resume a run, run the same command again.
     """
     result = run_shown(evolve_async, settings)
     if result.estimate is not None:

@@ -28,8 +28,8 @@ autorubric grade answers.csv --rubric rubric.yaml --judge qwen@http://localhost:
 def grade(settings: GradeSettings) -> int:
     """Grade submissions criterion by criterion, with LLM judges, checks or both.
 
-    The same command again resumes the run: saved replies are reused, failed requests are sent again, and nothing is
-    paid for twice.
+    To resume a run, run the same command again: saved replies are reused, failed requests are sent again, and nothing
+    is paid for twice.
     """
     result = run_shown(grade_async, settings, keep=False)
     if result.estimate is not None:

@@ -23,9 +23,9 @@ autorubric improve improved/rubric.json --undo Cause -o improved
 def improve(settings: ImproveSettings) -> int:
     """Improve a rubric; a change is accepted only on labels that were not used to find it.
 
-    A writer model sees the judge's errors on a part of the labelled items and proposes other wordings. They are
-    compared on a second part, and the best of each criterion is tested once on a third. The original stays unless the
-    confidence interval of the gain lies above 0. The same command again resumes the run; nothing is paid for twice.
+    A writer model sees the judge's errors on one part of the labelled items and proposes other wordings. These are
+    compared on a second part, and the best for each criterion is tested once on a third. The original is kept unless
+    the confidence interval of the gain is above 0. To resume a run, run the same command again.
     """
     result = run_shown(improve_async, settings)
     if result.estimate is not None:

@@ -22,9 +22,9 @@ autorubric lint final.parquet --format sarif > rubrics.sarif
 
 @command(LintSettings, _EXAMPLES)
 def lint(settings: LintSettings) -> int:
-    """Find faults in rubrics, without a model.
+    """Find weak or faulty criteria in rubrics, without a model.
 
-    The exit status is 100 if a finding is as severe as --fail-on.
+    The exit status is 100 if a finding is at least as severe as --fail-on.
     """
     rules = settings.rules()
     if settings.list_rules:

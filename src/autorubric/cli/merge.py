@@ -18,8 +18,8 @@ autorubric merge shards/* -o rubrics --partial
 def merge(settings: MergeSettings) -> int:
     """Merge the shards of a run into one run directory, as if one process had run it. No request is sent.
 
-    Shards are runs of synthesize, grade or select with --shard I/N. The same command again takes in what shards have
-    finished since.
+    Shards are runs of synthesize, grade or select with --shard I/N. Run the same command again to add what the shards
+    have finished since.
     """
     result, of_run = run(merged_run(settings))
     commands: dict[str, Any] = {"grade": grade, "synthesize": synthesize, "select": select}

@@ -23,10 +23,10 @@ autorubric report graded --against graded-before --format md
 
 @command(ReportSettings, _REPORT_EXAMPLES)
 def report(settings: ReportSettings) -> int:
-    """Make one file of a run, to send or to print.
+    """Write a run as one file, to send or print.
 
-    The HTML file has no script and loads nothing. The same run gives the same bytes. Markdown is a short table for a
-    pull request; JSON has every number.
+    The HTML file has no scripts and loads nothing. The same run always gives the same bytes. Markdown is a short
+    table for a pull request; JSON has every number.
     """
     made = made_report(settings)
     if made.path is None:
@@ -47,7 +47,7 @@ autorubric verify report.html graded --against graded-before
 def verify(settings: VerifySettings) -> int:
     """Recompute every number of a report from its run.
 
-    It names the numbers that differ, and ends with status 1 if there are any. It also compares the text that an HTML
+    Lists the numbers that differ, and exits with status 1 if there are any. It also compares the text that an HTML
     report shows.
     """
     found = verified(settings)

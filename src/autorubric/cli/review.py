@@ -24,9 +24,9 @@ autorubric review rubric.yaml --reviewer openai/gpt-5.1 --format sarif -o review
 
 @command(ReviewSettings, _EXAMPLES)
 def review(settings: ReviewSettings) -> int:
-    """Let a model review a rubric; findings quote it, and proposed wordings can be tested with improve.
+    """Review a rubric with a model; findings quote the rubric, and `improve` can test the proposed wordings.
 
-    The same command again resumes the run: saved replies are reused, failed requests are sent again.
+    To resume a run, run the same command again: saved replies are reused, failed requests are sent again.
     """
     # Standard output is for findings alone where a program reads it.
     announce = print if settings.format == "text" else partial(print, file=sys.stderr)

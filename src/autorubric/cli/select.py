@@ -26,9 +26,9 @@ autorubric select final.jsonl --sample openai/gpt-5.1-mini -k 8 --judge openai/g
 def select(settings: SelectSettings) -> int:
     """Select answers to train on by their rubric scores.
 
-    The scores of a finished run of `autorubric grade` are used unchanged; nothing is graded again. Otherwise
-    candidates are graded first. The same command again resumes the run: saved replies are reused, failed requests are
-    sent again, and nothing is paid for twice.
+    Scores of a finished run of `autorubric grade` are used as they are; otherwise, the candidates are graded first.
+    To resume a run, run the same command again: saved replies are reused, failed requests are sent again, and nothing
+    is paid for twice.
     """
     result = run_shown(select_async, settings)
     if result.estimate is not None:

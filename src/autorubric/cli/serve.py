@@ -17,9 +17,9 @@ autorubric serve --judge openai/gpt-5.1-mini --host 0.0.0.0 --token-env REWARD_T
 def serve(settings: ServeSettings) -> int:
     """Serve rewards to trainers over HTTP.
 
-    POST /v1/reward, GET /healthz, GET /metrics. All callers share one limit, one budget and one ledger; equal
-    requests are sent only once. A failed judgment gives no reward, never 0. On SIGTERM it
-    answers open requests, then exits.
+    Endpoints: POST /v1/reward, GET /healthz, GET /metrics. All clients share one rate limit, one budget and one
+    ledger; identical requests are sent only once. If a judgment fails, the reward is null, not 0. On SIGTERM, the
+    service finishes open requests, then exits.
     """
 
     def announce(sentence: str) -> None:

@@ -26,7 +26,7 @@ autorubric status graded --json
 def status(settings: StatusSettings) -> int:
     """Report the state of a run: done, failed, spent, time left.
 
-    It only reads, so it can be used during the run, and after it has died.
+    Only reads the run, so it can be used at any time, also after a crash.
     """
     found = status_of_run(settings)
     print(dump_json(found.to_dict(), indent=2) if settings.as_json else "\n".join(status_lines(found)))

@@ -34,8 +34,8 @@ autorubric synthesize queries.jsonl --profile full --models openai/gpt-5.1 --bud
 def synthesize(settings: SynthesizeSettings) -> int:
     """Turn queries into rubrics: reference, responses, candidate rubrics, merge, harder criteria, export.
 
-    The same command again resumes the run: saved replies are reused, failed requests are sent again, and nothing is
-    paid for twice.
+    To resume a run, run the same command again: saved replies are reused, failed requests are sent again, and nothing
+    is paid for twice.
     """
     result = run_shown(synthesize_async, settings, notice=partial(print, file=sys.stderr))
     if result.estimate is not None:

@@ -16,8 +16,8 @@ autorubric view graded graded-by-another --port 8300
 def view(settings: ViewSettings) -> int:
     """Browse runs in a browser.
 
-    Shows items, verdicts, rubrics and agreement of any runs, also while they go on. It only reads the runs; its index
-    is in RUN/.view and can be deleted. Ctrl-C ends it.
+    Shows items, verdicts, rubrics and agreement of any runs, finished or in progress. The runs are only read; the
+    index in RUN/.view can be deleted. Press Ctrl-C to stop.
     """
     require(("starlette", "uvicorn"), "ui", "autorubric view")
     from autorubric.view.view_server import serve_view

@@ -59,9 +59,11 @@ class StatisticSettings(Settings):
     )
     confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, le=1)
     replicates: int = setting(
-        1000, "Draws of permutation tests and of posteriors.", group="Statistics", ge=2, le=1_000_000
+        1000, "Number of draws for permutation tests and posteriors.", group="Statistics", ge=2, le=1_000_000
     )
-    seed: int = setting(0, "Random seed of these draws and of --label-next.", group="Statistics", ge=0, le=2**63 - 1)
+    seed: int = setting(
+        0, "Random seed for these draws and for --label-next.", group="Statistics", ge=0, le=2**63 - 1
+    )
 
     @property
     def draws(self) -> Draws:
@@ -77,7 +79,9 @@ class AgreeSettings(LabelAgreementSettings):
     """The settings of `autorubric.agree`."""
 
     simulate: bool = setting(
-        False, "Resample the labelled items to measure how often the intervals cover the truth.", group="Statistics"
+        False,
+        "Resample the labelled items to measure how often the intervals cover the true value.",
+        group="Statistics",
     )
     per_judge: bool = setting(False, "Also measure each judge, and the panel without it.", cli=False)
 
@@ -88,7 +92,12 @@ class PairwiseSettings(AgreeSettings):
     against: RunSource | None = setting(
         None, "Another run on the same items to compare with.", metavar="RUN", group="Mode"
     )
-    items: int = setting(10, "Items where judges differ most, to list with --pairwise.", group="Output", ge=0)
+    items: int = setting(
+        10,
+        "Number of items to list with --pairwise; those where judges differ most come first.",
+        group="Output",
+        ge=0,
+    )
 
 
 class CompareSettings(PairwiseSettings):

@@ -17,18 +17,24 @@ if TYPE_CHECKING:
 class EvolutionSettings(ModelSettings):
     """How rubrics evolve."""
 
-    most_added: int = setting(3, "Maximum criteria that one version adds or returns.", group="Evolution", ge=1, le=50)
+    most_added: int = setting(3, "Maximum criteria that a version adds or restores.", group="Evolution", ge=1, le=50)
     retire_after: int = setting(
-        8, "Equal verdicts in a row after which a criterion retires.", group="Evolution", ge=2, le=10_000
+        8, "Retire a criterion after N equal verdicts in a row.", group="Evolution", ge=2, le=10_000
     )
     most_rollouts: int = setting(
-        8, "Maximum rollouts of a query to show and to grade proposals on.", group="Evolution", ge=3, le=100
+        8,
+        "Maximum rollouts of a query to show to the writer and to grade proposals on.",
+        group="Evolution",
+        ge=3,
+        le=100,
     )
     retire_original: bool = setting(
-        False, "Let criteria of the original rubric retire too (default: they never change).", group="Evolution"
+        False, "Also retire criteria of the original rubric (default: never).", group="Evolution"
     )
     persistent: Names = setting(
-        (), "Criterion that never retires; repeatable. Tags persistent and gate do the same.", group="Evolution"
+        (),
+        "Criterion that never retires; repeatable. The tags persistent and gate have the same effect.",
+        group="Evolution",
     )
     writer_key_env: VariableName | None = setting(
         None,
@@ -37,9 +43,9 @@ class EvolutionSettings(ModelSettings):
         hidden=True,
         secret=True,
     )
-    writer_temperature: float = setting(0.7, "Temperature of the model that proposes.", group="Evolution")
+    writer_temperature: float = setting(0.7, "Temperature of the writer.", group="Evolution")
     writer_max_tokens: int = setting(
-        4096, "Maximum reply of the model that proposes.", group="Evolution", ge=1, le=10_000_000
+        4096, "Maximum tokens per reply of the writer.", group="Evolution", ge=1, le=10_000_000
     )
 
     def evolution(self) -> EvolutionRule:

@@ -41,7 +41,7 @@ class GatesSettings(Settings):
     sample: int | None = setting(None, "Queries to record, drawn at random (default: all).", group="Input", ge=1)
     seed: int = setting(0, "Seed of --sample.", group="Input")
     least_error: float = setting(
-        0.08, "Lowest error rate of a vote that is assumed; 0 counts all votes as independent.", ge=0
+        0.08, "Minimum error rate assumed for a vote; 0 counts all votes as independent.", ge=0
     )
     least_sure: float = setting(
         0.95, "Minimum probability that a majority against a criterion is right, to reject it.", ge=0.5
@@ -83,7 +83,7 @@ class GatesResult:
 
 @job(GatesSettings)
 async def gates_async(run: Path | None, settings: GatesSettings) -> GatesResult:
-    """Run the gates on recorded replies and compare with people's labels, or record the replies of a run.
+    """Run the gates on recorded replies and compare them with human labels, or record the replies of a run.
 
     No request is sent in either case.
 

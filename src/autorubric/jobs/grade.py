@@ -125,7 +125,10 @@ class GradeSettings(GradingSettings):
         "none", "Item with a failed judgment: none (no score) or skip (score the rest).", group="Scoring"
     )
     length_penalty: Annotated[LengthPenalty | str, PlainValidator(_read_penalty)] | None = setting(
-        None, "Free words, words at full penalty, points lost.", metavar="FREE,CAP,POINTS", group="Scoring"
+        None,
+        "Length penalty: words without a penalty, words at full penalty, points lost.",
+        metavar="FREE,CAP,POINTS",
+        group="Scoring",
     )
     fail_under: float | None = setting(
         None, "Exit with status 100 if the mean score is below this.", group="Scoring", ge=0, le=1

@@ -48,8 +48,8 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     )
     labels: DatasetSource | None = setting(
         None,
-        "Labelled items: a dataset, rows with labels, or a run directory with labels. Without labels a panel's "
-        "agreement counts instead.",
+        "Labelled items: a dataset, rows with labels, or a run directory with labels. Without labels, the "
+        "agreement of a panel is used.",
         metavar="DATASET",
         group="Input",
         reads=True,
@@ -75,7 +75,9 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         None, "Environment variable with the writer's API key.", group="Search", hidden=True, secret=True
     )
     writer_temperature: float = setting(0.7, "Temperature of the writer.", group="Search")
-    writer_max_tokens: int = setting(4096, "Maximum reply of the writer.", group="Search", ge=1, le=10_000_000)
+    writer_max_tokens: int = setting(
+        4096, "Maximum tokens per reply of the writer.", group="Search", ge=1, le=10_000_000
+    )
     criterion: Names = setting((), "Improve only this criterion; repeatable.", group="Search")
     most_criteria: int = setting(
         3, "Maximum criteria to improve, those with the most disagreement.", group="Search", ge=1, le=1000
@@ -84,7 +86,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     rounds: int = setting(2, "Rounds of writing; one if there are few labels.", group="Search", ge=1, le=20)
     weights: bool = setting(False, "Fit the weights too, as one more change to test.", group="Search")
     score: str | None = setting(
-        None, "Metadata key of a person's score in [0, 1] (default: labels times weights).", group="Search"
+        None, "Metadata key of a human score in [0, 1] (default: computed from labels and weights).", group="Search"
     )
     measure: Literal["agreement", "ac1", "score_error"] = setting(
         "agreement", "Measure to improve: agreement, ac1 (Gwet) or score_error.", group="Statistics"
@@ -96,13 +98,13 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         "auto", "Split: three sets, nested (for few labels), or auto.", group="Statistics"
     )
     test_judge: Names = setting(
-        (), "Second judge for the test set, from another family; its agreement must not fall.", group="Judges"
+        (), "Second judge for the test set, from another model family; its agreement must not drop.", group="Judges"
     )
     configs: Mapping[str, LLMConfig] = setting(
         {}, "Full configurations of judges and writer, by the names given for them.", cli=False, record=False
     )
     start_over: bool = setting(
-        False, "Ignore saved replies and start over; needs labels that no run has used yet.", group="Run"
+        False, "Ignore saved replies and start over; requires labels that no run has used.", group="Run"
     )
 
     def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:

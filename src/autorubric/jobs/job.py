@@ -278,7 +278,9 @@ class BatchSettings(Settings):
         False, "Exit with status 3 once batches are sent; the same command collects them.", group="Endpoint"
     )
     batch_cancel: bool = setting(
-        False, "Cancel the open batches of the run, save what they have answered, and send nothing.", group="Endpoint"
+        False,
+        "Cancel the open batches of the run, save the replies they already have, and send nothing.",
+        group="Endpoint",
     )
     batch_poll: float = setting(
         POLL, "Seconds before a batch is first checked.", group="Endpoint", hidden=True, gt=0, le=3600
@@ -308,11 +310,11 @@ class RunSettings(Settings):
     out: NewDirectory = setting(
         "run", "Run directory; the same command again resumes the run.", short="-o", group="Run"
     )
-    wait: bool = setting(False, "Wait while another process works in the run directory.", group="Run")
+    wait: bool = setting(False, "Wait if another process is using the run directory.", group="Run")
     log_json: LocalName | None = setting(
-        None, "Append a line of JSON for each attempt to FILE; - for standard output.", metavar="FILE", group="Run"
+        None, "Append one JSON line per request attempt to FILE; - for standard output.", metavar="FILE", group="Run"
     )
-    log_prompts: bool = setting(False, "Write prompts and replies to --log-json too.", group="Run")
+    log_prompts: bool = setting(False, "Include prompts and replies in --log-json.", group="Run")
     progress: Progress | None = setting(None, "Called with the state of the run several times a second.", cli=False)
     stop: Stop | None = setting(
         None, "Call it, from any thread, to stop the run; calls in flight finish first.", cli=False
@@ -377,7 +379,7 @@ class UploadedSettings(ResumableSettings):
 
     upload: str | None = setting(
         None,
-        "Upload the files of the complete run, without the ledger, to s3:// or gs://.",
+        "Upload the files of the complete run, except the ledger, to s3:// or gs://.",
         metavar="URL",
         group="Run",
         record=False,

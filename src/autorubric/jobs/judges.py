@@ -82,7 +82,7 @@ class JudgeSettings(ModelSettings):
         (), "Judge: MODEL or MODEL@BASE_URL; several form a panel. Omit if checks decide all.", group="Judges"
     )
     judge_key_env: VariableName | None = setting(
-        None, "Environment variable that holds the API key of the judges.", group="Judges", hidden=True, secret=True
+        None, "Environment variable with the API key of the judges.", group="Judges", hidden=True, secret=True
     )
     temperature: float = setting(0.0, "Judge temperature.", group="Judges")
     max_tokens: int = setting(
@@ -99,17 +99,17 @@ class JudgeSettings(ModelSettings):
         "Criteria with several demands: as_is (one verdict), all (judge each demand), or split (evolve only).",
         group="Judges",
     )
-    evidence: bool = setting(False, "Ask for quotes and look them up in the submission.", group="Judges")
+    evidence: bool = setting(False, "Require quotes as evidence, and look them up in the submission.", group="Judges")
     few_shot: int = setting(0, "Labelled examples in each prompt; needs --training-data.", group="Judges", ge=0)
     training_data: DatasetSource | None = setting(
         None, "Labelled dataset for --few-shot.", group="Judges", reads=True
     )
     prompts: LocalName | None = setting(
-        None, "Directory of prompt templates that replace the package's.", group="Judges", reads=True
+        None, "Directory of prompt templates to use instead of the built-in ones.", group="Judges", reads=True
     )
     seed: int = setting(0, "Seed of option order and of the choice of few-shot examples.", group="Judges")
     prefix_first: bool = setting(
-        True, "Send the first request of an item ahead, to fill prompt caches.", group="Judges"
+        True, "Send the first request of each item alone, to fill the prompt cache for the others.", group="Judges"
     )
     aggregation: Literal["majority", "weighted", "unanimous", "any"] = setting(
         "majority", "Panel vote on verdicts: majority, weighted, unanimous or any.", group="Panel"
@@ -124,7 +124,7 @@ class JudgeSettings(ModelSettings):
         None, "Minimum judges that must return a verdict (default: all).", group="Panel", ge=1
     )
     escalate_to: Names = setting(
-        (), "Stronger judge, asked where the others fail, abstain or disagree; repeatable.", group="Panel"
+        (), "Stronger judge for criteria on which the others fail, abstain or disagree; repeatable.", group="Panel"
     )
     escalate_below: float | None = setting(
         None, "Also escalate when the judges' confidence is below this, in [0, 1].", group="Panel"
@@ -258,7 +258,7 @@ def _under_its_flag(problem: str, model: str, of: str) -> str:
 class GradingSettings(JudgeSettings, BatchSettings, ShardedSettings):
     """A resumable run that grades."""
 
-    share_equal: bool = setting(False, "Let equal submissions share replies.", group="Run")
+    share_equal: bool = setting(False, "Reuse replies for identical submissions.", group="Run")
 
 
 def experiment_plan(

@@ -56,7 +56,9 @@ class ImportLabelsSettings(LabelStatusSettings):
         group="Input",
         reads=True,
     )
-    annotator: str | None = setting(None, "Annotator of imported labels, if the file names none.", group="Input")
+    annotator: str | None = setting(
+        None, "Annotator of imported labels, if the file does not give one.", group="Input"
+    )
     column: Names = setting(
         (),
         "Column of --import: id, criterion, label, annotator, note, quote or seconds.",

@@ -31,10 +31,10 @@ class MergeSettings(Settings):
     shards: FileNames = setting(
         ..., "Run directories of the shards.", flag="SHARDS", argument=True, many=True, group="Input", reads=True
     )
-    partial: bool = setting(False, "Merge although shards are missing or unfinished.", group="Input")
+    partial: bool = setting(False, "Merge even if shards are missing or unfinished.", group="Input")
     out: NewDirectory = setting("run", "Run directory of the whole run.", short="-o", group="Run")
     replace: bool = setting(False, "Replace another run in the directory; its files move to replaced-N.", group="Run")
-    wait: bool = setting(False, "Wait while another process works in a run directory.", group="Run")
+    wait: bool = setting(False, "Wait if another process is using a run directory.", group="Run")
     again: str | None = setting(None, "The command that merges again, for the run's manifest.", cli=False)
 
 
@@ -42,7 +42,7 @@ class MergeSettings(Settings):
 async def merge_async(shards: Sequence[Path], settings: MergeSettings) -> Merged:
     """Merge the finished shards of a run into one run directory, as if one process had run it. No request is sent.
 
-    Merging again takes in what shards have finished since.
+    Merging again adds what the shards have finished since.
 
     Args:
         shards: the run directories of all shards, in any order.

@@ -56,7 +56,7 @@ class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
     rubric: RubricSource | None = setting(
         None, "Rubric to review.", flag="RUBRIC", argument=True, group="Input", reads=True
     )
-    query: str = setting("", "Task that submissions respond to; without it, the rubric alone.", group="Input")
+    query: str = setting("", "Task that submissions respond to (default: review the rubric alone).", group="Input")
     reviewer: str | None = setting(
         None, "Model that reviews: MODEL or MODEL@BASE_URL.", metavar="MODEL", group="Models"
     )

@@ -40,10 +40,10 @@ class RewardRuleSettings(JudgeSettings):
     gate: Names = setting((), "Criterion that must be met, else the reward is 0; repeatable.", group="Reward")
     overlong: bool = setting(False, "Soft penalty for long submissions (DAPO), by 'length'.", group="Reward")
     overlong_length: int = setting(8192, "Tokens from which the full penalty applies.", group="Reward")
-    overlong_buffer: int = setting(4096, "Tokens before that over which the penalty grows.", group="Reward")
+    overlong_buffer: int = setting(4096, "Tokens before that point over which the penalty grows.", group="Reward")
     overlong_factor: float = setting(0.5, "Full penalty.", group="Reward")
     dropout: float = setting(
-        0.0, "Share of criteria to leave out for each group of rollouts; gates stay.", group="Reward", ge=0, le=1
+        0.0, "Share of criteria to leave out per group of rollouts; gates are kept.", group="Reward", ge=0, le=1
     )
     dropout_by: Literal["group", "step"] = setting(
         "group", "group: one draw for each query and step; step: one draw for all queries of a step.", group="Reward"

@@ -68,7 +68,7 @@ class LintSettings(Settings):
         (), "Run only these rules (comma-separated ids).", group="Rules"
     )
     ignore: Annotated[Names, BeforeValidator(_check_ids)] = setting(
-        (), "Leave out these rules (comma-separated ids).", group="Rules"
+        (), "Skip these rules (comma-separated ids).", group="Rules"
     )
     list_rules: bool = setting(False, "List the rules and exit.", group="Rules")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
@@ -121,7 +121,7 @@ class LintRun:
 
 @job(LintSettings)
 def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
-    """Find faults in rubrics, without a model.
+    """Find weak or faulty criteria in rubrics, without a model.
 
     Args:
         data: a rubric, its criteria as mappings, or one or several files.
@@ -165,9 +165,13 @@ class ConvertSettings(Settings):
         "weight), as-is (leave it), or audit (report only, write nothing).",
         group="Input",
     )
-    against: FileNames = setting((), "Another split, to find shared questions.", group="Input", reads=True)
+    against: FileNames = setting(
+        (), "Another split; questions that are in both are reported.", group="Input", reads=True
+    )
     extras: Literal["keep", "drop"] = setting(
-        "keep", "Fields that OUT cannot hold: keep (under the key 'autorubric') or drop.", group="Output"
+        "keep",
+        "Fields that the format of OUT does not have: keep (under the key 'autorubric') or drop.",
+        group="Output",
     )
     strict: bool = setting(False, "Write nothing if anything would be lost.", group="Output")
     force: bool = setting(False, "Replace OUT if it has other content.", group="Output")

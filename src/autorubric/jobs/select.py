@@ -70,14 +70,14 @@ class SelectSettings(GradingSettings):
     column: Mapping[str, str] | Names = setting(
         (), "Column of rows: query, rubric, id or answer; repeatable.", metavar="ROLE=NAME", group="Input"
     )
-    skip_bad_rows: bool = setting(False, "Leave out rows that cannot be used, with a note.", group="Input")
+    skip_bad_rows: bool = setting(False, "Skip rows that cannot be used, with a note.", group="Input")
     limit: int | None = setting(None, "Use only the first N queries.", short="-n", group="Input", ge=1, le=10**9)
     sample: Names = setting((), "MODEL or MODEL@BASE_URL that writes candidates; repeatable.", group="Sampling")
     k: int = setting(6, "Candidates per query from each --sample model.", flag="-k", group="Sampling", ge=1, le=1000)
     sample_temperature: float = setting(1.0, "Temperature of the --sample models.", group="Sampling")
     sample_max_tokens: int = setting(8192, "Maximum tokens per candidate.", group="Sampling", ge=1, le=10**7)
     sample_key_env: VariableName | None = setting(
-        None, "Environment variable that holds the API key of the --sample models.", group="Sampling", secret=True
+        None, "Environment variable with the API key of the --sample models.", group="Sampling", secret=True
     )
     threshold: float = setting(0.6, "Keep scores strictly above this, in [0, 1].", group="Selection")
     keep: str = setting("best", "best, all, top-N, or pairs (best and a worse one, for DPO).", group="Selection")

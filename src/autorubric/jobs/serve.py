@@ -43,11 +43,11 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     """The settings of `autorubric.serve` and `autorubric serve`."""
 
     host: str = setting(
-        "127.0.0.1", "Address to listen on; one that others can reach needs --token-env.", group="Service"
+        "127.0.0.1", "Address to listen on; one that other machines can reach requires --token-env.", group="Service"
     )
-    port: int = setting(8100, "Port to listen on; 0 picks a free one.", group="Service", ge=0, le=65535)
+    port: int = setting(8100, "Port to listen on; 0 means any free port.", group="Service", ge=0, le=65535)
     token_env: str | None = setting(
-        None, "Environment variable that holds the token callers send.", group="Service", secret=True
+        None, "Environment variable with the token that clients must send.", group="Service", secret=True
     )
     queue: int = setting(
         4096, "Maximum submissions in the service; more are refused with 429.", group="Service", ge=1, le=10**6
@@ -55,20 +55,22 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     deadline: float = setting(300.0, "Seconds before a request is answered with 504.", group="Service", gt=0)
     max_body_mb: float = setting(8.0, "Maximum size of a request body in MiB.", group="Service", gt=0)
     grace: float = setting(
-        30.0, "Seconds that open requests have to end on SIGTERM.", group="Service", ge=0, le=86_400
+        30.0, "Seconds for open requests to finish after SIGTERM.", group="Service", ge=0, le=86_400
     )
     audit: str | None = setting(
         None, "Reference judge of another family: MODEL or MODEL@BASE_URL.", group="Audit", metavar="MODEL"
     )
-    audit_share: float = setting(0.02, "Share of rewards that --audit judges too.", group="Audit", gt=0, le=1)
+    audit_share: float = setting(
+        0.02, "Share of rewards that the --audit judge also grades.", group="Audit", gt=0, le=1
+    )
     audit_budget: float | None = setting(
-        None, "Budget of the audit in dollars, apart from --budget-usd.", group="Audit", ge=0
+        None, "Budget of the audit in dollars, separate from --budget-usd.", group="Audit", ge=0
     )
     audit_tokens: int | None = setting(
-        None, "Budget of the audit in tokens, apart from --budget-tokens.", group="Audit", ge=1, le=10**15
+        None, "Budget of the audit in tokens, separate from --budget-tokens.", group="Audit", ge=1, le=10**15
     )
     audit_tolerance: float = setting(
-        0.0, "Growth of the gap between the judges that is tolerated without an alarm.", group="Audit", ge=0, le=1
+        0.0, "Growth of the gap between the judges that does not raise an alarm.", group="Audit", ge=0, le=1
     )
     on_gap: Literal["warn", "stop"] = setting(
         "warn", "On an alarm: mark the rewards (warn), or also stop training (stop).", group="Audit"
@@ -188,7 +190,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
     """Serve rewards to trainers: POST /v1/reward, GET /healthz, GET /metrics.
 
     All callers share one limit, one budget and one ledger; equal requests are sent only
-    once. A failed judgment gives no reward, never 0. On SIGTERM or Ctrl-C it answers open requests, then returns.
+    once. A failed judgment gives no reward, not 0. On SIGTERM or Ctrl-C it answers open requests, then returns.
 
     Args:
         settings: the keyword arguments, as one model.

@@ -40,7 +40,10 @@ class ShardedSettings(UploadedSettings):
         None, "ray: run on a Ray cluster; --processes is the number of workers.", metavar="ENGINE", group="Run"
     )
     ray_address: str | None = setting(
-        None, "Ray cluster (default: RAY_ADDRESS, else one that is started here).", metavar="ADDRESS", group="Run"
+        None,
+        "Address of the Ray cluster (default: RAY_ADDRESS, else start a local one).",
+        metavar="ADDRESS",
+        group="Run",
     )
     command: ClassVar[str] = ""
     _parts: Parts | None = PrivateAttr(None)

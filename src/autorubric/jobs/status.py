@@ -80,7 +80,7 @@ class DriftSettings(Settings):
 def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
     """Report how the rewards of a service changed: saturation, length, judge failures, groups, and the audit.
 
-    It only reads, so it can be called while the service is running.
+    Only reads the run, so it can be called while the service is running.
 
     Args:
         run: the run directory of `serve`.
@@ -176,22 +176,22 @@ show = blocking(show_async)
 class DoctorSettings(Settings):
     """The settings of `autorubric.doctor` and `autorubric doctor`."""
 
-    base_url: Names = setting((), "Endpoint to reach; repeatable. Nothing is generated there.", group="Endpoint")
+    base_url: Names = setting((), "Endpoint to check without generating anything; repeatable.", group="Endpoint")
     model: Names = setting(
         (),
-        "MODEL or MODEL@BASE_URL to check; repeatable. A model that is not listed is asked for 16 tokens.",
+        "MODEL or MODEL@BASE_URL to check; repeatable. A model that the endpoint does not list generates 16 tokens.",
         group="Endpoint",
     )
     api_key_env: VariableName | None = setting(
-        None, "Environment variable that holds the API key of --base-url or --model.", group="Endpoint", secret=True
+        None, "Environment variable with the API key of --base-url or --model.", group="Endpoint", secret=True
     )
     key_env: VariableName | None = setting(
         None, "The same as --api-key-env.", group="Endpoint", hidden=True, secret=True
     )
     allow_plain_http: bool = setting(
-        False, "Send API keys over plain HTTP beyond private networks.", group="Endpoint"
+        False, "Allow sending API keys over plain HTTP outside private networks.", group="Endpoint"
     )
-    out: NewDirectory = setting(".", "Directory for runs; its disk is measured.", short="-o", group="Run")
+    out: NewDirectory = setting(".", "Directory for runs, whose disk is checked.", short="-o", group="Run")
     as_json: bool = setting(False, "Print all findings as JSON.", flag="--json", group="Output")
 
     @model_validator(mode="after")

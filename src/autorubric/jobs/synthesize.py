@@ -40,7 +40,7 @@ class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
     """The settings of `autorubric.synthesize` and `autorubric synthesize`."""
 
     command: ClassVar[str] = "synthesize"
-    export_only: bool = setting(False, "Write the files from saved replies; send no request.", group="Output")
+    export_only: bool = setting(False, "Write the output files from saved replies; send nothing.", group="Output")
     show: int = setting(0, "Print the first N finished rubrics.", group="Output", ge=0, le=10**9)
     notice: Callable[[str], object] | None = setting(None, "Called with each note on the input.", cli=False)
 

@@ -15,23 +15,23 @@ class EndpointSettings(Settings):
     """How models are reached, retried and paid."""
 
     base_url: str | None = setting(
-        None, "OpenAI-compatible endpoint of every model without an address of its own.", group="Endpoint"
+        None, "OpenAI-compatible endpoint of all models that are given without an address.", group="Endpoint"
     )
     api_key_env: VariableName | None = setting(
         None,
-        "Environment variable with the API key of every model without one of its own.",
+        "Environment variable with the API key (default: the variable of the provider).",
         group="Endpoint",
         secret=True,
     )
     allow_plain_http: bool = setting(
-        False, "Send API keys over plain HTTP beyond private networks.", group="Endpoint"
+        False, "Allow sending API keys over plain HTTP outside private networks.", group="Endpoint"
     )
     concurrency: int = setting(256, "Maximum concurrent requests.", short="-j", group="Endpoint", ge=1, le=10_000)
     timeout: float = setting(300.0, "Seconds before one attempt times out.", group="Endpoint", gt=0, le=1e6)
     retry: int = setting(5, "Maximum retries of a request after a transient error.", group="Endpoint", ge=0, le=100)
     max_tokens_ceiling: int = setting(
         DEFAULT_CEILING,
-        "Highest token limit when requesting truncated replies again.",
+        "Upper bound of the token limit, which is doubled if a reply is truncated.",
         group="Endpoint",
         ge=1,
         le=10_000_000,

@@ -82,7 +82,9 @@ class SynthesisSettings(EndpointSettings):
 
     profile: Literal["basic", "full"] = setting("basic", "basic (five steps) or full (graded pool, gates, evidence).")
     domain: str | None = setting(None, "Domain: medical, science, instruction_following, writing or chat.")
-    prompts: FileName | None = setting(None, "Directory of templates that replace the package's.", reads=True)
+    prompts: FileName | None = setting(
+        None, "Directory of prompt templates to use instead of the built-in ones.", reads=True
+    )
     until: Literal["reference", "responses", "rubrics", "merge", "augment", "gates"] | None = setting(
         None, "Stop after a step: reference, responses, rubrics, merge, augment or gates."
     )
@@ -90,17 +92,17 @@ class SynthesisSettings(EndpointSettings):
     question_column: _Name = setting("question", "Column of the query, or a path such as turns[0].", group="Input")
     id_column: str | None = setting(None, "Column that identifies a row (default: its line number).", group="Input")
     domain_column: _Name | None = setting(
-        None, "Column with the domain of each row; --domain where it is blank.", group="Input"
+        None, "Column with the domain of each row; blank cells use --domain.", group="Input"
     )
     responses_column: _Name | None = setting(
         None, "Column of finished responses to use as the pool (full profile).", group="Input"
     )
-    skip_bad_rows: bool = setting(False, "Leave out input rows that cannot be used.", group="Input")
+    skip_bad_rows: bool = setting(False, "Skip input rows that cannot be used.", group="Input")
     limit: int | None = setting(None, "Use only the first N rows.", short="-n", group="Input", gt=0, le=10**9)
     judge_max_tokens: int = _tokens(4096, "Maximum tokens of a judge's reply.", "Full profile")
-    licence_max_tokens: int = _tokens(4096, "Maximum tokens of a relevance reply.", "Full profile")
+    licence_max_tokens: int = _tokens(4096, "Maximum tokens of a relevance check.", "Full profile")
     rewrite_max_tokens: int = _tokens(2048, "Maximum tokens of a rewrite.", "Full profile")
-    license: _Name = setting("unknown", "License of the data, for its card.", group="Full profile")
+    license: _Name = setting("unknown", "License of the data, for the dataset card.", group="Full profile")
     temperature: float = setting(0.2, "Temperature of every role except the responses.", group="Endpoint", ge=0, le=2)
     response_temperature: float = setting(1.0, "Temperature of the responses.", group="Endpoint", ge=0, le=2)
     ref_max_tokens: int = _tokens(8192, "Maximum tokens of a reference answer.")
@@ -109,7 +111,7 @@ class SynthesisSettings(EndpointSettings):
     merge_max_tokens: int = _tokens(2048, "Maximum tokens of a merged rubric.")
     augment_max_tokens: int = _tokens(2048, "Maximum tokens of a list of harder criteria.")
     timeout: float = setting(1200, "Seconds before one attempt times out.", group="Endpoint", gt=0, le=1e6)
-    save_every: int = setting(200, "Rows between two writes of the step files.", group="Run", gt=0, le=10**9)
+    save_every: int = setting(200, "Write the step files every N rows.", group="Run", gt=0, le=10**9)
     step_files: Literal["full", "latest", "none"] = setting(
         "full", "Step files to keep: full (all), latest (the last step's) or none.", group="Output"
     )
@@ -117,7 +119,11 @@ class SynthesisSettings(EndpointSettings):
         None, "Version of the method: that of the run directory, for a new one the latest.", cli=False
     )
     max_criteria: int = setting(
-        0, "Maximum criteria of a rubric, kept by points (0: all).", group="Output", ge=0, le=10**6
+        0,
+        "Maximum criteria per rubric; those with the most points are kept (0: all).",
+        group="Output",
+        ge=0,
+        le=10**6,
     )
     input: Annotated[Queries, PlainValidator(_check_queries)] | None = setting(
         None,
@@ -128,7 +134,7 @@ class SynthesisSettings(EndpointSettings):
         reads=True,
     )
     models: str | None = setting(
-        None, "Model of every role without one of its own: MODEL or MODEL@BASE_URL.", short="-m", group="Models"
+        None, "Default model of all roles: MODEL or MODEL@BASE_URL.", short="-m", group="Models"
     )
     roles: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(Roles))] = setting(
         {}, "The models by role; see Roles.", cli=False
@@ -156,12 +162,12 @@ class SynthesisSettings(EndpointSettings):
     full: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(FullSettings))] = (
         setting({}, "Settings of the full profile; see FullSettings.", cli=False)
     )
-    pool: int | None = _full("Responses per query, from all response models in turn (6).")
+    pool: int | None = _full("Responses per query, from the response models in turn (default: 6).")
     grounding: str | None = _full("own (each model's own response) or reference (one for all).")
-    rounds: int | None = _full("Maximum rounds of evolution, 0 to 4 (1).")
+    rounds: int | None = _full("Maximum rounds of evolution, 0 to 4 (default: 1).")
     judging: str | None = _full("criterion (one judge call per criterion) or rubric (one per rubric).")
     pitfalls: str | None = _full("keep (write pitfalls into final_full), drop or off.")
-    evolved_share: float | None = _full("Maximum share of points that evolved criteria may hold.")
+    evolved_share: float | None = _full("Maximum share of the points for evolved criteria.")
     out: NewDirectory = setting(
         "run", "Run directory; the same command again resumes the run.", short="-o", group="Run"
     )

@@ -24,11 +24,11 @@ class ViewSettings(Settings):
         reads=True,
     )
     host: str = setting(
-        "127.0.0.1", "Address to listen on; one that others can reach needs --token-env.", group="Service"
+        "127.0.0.1", "Address to listen on; one that other machines can reach requires --token-env.", group="Service"
     )
-    port: int = setting(8200, "Port to listen on; 0 picks a free one.", group="Service", ge=0, le=65535)
+    port: int = setting(8200, "Port to listen on; 0 means any free port.", group="Service", ge=0, le=65535)
     token_env: str | None = setting(
-        None, "Environment variable that holds the token callers send.", group="Service", secret=True
+        None, "Environment variable with the token that clients must send.", group="Service", secret=True
     )
     announce: Callable[[str], object] = setting(print, "Called with the address once it answers.", cli=False)
 

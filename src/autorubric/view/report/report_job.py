@@ -56,13 +56,13 @@ class ReportSettings(Settings):
     against: RunSource | None = setting(
         None, "Run on the same items to compare with, as the baseline.", metavar="RUN", group="Input"
     )
-    out: NewDirectory | None = setting(None, "File to write; standard output by default.", short="-o", group="Output")
+    out: NewDirectory | None = setting(None, "File to write; default: standard output.", short="-o", group="Output")
     items: str = setting("worst:50", "Items to show, or rubrics of a synthesis run: worst:N or all.", group="Output")
     no_text: bool = setting(
         False, "Leave out submissions, reasons, quotes and all other texts; names and ids stay.", group="Output"
     )
     format: Literal["html", "md", "json"] | None = setting(
-        None, "html, md or json; by default what the ending of --out says, else html.", group="Output"
+        None, "html, md or json; default: by the suffix of --out, else html.", group="Output"
     )
     force: bool = setting(False, "Replace the file of --out if it exists.", group="Output")
 
@@ -79,7 +79,7 @@ class VerifySettings(Settings):
     report: FileName = setting(
         ..., "Report to check, in HTML, Markdown or JSON.", flag="REPORT", argument=True, group="Input", reads=True
     )
-    run: RunSource = setting(..., "Run that the report is on.", flag="RUN", argument=True, group="Input")
+    run: RunSource = setting(..., "Run that the report was made from.", flag="RUN", argument=True, group="Input")
     against: RunSource | None = setting(
         None, "Baseline of the report, if it was made with --against.", metavar="RUN", group="Input"
     )
@@ -105,7 +105,7 @@ class Report:
 def report(run: RunDirectory, settings: ReportSettings) -> Report:
     """Make one file of a run: its score, agreement, criteria and lowest items, or a comparison with another run.
 
-    It only reads the run. The same run gives the same bytes.
+    It only reads the run. The same run always gives the same bytes.
 
     Args:
         run: a run directory, or the result of a run that has one.
