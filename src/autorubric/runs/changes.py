@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -153,21 +153,25 @@ def changed_dataset(directory: Path, manifest: Mapping[str, Any], content: bytes
         return [describe_change("dataset (its digest)", before, now_hash)]
 
 
-def keeps_places(directory: Path, content: bytes) -> bool:
-    """Whether each item of the dataset copied in a directory has the same place in the dataset of now.
+def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequence[int]:
+    """The place that each item of the dataset copied in a directory has now; -1 for one that is gone or changed.
 
     Args:
         directory: the run directory.
-        content: the dataset of now, as it is written to a file.
+        dataset: the one of now.
+        content: the same, as it is written to a file.
     """
     path = directory / DATASET_FILE
     try:
         if path.read_bytes() == content + b"\n":
-            return True
+            return range(len(dataset))
         before = _contents(RubricDataset.from_stored(path))
     except (OSError, InputError):
-        return False
-    return _contents(RubricDataset.from_json(content.decode()))[: len(before)] == before
+        return ()
+    places: dict[int, deque[int]] = {}
+    for place, found in enumerate(_contents(RubricDataset.from_json(content.decode()))):
+        places.setdefault(found, deque()).append(place)
+    return [places[one].popleft() if places.get(one) else -1 for one in before]
 
 
 def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
