@@ -17,7 +17,6 @@ from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.files import write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.models import negotiated
@@ -26,7 +25,14 @@ from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import move_run_away, refuse_another_run, take_in
 from autorubric.runs.blocks import feed
-from autorubric.runs.changes import FinishedRun, changed_dataset, changed_grader, changed_values, find_places
+from autorubric.runs.changes import (
+    FinishedRun,
+    changed_dataset,
+    changed_grader,
+    changed_values,
+    find_places,
+    write_dataset,
+)
 from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
 from autorubric.runs.run import EvaluationRun, copies_in
@@ -85,9 +91,8 @@ class ExperimentPlan:
         before = manifest.get("eval_config") or {}
         names = [name for name in self.compared if name in before]
         changes = changed_grader(manifest.get("grader_config"), describe_grader(self.grader))
-        changes += changed_values(
-            {name: before[name] for name in names}, {name: self.settings.get(name) for name in names}
-        )
+        now = {name: self.settings.get(name) for name in names}
+        changes += changed_values({name: before[name] for name in names}, now)
         if self.same_items:
             changes += changed_dataset(self.directory, manifest, content, dataset_hash(content))
         return changes
@@ -119,9 +124,8 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
     with ExitStack() as stack:
         stack.enter_context(rare_collections())
         stack.enter_context(run_lock(folder, wait=plan.wait))
-        replaces = refuse_another_run(
-            plan.directory, "evaluation", partial(plan.find_changes, content), replace=plan.replace
-        )
+        changes = partial(plan.find_changes, content)
+        replaces = refuse_another_run(plan.directory, "evaluation", changes, replace=plan.replace)
         await take_in(plan.directory, plan.parts, plan.dataset)
         ledger = stack.enter_context(open_ledger(plan.directory, start_over=not plan.resume)) if own else None
         places = find_places(plan.directory, plan.dataset, content)
@@ -129,7 +133,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         held = {} if replaces and plan.parts is None else before
         if replaces:
             move_run_away(plan.directory)
-        _write_dataset(plan, content, places, held)
+        write_dataset(plan.directory, content, places, held)
         manifest = _manifest(plan, dataset_hash(content))
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
@@ -210,19 +214,6 @@ def _before(plan: ExperimentPlan, places: Sequence[int], *, replaces: bool) -> U
     if plan.parts.workers is not None:
         plan.parts.workers.clear()
     return found
-
-
-def _write_dataset(
-    plan: ExperimentPlan, content: bytes, places: Sequence[int], held: Mapping[int, tuple[float, bytes]]
-) -> None:
-    """Write the dataset, and the lines of items that have other places in it than in the one before."""
-    items = plan.directory / ITEMS_FILE
-    stays = bool(places) and all(place == index for index, place in enumerate(places))
-    if not stays:
-        items.unlink(missing_ok=True)  # before the dataset changes: a kill in between leaves no mix of both
-    write_atomically(plan.directory / DATASET_FILE, [content, b"\n"])
-    if not stays:
-        write_atomically(items, (line + b"\n" for _, line in held.values()))
 
 
 @contextmanager
