@@ -77,6 +77,21 @@ def test_processes_write_the_files_of_one_process(tmp_path: Path, name: str) -> 
     assert list((several / "ledger" / "shards").iterdir()) == []
 
 
+@pytest.mark.usefixtures("forked")
+def test_a_run_that_is_stopped_again_keeps_the_results_of_items_that_have_moved(tmp_path: Path) -> None:
+    answers: list[str | None] = [None]
+    with LoopbackEndpoint(faults=lambda body: answers[-1]).in_thread() as endpoint:
+        out = tmp_path / "run"
+        words = ["grade", str(many_essays(tmp_path)), "--judge", f"a@{endpoint.base_url}", "-o", str(out)]
+        assert run([*words, "--processes", "2"]) == 0
+        data = json.loads((tmp_path / "many.json").read_bytes())
+        new = [{"submission": f"New essay {n}.", "description": "", "id": f"n{n}"} for n in range(ITEMS)]
+        (tmp_path / "many.json").write_text(json.dumps({**data, "items": [*new, *data["items"]]}))
+        answers.append("402")
+        assert run([*words, "--processes", "2", "-j", "2"]) == 1
+        assert graded(out) == list(range(ITEMS, 2 * ITEMS))
+
+
 def fault_of(body: Body) -> str | None:
     """The same fault in every run: an error for one text, and a reply that cannot be used for another."""
     asked = json.dumps(body["messages"])

@@ -13,6 +13,9 @@ from autorubric import Criterion, EvalResult, EvaluationReport, Grader, Rubric, 
 from autorubric.errors import InputError, RunLockedError
 from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Failure, Request
+from autorubric.runs.plan import ExperimentPlan
+from autorubric.runs.runner import run_experiment
+from autorubric.runs.stopping import Stop
 from autorubric.testing.scripted import PromptSections
 
 from .conftest import Bench, essays, says
@@ -49,6 +52,39 @@ async def test_a_run_that_is_stopped_again_keeps_every_result_that_it_had(tmp_pa
     assert again.stopped == "HTTP 402: no credit"
     assert (len(again.get_scores()), again.failed_items) == (19, 1)
     assert {item for item, _ in refused.asked} == {"e0"}
+
+
+async def test_items_that_have_moved_keep_their_results_when_the_run_is_stopped(tmp_path: Path) -> None:
+    await run(essays(12), Bench().grader, tmp_path)
+    moved = essays(20)
+    moved.items[:] = [*moved.items[12:], *moved.items[11::-1]]
+    refused = Bench(lambda request: Failure("quota", "HTTP 402: no credit"))
+    again = await run(moved, refused.grader, tmp_path, max_concurrent_items=1)
+    assert [found.item.id for found in again.filter_successful()] == [f"e{n}" for n in range(11, -1, -1)]
+    assert {item for item, _ in refused.asked} == {"e12"}
+    read = EvalResult.from_experiment(tmp_path / "e")
+    assert [found.item_idx for found in read.filter_successful()] == list(range(8, 20))
+    assert read.get_scores() == [0.75] * 12
+
+
+async def test_a_run_that_a_person_stops_again_keeps_every_result_that_it_had(tmp_path: Path) -> None:
+    await run(essays(6), Bench().grader, tmp_path)
+    dataset, stop = essays(9), Stop()
+    stop()
+    plan = ExperimentPlan(dataset, Bench().grader, tmp_path / "e")
+    result = await run_experiment(plan, dataset.to_json().encode(), stop=stop)
+    assert (result.stopped, len(result.get_scores())) == ("interrupted", 6)
+    assert len(EvalResult.from_experiment(tmp_path / "e").get_scores()) == 6
+
+
+async def test_a_run_that_ends_at_its_first_failure_keeps_every_result_that_it_had(tmp_path: Path) -> None:
+    await run(essays(6), Bench().grader, tmp_path)
+    dataset = essays(7)
+    dataset.items.insert(0, dataset.items.pop())
+    failing = Bench(lambda request: Failure("server", "HTTP 503: busy"))
+    with pytest.raises(RuntimeError, match="Evaluation failed at item 0"):
+        await run(dataset, failing.grader, tmp_path, fail_fast=True, max_concurrent_items=1)
+    assert len(EvalResult.from_experiment(tmp_path / "e").get_scores()) == 6
 
 
 async def test_a_changed_submission_is_the_only_one_asked_about(bench: Bench, tmp_path: Path) -> None:

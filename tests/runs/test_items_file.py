@@ -20,7 +20,8 @@ def line(index: int, session: str) -> str:
 
 def killed(path: Path, session: str, indices: range, standing: int) -> None:
     """What a session that is killed leaves: nothing of it runs to its end."""
-    file = ItemsFile(path, standing)
+    file = ItemsFile(path, StoredLines(path) if standing else {})
+    assert len(file.rest()) == standing
     for index in indices:
         file.add(index, line(index, session))
     file._file.close()
@@ -35,8 +36,10 @@ def test_a_killed_session_leaves_no_fewer_items_than_there_were(tmp_path: Path) 
     killed(path, "first", range(5), standing=0)
     killed(path, "second", range(2), standing=5)
     assert reports(path) == ["first"] * 5
-    killed(path, "third", range(6), standing=5)
-    assert reports(path) == ["third"] * 6
+    killed(path, "third", range(1, 6), standing=5)
+    assert reports(path) == ["first"] * 5
+    killed(path, "fourth", range(6), standing=5)
+    assert reports(path) == ["fourth"] * 6
 
 
 def test_results_that_count_no_more_are_gone_at_once(tmp_path: Path) -> None:
@@ -46,13 +49,14 @@ def test_results_that_count_no_more_are_gone_at_once(tmp_path: Path) -> None:
     assert reports(path) == ["second"] * 2
 
 
-def test_a_session_that_ends_leaves_its_own_items_in_order_and_nothing_beside_them(tmp_path: Path) -> None:
+def test_a_session_that_ends_leaves_its_items_and_those_it_did_not_reach_in_order(tmp_path: Path) -> None:
     path = tmp_path / "items.jsonl"
     killed(path, "first", range(5), standing=0)
-    with ItemsFile(path, 5) as file:
-        for index in (2, 0, 1):
+    with ItemsFile(path, StoredLines(path)) as file:
+        for index in (3, 0, 1):
             file.add(index, line(index, "second"))
-    assert reports(path) == ["second"] * 3
+        assert file.rest() == [2, 4]
+    assert reports(path) == ["second", "second", "first", "second", "first"]
     assert [found.name for found in tmp_path.iterdir()] == ["items.jsonl"]
 
 
@@ -80,7 +84,7 @@ def test_lines_of_several_files_are_those_of_one_where_the_last_file_counts(tmp_
     for name, session, indices in (("here", "whole", range(4)), ("shard", "shard", range(2))):
         (tmp_path / name).write_text("".join(line(index, session) + "\n" for index in indices))
         files.append(StoredLines(tmp_path / name))
-    united = UnitedLines([(files[0], range(4)), (files[1], [1, 7])])
+    united = UnitedLines([(files[0], [0, -1, 2, 3]), (files[1], [1, 7])])
     (tmp_path / "shard").unlink()
     sessions = {0: "whole", 1: "shard", 2: "whole", 3: "whole", 7: "shard"}
     assert list(united.items()) == [(place, (0.1, line(place, name).encode())) for place, name in sessions.items()]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -21,8 +21,9 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, shortened
+from autorubric.files import write_atomically
 from autorubric.llm.records.ledger import Ledger
-from autorubric.runs.manifest import DATASET_FILE
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 
 _LONGEST = 80
 
@@ -153,21 +154,45 @@ def changed_dataset(directory: Path, manifest: Mapping[str, Any], content: bytes
         return [describe_change("dataset (its digest)", before, now_hash)]
 
 
-def keeps_places(directory: Path, content: bytes) -> bool:
-    """Whether each item of the dataset copied in a directory has the same place in the dataset of now.
+def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequence[int]:
+    """The place that each item of the dataset copied in a directory has now; -1 for one that is gone or changed.
 
     Args:
         directory: the run directory.
-        content: the dataset of now, as it is written to a file.
+        dataset: the one of now.
+        content: the same, as it is written to a file.
     """
     path = directory / DATASET_FILE
     try:
         if path.read_bytes() == content + b"\n":
-            return True
+            return range(len(dataset))
         before = _contents(RubricDataset.from_stored(path))
     except (OSError, InputError):
-        return False
-    return _contents(RubricDataset.from_json(content.decode()))[: len(before)] == before
+        return ()
+    places: dict[int, deque[int]] = {}
+    for place, found in enumerate(_contents(RubricDataset.from_json(content.decode()))):
+        places.setdefault(found, deque()).append(place)
+    return [places[one].popleft() if places.get(one) else -1 for one in before]
+
+
+def write_dataset(
+    directory: Path, content: bytes, places: Sequence[int], held: Mapping[int, tuple[float, bytes]]
+) -> None:
+    """Write the dataset of a run, and the lines of earlier sessions again where items have moved.
+
+    Args:
+        directory: the run directory.
+        content: the dataset as it is written to a file.
+        places: what `find_places` found there before.
+        held: the duration and the line of each item with a result, by the places of now.
+    """
+    items = directory / ITEMS_FILE
+    stays = bool(places) and all(place == index for index, place in enumerate(places))
+    if not stays:
+        items.unlink(missing_ok=True)  # before the dataset changes: a kill in between leaves no mix of both
+    write_atomically(directory / DATASET_FILE, [content, b"\n"])
+    if not stays:
+        write_atomically(items, (line + b"\n" for _, line in held.values()))
 
 
 def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:

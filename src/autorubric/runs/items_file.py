@@ -38,16 +38,17 @@ class ItemsFile:
 
     Args:
         path: the file.
-        kept: items that the file holds from an earlier session and that still count. It stays as it is until
-            this session has as many, so that a kill never leaves fewer than there were.
+        held: the lines of earlier sessions that still count. Those of items that this session does not add stay;
+            the file stays as it is until this session has added all of them, so that a kill loses none.
     """
 
-    def __init__(self, path: Path, kept: int = 0) -> None:
+    def __init__(self, path: Path, held: Mapping[int, tuple[float, bytes]]) -> None:
         self.path = path
-        self._kept = kept
+        self._held = held
+        self._missing = len(held)
         draft = path.with_name(f".{path.name}.next")
         draft.unlink(missing_ok=True)  # of a session that was killed
-        self._draft = draft if kept else None
+        self._draft = draft if held else None
         self._slots: dict[int, int] = {}
         self._starts = array("Q")
         self._end = 0
@@ -56,19 +57,27 @@ class ItemsFile:
     def add(self, index: int, line: str | bytes) -> None:
         """Append the line of an item."""
         data = line.encode() if isinstance(line, str) else line
+        self._missing -= index in self._held and index not in self._slots
         self._slots[index] = len(self._starts)
         self._starts.append(self._end)
         self._file.write(data + b"\n")
         self._file.flush()
         self._end += len(data) + 1
-        if self._draft is not None and len(self._slots) >= self._kept:
+        if self._draft is not None and not self._missing:
             self._draft.replace(self.path)
             self._draft = None
 
+    def rest(self) -> list[int]:
+        """The items of earlier sessions that this one has not added."""
+        return [index for index in self._held if index not in self._slots]
+
     def lines(self) -> Iterator[bytes]:
-        """The lines so far, in the order of items."""
-        for index in sorted(self._slots):
-            slot = self._slots[index]
+        """The lines so far and those of the rest, in the order of items."""
+        for index in sorted((*self._slots, *self.rest())):
+            slot = self._slots.get(index)
+            if slot is None:
+                yield self._held[index][1] + b"\n"
+                continue
             start = self._starts[slot]
             end = self._starts[slot + 1] if slot + 1 < len(self._starts) else self._end
             self._file.seek(start)
@@ -173,12 +182,19 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
     """The lines of several files as those of one, in the order of its items, read from disk on each use.
 
     Args:
-        files: each with the places of its items in the one file; the last one that has a place counts.
+        files: each with the places of its items in the one file, -1 for an item that has none there; the last one
+            that has a place counts.
     """
 
     def __init__(self, files: Sequence[tuple[StoredLines, Sequence[int]]]) -> None:
         self._files = files
-        found = {places[index]: (index, number) for number, (file, places) in enumerate(files) for index in file}
+        found = {
+            places[index]: (index, number)
+            for number, (file, places) in enumerate(files)
+            for index in file
+            if index < len(places)
+        }
+        found.pop(-1, None)
         self._order = array("Q", sorted(found))
         self._found = array("Q", (part for place in self._order for part in found[place]))
 

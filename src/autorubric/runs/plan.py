@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,6 @@ from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.files import write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.models import negotiated
@@ -26,8 +25,15 @@ from autorubric.llm.records.lock import run_lock
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import move_run_away, refuse_another_run, take_in
 from autorubric.runs.blocks import feed
-from autorubric.runs.changes import FinishedRun, changed_dataset, changed_grader, changed_values, keeps_places
-from autorubric.runs.items_file import ItemsFile, StoredLines
+from autorubric.runs.changes import (
+    FinishedRun,
+    changed_dataset,
+    changed_grader,
+    changed_values,
+    find_places,
+    write_dataset,
+)
+from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
 from autorubric.runs.run import EvaluationRun, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
@@ -85,9 +91,8 @@ class ExperimentPlan:
         before = manifest.get("eval_config") or {}
         names = [name for name in self.compared if name in before]
         changes = changed_grader(manifest.get("grader_config"), describe_grader(self.grader))
-        changes += changed_values(
-            {name: before[name] for name in names}, {name: self.settings.get(name) for name in names}
-        )
+        now = {name: self.settings.get(name) for name in names}
+        changes += changed_values({name: before[name] for name in names}, now)
         if self.same_items:
             changes += changed_dataset(self.directory, manifest, content, dataset_hash(content))
         return changes
@@ -113,32 +118,29 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             another run; nothing was asked.
         RunLockedError: another process works in the directory.
     """
-    folder, items_path, grader = plan.directory / LEDGER_FOLDER, plan.directory / ITEMS_FILE, plan.grader
+    folder, grader = plan.directory / LEDGER_FOLDER, plan.grader
     own = isinstance(grader, CriterionGrader) and not grader.has_records
     await _check_rubrics(plan)
     with ExitStack() as stack:
         stack.enter_context(rare_collections())
         stack.enter_context(run_lock(folder, wait=plan.wait))
-        replaces = refuse_another_run(
-            plan.directory, "evaluation", partial(plan.find_changes, content), replace=plan.replace
-        )
+        changes = partial(plan.find_changes, content)
+        replaces = refuse_another_run(plan.directory, "evaluation", changes, replace=plan.replace)
         await take_in(plan.directory, plan.parts, plan.dataset)
         ledger = stack.enter_context(open_ledger(plan.directory, start_over=not plan.resume)) if own else None
-        stays = not replaces and keeps_places(plan.directory, content)
-        before = _before(plan, items_path, stays=stays)
+        places = find_places(plan.directory, plan.dataset, content)
+        before = _before(plan, places, replaces=replaces)
+        held = {} if replaces and plan.parts is None else before
         if replaces:
             move_run_away(plan.directory)
-        kept = len(before) if stays else 0
-        if not stays:
-            items_path.unlink(missing_ok=True)  # before the dataset changes: a kill in between leaves no mix of both
-        write_atomically(plan.directory / DATASET_FILE, [content, b"\n"])
+        write_dataset(plan.directory, content, places, held)
         manifest = _manifest(plan, dataset_hash(content))
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
         generation = _generation(ledger, start_over=not plan.resume)
         finished = await _finished_run(plan, manifest, ledger, generation)
         ended = stack.enter_context(ExitStack())  # exits once the file of the items is closed
-        items = stack.enter_context(ItemsFile(items_path, kept))
+        items = stack.enter_context(ItemsFile(plan.directory / ITEMS_FILE, held))
         run = EvaluationRun(
             plan.dataset,
             grader,
@@ -203,16 +205,15 @@ def _write_tables(plan: ExperimentPlan, run: EvaluationRun, failed: object, *_: 
         plan.write_tables()
 
 
-def _before(plan: ExperimentPlan, items: Path, *, stays: bool) -> Mapping[int, tuple[float, bytes]]:
-    """The duration and the line of each item that has ended: in the shards, or in what `stays` here."""
-    if plan.parts is not None and plan.parts.workers is not None:
-        here = StoredLines(items) if stays else None
-        found = plan.parts.lines(plan.dataset, here)
+def _before(plan: ExperimentPlan, places: Sequence[int], *, replaces: bool) -> UnitedLines:
+    """The duration and the line of each item that has ended: in the shards, or else earlier in this directory."""
+    here = [(StoredLines(plan.directory / ITEMS_FILE), places)] if plan.resume else []
+    if plan.parts is None:
+        return UnitedLines(here)
+    found = UnitedLines([*([] if replaces else here), *plan.parts.lines(plan.dataset)])
+    if plan.parts.workers is not None:
         plan.parts.workers.clear()
-        return found
-    if plan.parts is not None:
-        return plan.parts.lines(plan.dataset)
-    return StoredLines(items) if plan.resume else {}
+    return found
 
 
 @contextmanager

@@ -51,7 +51,6 @@ class EvaluationRun(StoppableRun):
         copies: see `JudgeInput.copies`, by item, for items that are equal to earlier ones.
         on_result: called with the result of each item.
         asked: items about which a model was asked in this run.
-        opened: items opened so far.
         is_finished: whether `before` has the result of every item and nothing has changed since.
         is_whole: whether every answer that was asked for came.
         parts: the shards that it unites: items in `before` are taken as they are, and no other is opened.
@@ -77,27 +76,16 @@ class EvaluationRun(StoppableRun):
 
     async def execute(self) -> None:
         """Grade every item."""
-        if self.parts is not None or self.is_finished:
-            await self._keep_all()
-            if self.parts is not None and self.parts.workers is not None:
-                self.interrupted = self.parts.workers.interrupted
-                self.stopped = self.parts.workers.stopped
-            return
-        if self.executor is not None and batching.get() is not None:
-            await self.executor.send_ahead(self._first_requests())
-        places = fed(range(len(self.dataset)), int, partial(equal_together, self.dataset))
-        await work_off(
-            places, self._open, widened(self.window), lambda: self.stopped is not None and not self._replays
-        )
-
-    async def _open(self, index: int) -> None:
-        if self.stopped is None or index in self.before:
-            await self._item(index)
-
-    @property
-    def _replays(self) -> bool:
-        """Whether a run that may make no more calls still opens items with a result, whose replies are recorded."""
-        return not self.interrupted and self.executor is not None and feed.get() is None
+        if self.parts is None and not self.is_finished:
+            if self.executor is not None and batching.get() is not None:
+                await self.executor.send_ahead(self._first_requests())
+            places = fed(range(len(self.dataset)), int, partial(equal_together, self.dataset))
+            await work_off(places, self._item, widened(self.window), lambda: self.stopped is not None)
+        if feed.get() is None:  # the driver of a cluster has the lines of earlier sessions
+            await self._keep_rest()
+        if self.parts is not None and self.parts.workers is not None:
+            self.interrupted = self.parts.workers.interrupted
+            self.stopped = self.parts.workers.stopped
 
     async def _first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
         """What is asked about each item at once, whatever the replies; nothing of judges that build on replies."""
@@ -174,12 +162,11 @@ class EvaluationRun(StoppableRun):
         self.items.add(index, line)
         note_ended(index, line)
 
-    async def _keep_all(self) -> None:
-        for index, (_, line) in self.before.items():
+    async def _keep_rest(self) -> None:
+        """Keep what earlier sessions or the shards have graded and this session has not opened."""
+        for index in self.items.rest():
             await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
-            if self.is_finished and self.stopped is not None:  # what shards have graded is kept in any case
-                break
-            self._keep(index, line)
+            self._keep(index, self.before[index][1])
 
     def _keep(self, index: int, line: bytes) -> None:
         self._add(index, line)

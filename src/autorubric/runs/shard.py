@@ -19,7 +19,7 @@ from autorubric.runs.manifest import ITEMS_FILE
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
-    from autorubric.runs.items_file import StoredLines, UnitedLines
+    from autorubric.runs.items_file import StoredLines
 
 MOST_SHARDS = 10_000
 PART = "part"
@@ -199,21 +199,15 @@ class Parts:
             found.setdefault(number % of + 1, []).append(place)
         return ((shard, found.get(shard.index, [])) for shard in self.folders)
 
-    def lines(self, dataset: RubricDataset, here: StoredLines | None = None) -> UnitedLines:
-        """The duration and the line of each item that ended in a shard, or else earlier in the whole run.
-
-        Args:
-            dataset: of all shards.
-            here: the lines of the whole run.
+    def lines(self, dataset: RubricDataset) -> list[tuple[StoredLines, Sequence[int]]]:
+        """The lines of each shard, with the places of its items in the dataset of all shards.
 
         Raises:
             InputError: a file of items is damaged or lacks items.
         """
-        from autorubric.runs.items_file import StoredLines, UnitedLines
+        from autorubric.runs.items_file import StoredLines
 
-        found: list[tuple[StoredLines, Sequence[int]]] = (
-            [] if here is None else [(here, range(max(here, default=-1) + 1))]
-        )
+        found: list[tuple[StoredLines, Sequence[int]]] = []
         for shard, places in self.places(dataset):
             path = self.folders[shard] / ITEMS_FILE
             held = StoredLines(path)
@@ -225,7 +219,7 @@ class Parts:
                     "saved replies are not paid for twice"
                 )
             found.append((held, places))
-        return UnitedLines(found)
+        return found
 
 
 def measure_seconds(parts: Parts | None) -> float:
