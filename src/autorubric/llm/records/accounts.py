@@ -99,7 +99,8 @@ def read_spent(
         after: the number of a call; only the later ones count.
         role: only its calls count. Lost calls count only where all calls do.
     """
-    last, calls, tokens, cost, unpriced = connection.execute(_SPENT, {"after": after or 0, "role": role}).fetchall()[0]
+    values = {"after": after or 0, "role": role}
+    last, calls, tokens, cost, unpriced = connection.execute(_SPENT, values).fetchall()[0]
     spent = Spent(calls, int(tokens), cost, int(unpriced))
     if after is None and role is None:
         spent = spent.plus(Spent(*read_note(connection, LOST) or ()))
