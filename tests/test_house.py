@@ -94,6 +94,12 @@ def test_no_file_names_a_machine_or_asks_for_what_is_forbidden() -> None:
         assert not found, f"{path}: {found}"
 
 
+def test_queries_number_no_placeholder() -> None:
+    """Python 3.12 warns of `?1` with values by place, and 3.14 refuses it; SQLite has `?` and `:name` for both."""
+    found = [str(path) for path in SOURCES if re.search(r"[=<>(,] ?\?\d", path.read_text("utf-8"))]
+    assert found == []
+
+
 def test_the_demo_ends_by_naming_the_command_that_shows_its_result() -> None:
     demo = re.search(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert demo is not None

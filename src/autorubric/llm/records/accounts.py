@@ -81,7 +81,7 @@ _SPENT = """
     SELECT ifnull(max(id), 0), count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),
         total(cost) + total(cost_bound),
         total(cost IS NULL AND cost_bound IS NULL AND (status = 'ok' OR token_bound > 0))
-    FROM calls WHERE id > ?1 AND (?2 IS NULL OR role = ?2)"""
+    FROM calls WHERE id > :after AND (:role IS NULL OR role = :role)"""
 LOST = "lost spending"
 """The note with the cost of calls whose records are lost: the fields of `Spent`."""
 _FAILED = """
@@ -99,7 +99,8 @@ def read_spent(
         after: the number of a call; only the later ones count.
         role: only its calls count. Lost calls count only where all calls do.
     """
-    last, calls, tokens, cost, unpriced = connection.execute(_SPENT, (after or 0, role)).fetchall()[0]
+    values = {"after": after or 0, "role": role}
+    last, calls, tokens, cost, unpriced = connection.execute(_SPENT, values).fetchall()[0]
     spent = Spent(calls, int(tokens), cost, int(unpriced))
     if after is None and role is None:
         spent = spent.plus(Spent(*read_note(connection, LOST) or ()))

@@ -58,8 +58,8 @@ _UNANSWERED_CALLS = f"""{_LATE}
 _REPLY = """
     SELECT data, digest FROM payloads WHERE id = (
         SELECT coalesce(
-            (SELECT call FROM replies WHERE key = ?1),
-            (SELECT min(id) FROM calls WHERE key = ?1 AND status = 'ok'
+            (SELECT call FROM replies WHERE key = ?),
+            (SELECT min(id) FROM calls WHERE key = ? AND status = 'ok'
                 AND id > (SELECT value FROM meta WHERE name = 'indexed'))))"""
 _CALLS = """
     SELECT key, role, model, draw, reask, status, http_status, attempts, at, data, digest
@@ -140,7 +140,7 @@ class LedgerView:
 
     def find_reply(self, key: bytes) -> Reply | None:
         """The recorded reply under a key, or None; one that is damaged counts as missing."""
-        found = self._query(_REPLY, key)
+        found = self._query(_REPLY, key, key)
         try:
             return unpack_reply(unseal(key, *found[0]), fresh=False) if found else None
         except LedgerError:

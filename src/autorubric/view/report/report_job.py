@@ -122,7 +122,7 @@ def report(run: RunDirectory, settings: ReportSettings) -> Report:
     target = None if settings.out is None else Path(settings.out)
     if target is not None:
         refuse_existing(target, force=settings.force)
-    form = settings.format or _form_of(target)
+    form = settings.format or _chosen_form(target)
     text, numbers = _made(Path(run), settings.against, {"items": settings.items, "text": not settings.no_text}, form)
     if target is not None:
         write_atomically(target, [text])
@@ -170,7 +170,7 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
     return Verification(count, differences, note)
 
 
-def _form_of(target: Path | None) -> str:
+def _chosen_form(target: Path | None) -> str:
     """The form that the ending of a file stands for; HTML where there is none."""
     ending = "" if target is None else target.suffix.lower()
     if ending and ending not in _ENDINGS:
