@@ -243,7 +243,7 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
                 f"{path} is not a run directory" if path.exists() else f"the run directory {path} does not exist"
             )
         elif not any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger")):
-            inside = " (it holds runs: pass each of them)" if any(path.glob("*/manifest.json")) else ""
+            inside = " (it contains runs: pass each of them)" if any(path.glob("*/manifest.json")) else ""
             problems.append(
                 f"{path} is not a run directory: it has neither manifest.json nor results nor a ledger{inside}"
             )
