@@ -200,7 +200,7 @@ class Settings(BaseModel):
         values = {name: _plain(value) for name, value in sorted(self.given().items()) if name not in without}
         objects = [name for name, value in values.items() if value is _NOT_RECORDED]
         if objects:
-            raise ConfigError(f"{', '.join(objects)}: expected the path of a file or text, got a Python object")
+            raise ConfigError(f"{', '.join(objects)}: expected the path of a file or a string, got a Python object")
         return values
 
     def sources(self) -> tuple[Path, ...]:
@@ -250,7 +250,7 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
     if not values:
         raise ConfigError(f"{path}: it has no settings")
     if wrong := [name for name in values if not isinstance(name, str)]:
-        raise ConfigError(f"{path}: the key {name!r} is not text; expected the name of a setting" for name in wrong)
+        raise ConfigError(f"{path}: the key {name!r} is not a string, so not a setting" for name in wrong)
     for name, field in model.model_fields.items():
         value = values.get(name)
         if isinstance(value, list) and _takes_paths(field.annotation):
@@ -299,9 +299,9 @@ def _path(value: Any) -> Path:
     if not isinstance(value, str | Path):
         raise ValueError("expected the path of a file or directory")
     if isinstance(value, str) and not value.strip():
-        raise ValueError("expected the path of a file or directory, got blank text")
+        raise ValueError("expected the path of a file or directory, got a blank string")
     if "\0" in str(value):
-        raise ValueError("a path cannot hold a null byte")
+        raise ValueError("a path cannot contain a null byte")
     return make_path(value)
 
 
@@ -318,7 +318,7 @@ def _new_path(value: Any) -> Path:
     if address:
         raise ValueError(f"a run and its ledger are local; pass a local directory, and --upload {address}")
     if not str(path).isprintable():
-        raise ValueError("it holds characters that no message or file can show; choose another name")
+        raise ValueError("it contains characters that cannot be displayed; choose another name")
     return path
 
 

@@ -235,12 +235,12 @@ def test_the_signal_of_the_rubric_for_groups_of_rollouts_is_shown(
 
 WRONG_ARGUMENTS: list[tuple[list[str], str]] = [
     (["--by", "colour"], "--by 'colour' is unknown"),
-    (["--json", "--csv"], "--json and --csv exclude each other"),
-    (["--criteria", "--by", "judge"], "--by and --criteria exclude each other"),
-    (["--criteria", "--corrected"], "--criteria and --corrected exclude each other"),
-    (["--labels", "none.csv", "--corrected"], "--corrected and --labels exclude each other"),
-    (["--label-next", "3", "--criteria"], "--criteria and --label-next exclude each other"),
-    (["--by", "criterion", "--labels", "none.csv"], "--by and --labels exclude each other"),
+    (["--json", "--csv"], "--json and --csv are mutually exclusive"),
+    (["--criteria", "--by", "judge"], "--by and --criteria are mutually exclusive"),
+    (["--criteria", "--corrected"], "--criteria and --corrected are mutually exclusive"),
+    (["--labels", "none.csv", "--corrected"], "--corrected and --labels are mutually exclusive"),
+    (["--label-next", "3", "--criteria"], "--criteria and --label-next are mutually exclusive"),
+    (["--by", "criterion", "--labels", "none.csv"], "--by and --labels are mutually exclusive"),
     (["--rollouts", "8"], "--rollouts has no effect here; leave it out, or use --criteria"),
     (["--criteria", "--cannot-assess", "as_unmet"], "--cannot-assess has no effect with --criteria"),
     (["--label-next", "3", "--confidence", "0.7"], "--confidence has no effect with --label-next"),

@@ -255,4 +255,4 @@ def test_a_model_without_a_provider_or_an_address_is_refused(
 ) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert run(["doctor", "--model", "nope"]) == 2
-    assert "names no provider" in capsys.readouterr().err
+    assert "has no provider" in capsys.readouterr().err

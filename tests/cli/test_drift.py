@@ -65,7 +65,7 @@ def test_it_is_told_as_json_and_csv_too(tmp_path: Path, capsys: pytest.CaptureFi
     [
         (False, [], "is not a run directory: it has no ledger"),
         (True, [], "contains no rewards yet"),
-        (True, ["--json", "--csv"], "--json and --csv exclude each other"),
+        (True, ["--json", "--csv"], "--json and --csv are mutually exclusive"),
     ],
 )
 def test_a_folder_without_rewards_is_named(

@@ -73,14 +73,14 @@ def test_rows_bring_rubrics_and_labels_by_name(folder: Path) -> None:
         ),
         ("answer,x\na,b\n", ["--column", "submission=y"], ["no column 'y'; the columns are 'answer', 'x'"]),
         ("answer,x\na,b\n", ["--column", "text=x"], ["expected ROLE=NAME with one of submission"]),
-        ("a1,b1\na,b\n", [], ["no column is called like a submission; the columns are 'a1', 'b1'"]),
+        ("a1,b1\na,b\n", [], ["no submission column found; the columns are 'a1', 'b1'"]),
         ("id^text2\n1^a\n", [], ["'id^text2' (the delimiter of a table is a comma, semicolon, tab or |)"]),
         ("id,answer\n", [], ["no submissions in it"]),
         ("id,answer\n1,a\n1,b\n", [], ["item 1 has the id '1' of item 0"]),
         (
             'answer,ground_truth\na,"{""Short"": ""MET"", ""Kidn"": ""MET""}"\n',
             [],
-            ["called 'Kidn'; did you mean 'Kind'?"],
+            ["named 'Kidn'; did you mean 'Kind'?"],
         ),
         ('answer,ground_truth\na,"{""Short"": ""MET""}"\n', [], ["ground_truth has no verdict on 'Kind'"]),
     ],
@@ -127,7 +127,7 @@ def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest
     ("rows", "words", "says"),
     [
         ("c,Short,MET,ana\n", [], "labels.csv:2: no item has the id 'c'"),
-        ("a,Shrot,MET,ana\n", [], "labels.csv:2: no criterion is called 'Shrot'; did you mean 'Short'?"),
+        ("a,Shrot,MET,ana\n", [], "labels.csv:2: no criterion is named 'Shrot'; did you mean 'Short'?"),
         ("a,Short,maybe,ana\n", [], "labels.csv:2: label 'maybe' is not one of MET, UNMET, CANNOT_ASSESS"),
         ("a,Short,MET,ana\na,Short,MET,ana\n", [], "labels.csv:3: this label is given at labels.csv:2 already"),
         ("a,Short,MET,ana\n", [], "item 'a' has no label for 'Kind'; label all criteria or none"),
@@ -183,7 +183,7 @@ def test_two_columns_that_may_be_the_query_are_refused(folder: Path, capsys: pyt
     Path("alpaca.json").write_text(row, encoding="utf-8")
     words = ["synthesize", "alpaca.json", "--models", "builtin/offline", "-o", "out"]
     assert run(words) == 2
-    says = "alpaca.json: the query may be column 'instruction' or 'input'; say which with --question-column NAME"
+    says = "alpaca.json: the query may be column 'instruction' or 'input'; choose one with --question-column NAME"
     assert says in capsys.readouterr().err
     assert run([*words, "--question-column", "instruction", "--dry-run"]) == 0
 
@@ -204,7 +204,7 @@ def test_labels_of_all_kinds_that_do_not_fit_are_named_at_once(
         f"{rows}:2: ground_truth[1]: invalid verdict '3'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
         f"{rows}:3: Ground truth has 1 values, but rubric has 2 criteria",
         f"{rows}:4: ground_truth must be a list of verdicts, got int",
-        f"{rows}:5: ground_truth: no criterion is called 'Lenght'; did you mean 'Length'?",
+        f"{rows}:5: ground_truth: no criterion is named 'Lenght'; did you mean 'Length'?",
     ]
 
 
@@ -270,7 +270,7 @@ def test_two_columns_that_may_be_the_query_are_named_with_the_flag_that_decides(
     out = ["--out", str(tmp_path / "run"), "--models", "builtin/offline"]
     assert run(["synthesize", str(source), *out]) == 2
     told = capsys.readouterr().err
-    assert "may be column 'question' or 'prompt'; say which with --question-column NAME" in told
+    assert "may be column 'question' or 'prompt'; choose one with --question-column NAME" in told
     for column, text in (("question", "Why is the sky blue?"), ("prompt", "Explain.")):
         assert run(["synthesize", str(source), *out, "--question-column", column, "--replace"]) == 0
         assert json.loads((tmp_path / "run" / "final.jsonl").read_text())["question"] == text
@@ -278,7 +278,7 @@ def test_two_columns_that_may_be_the_query_are_named_with_the_flag_that_decides(
     answers.write_text('question,prompt,answer,rubric\nWhy?,Explain.,So.,"[{""requirement"": ""Is kind.""}]"\n')
     grading = ["grade", str(answers), "--judge", "builtin/offline", "-o", str(tmp_path / "graded")]
     assert run(grading) == 2
-    assert "may be column 'question' or 'prompt'; say which with --column query=NAME" in capsys.readouterr().err
+    assert "may be column 'question' or 'prompt'; choose one with --column query=NAME" in capsys.readouterr().err
     assert run([*grading, "--column", "prompt=question"]) == 0
 
 

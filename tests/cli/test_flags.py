@@ -158,7 +158,7 @@ def test_a_value_out_of_range_is_named(key: str, value: Any) -> None:
 def test_refresh_takes_a_slot_or_all_slots_of_a_role() -> None:
     settings = SynthesisSettings.checked({**tree(models="builtin/offline"), "refresh": ["response", "merge"]})
     assert refreshed_slots(settings) == {"response_a", "response_b", "merge"}
-    assert "no role is called 'judge'" in refusal({**tree(models="builtin/offline"), "refresh": ["judge"]})
+    assert "unknown role 'judge'" in refusal({**tree(models="builtin/offline"), "refresh": ["judge"]})
 
 
 def test_paths_in_a_config_start_at_its_folder(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_each_role_gets_its_own_temperature_and_length() -> None:
 
 
 WRONG = [
-    ("grade", "1: 2", "the key 1 is not text"),
-    ("grade", "null: 2", "the key None is not text"),
+    ("grade", "1: 2", "the key 1 is not a string"),
+    ("grade", "null: 2", "the key None is not a string"),
     ("grade", "data: d.json\nfew_shot: 1", "--few-shot has no effect without a judge"),
     ("synthesize", "input: q.jsonl\nmodels: m\nprotocol: new", "protocol 'new' is unknown; known are: 1, 2"),
     ("synthesize", "input: q.jsonl\nmodels: m\nroles: m", "expected a mapping at 'roles', got str"),

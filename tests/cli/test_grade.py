@@ -125,7 +125,7 @@ def test_every_wrong_row_of_submissions_is_named(tmp_path: Path, capsys: pytest.
         f"{path}:3: expected a mapping with 'submission'; its keys are said, n",
         f"{path}:4: expected a JSON object, got list",
         f"{path}:5: unknown key 'submision'; did you mean 'submission'?",
-        f"{path}:5: 'id' holds list; expected text or a number",
+        f"{path}:5: 'id' is of type list; expected a string or a number",
         f"{path}:6: 'rubric' cannot be used with --rubric; leave --rubric out to judge each row by its own",
     ):
         assert line in told
@@ -289,7 +289,7 @@ def test_items_that_abstentions_leave_without_a_score_are_counted(
         assert run([*command, "--judge", f"judge@{endpoint.base_url}", "-o", str(tmp_path / "run")]) == 0
     told = capsys.readouterr().out
     assert "3 of 3 items graded\n  mean score 1.000 over 1 item (one item; no interval)\n" in told
-    assert "  2 graded items without a score: abstentions left nothing to score\n" in told
+    assert "  2 graded items without a score: every criterion to score was an abstention\n" in told
 
 
 def test_a_stronger_judge_is_asked_where_the_first_one_abstains(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_the_rules_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "no file was named"),
+        ([], "no input file"),
         (["x.yaml", "--format", "xml"], "--format 'xml' is unknown; known are: text, json, sarif"),
         (["x.yaml", "--fail-on", "fatal"], "--fail-on 'fatal' is unknown; known are: error, warning, note, never"),
         (["x.yaml", "--select", "lenght"], "did you mean 'length'?"),

@@ -99,7 +99,7 @@ def test_a_dry_run_tells_of_another_run_and_changes_nothing(name: str, capsys: p
     capsys.readouterr()
     assert run([*second.split(), "--dry-run"]) == 0
     told = capsys.readouterr().err
-    assert "run holds another run (" in told and change in told and "--replace" in told
+    assert "run contains another run (" in told and change in told and "--replace" in told
     assert run([*first.split(), "--dry-run"]) == 0
     assert "another run" not in capsys.readouterr().err
     assert sorted(path.stat().st_mtime_ns for path in Path("run").iterdir() if path.is_file()) == before
@@ -155,7 +155,7 @@ def test_in_python_replace_is_a_parameter(folder: Path) -> None:
     )
     for function, settings, first, second in jobs:
         function(first, **settings)
-        with pytest.raises(InputError, match="holds another run"):
+        with pytest.raises(InputError, match="contains another run"):
             function(second, **settings)
         with pytest.warns(UserWarning, match="are now in"):
             function(second, **settings, replace=True)

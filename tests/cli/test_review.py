@@ -192,7 +192,7 @@ def test_another_rubric_in_the_directory_is_refused_before_anything_is_asked(tmp
         settings: dict[str, Any] = {"reviewer": f"m@{endpoint.base_url}", "out": tmp_path / "run"}
         review(RUBRIC, **settings)
         asked = endpoint.counts.requests
-        with pytest.raises(InputError, match="holds another run"):
+        with pytest.raises(InputError, match="contains another run"):
             review(RUBRIC, query="Why?", **settings)
         assert endpoint.counts.requests == asked
         with pytest.warns(UserWarning, match="replaced-1"):

@@ -251,7 +251,7 @@ def test_a_budget_ends_the_run_and_a_higher_one_goes_on(tmp_path: Path, capsys: 
         (["--margin", "-1"], "margin -1.0 is outside [0, 1]"),
         (["--keep", "most"], "keep 'most' is not one of best, all, top-N, pairs"),
         (["--trainer", "trll"], "trainer 'trll' is unknown; did you mean 'trl'?"),
-        (["--sample", "openai/gpt-5.1"], "exclude each other"),
+        (["--sample", "openai/gpt-5.1"], "are mutually exclusive"),
         (["--sample-key-env", "MY_KEY"], "pass --sample MODEL too"),
         (["--judge", "openai/gpt-5.1"], "OPENAI_API_KEY"),
         ([], "pass --judge MODEL"),
@@ -279,7 +279,7 @@ def test_queries_without_candidates_and_bad_rows_are_named_or_left_out(
     command += ["-o", str(tmp_path / "run")]
     assert run(command) == 2
     told = capsys.readouterr().err
-    assert "few.jsonl:2: the data has no query of the id 'gone'" in told
+    assert "few.jsonl:2: the data has no query with the id 'gone'" in told
     assert "query 'q1' has no candidates" in told
     # The offline judge abstains on both criteria, so that nothing is kept.
     assert run([*command, "--skip-bad-rows"]) == 1

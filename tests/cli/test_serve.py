@@ -130,12 +130,12 @@ def test_a_service_asks_for_its_token_and_takes_what_dapo_takes_and_its_director
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--host", "0.0.0.0"], "can be reached from other machines; give --token-env"),
+        (["--host", "0.0.0.0"], "can be reached from other machines; pass --token-env"),
         (["--host", "::"], "can be reached from other machines"),
         (["--token-env", "NO_SUCH_TOKEN"], "--token-env NO_SUCH_TOKEN: the variable is not set or empty"),
         (["--formula", "mean"], "--formula 'mean' is unknown; known are: clipped, positive, signed"),
         (["--overlong", "--overlong-buffer", "9000"], "overlong buffer=9000 is longer than max_length=8192"),
-        (["--audit", "builtin/offline"], "is a --judge already"),
+        (["--audit", "builtin/offline"], "is also a --judge"),
         (["--audit", "vllm/m", "--audit-share", "0"], "--audit-share is 0.0; must be greater than 0"),
         (["--audit-share", "0.1", "--on-gap", "stop"], "--audit-share, --on-gap without an audit; pass --audit"),
         (["--second-judge", "vllm/m"], "--second-judge is called --audit now, and --second-share --audit-share"),

@@ -193,7 +193,7 @@ def test_a_full_disk_is_told_and_what_is_recorded_is_not_lost(endpoint: NearEndp
     )
     assert limited.returncode == 1
     assert "Traceback" not in limited.stderr
-    assert "progress is saved" in limited.stderr or "what it holds is safe" in limited.stderr
+    assert "progress is saved" in limited.stderr or "its contents are safe" in limited.stderr
     assert finish(arguments).returncode == 0
     assert len(lines(out / "final.jsonl")) == 30
     # Lost are the batch that could not be written and the calls in flight behind it: at most 8 each.

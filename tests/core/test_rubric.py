@@ -309,5 +309,5 @@ def test_a_subclass_keeps_its_own_way_to_make_criteria() -> None:
 @pytest.mark.parametrize("value", [None, 5, b"[]", [], {}])
 @pytest.mark.parametrize("read", [Rubric.from_json, Rubric.from_yaml])
 def test_what_is_no_text_is_no_rubric(read: Any, value: object) -> None:
-    with pytest.raises(InputError, match=f"expected text, got {type(value).__name__}"):
+    with pytest.raises(InputError, match=f"expected a string, got {type(value).__name__}"):
         read(value)

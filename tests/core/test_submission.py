@@ -49,7 +49,7 @@ def test_no_letter_of_a_submission_is_lost_or_doubled(text: str) -> None:
     [
         ({"ouput": "Yes."}, "unknown key 'ouput' in the submission; did you mean 'output'"),
         ({"answer": "Yes."}, "unknown key 'answer' in the submission; known are: thinking, output"),
-        ({"output": 3}, "'output' of the submission is of type int; expected text"),
+        ({"output": 3}, "'output' of the submission is of type int; expected a string"),
         ({}, "empty dict"),
         (None, "of type NoneType"),
         (["Yes."], "of type list"),

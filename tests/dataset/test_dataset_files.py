@@ -420,5 +420,5 @@ def test_only_a_first_line_that_holds_nothing_but_a_mapping_under_dataset_is_the
         [item] = RubricDataset.from_file(path)
         assert item.metadata == own
     path.write_text(json.dumps({"dataset": "train"}))
-    with pytest.raises(InputError, match="no column is called like a submission"):
+    with pytest.raises(InputError, match="no submission column found"):
         RubricDataset.from_file(path)

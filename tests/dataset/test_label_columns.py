@@ -50,7 +50,7 @@ def test_a_column_may_have_the_text_of_a_criterion_such_as_one_without_a_name(tm
     assert "labels are read from 'is kind.', 'Length', named like the criteria" in source.notes
 
 
-SCORES = "'Names a cause', 'Tone' are named like the criteria and hold no labels; they are kept as metadata"
+SCORES = "'Names a cause', 'Tone' are named like criteria but contain no labels; they are kept as metadata"
 
 UNREAD = (
     "labels in 'Tone' are not read, since 'Names a cause' has none; label all criteria, or import single labels into "
@@ -119,4 +119,4 @@ def test_a_value_that_is_no_label_among_labels_is_named_with_its_line(tmp_path: 
     ]
     assert "'Rudee'" in raised.value.problems[0]
     assert "has no verdict on 'Names a cause'" in raised.value.problems[1]
-    assert "rename columns that hold something else" in raised.value.problems[2]
+    assert "rename columns that contain something else" in raised.value.problems[2]

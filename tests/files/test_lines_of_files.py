@@ -51,7 +51,7 @@ def test_a_document_beyond_512_mib_is_refused_before_it_is_read(tmp_path: Path) 
     path = tmp_path / "large.json"
     with path.open("wb") as file:
         file.truncate(512 * 1024 * 1024 + 1)  # which takes no room on the disk
-    with pytest.raises(InputError, match="has 512 MiB; the most that is read at once is 512 MiB, split it"):
+    with pytest.raises(InputError, match="has 512 MiB; the maximum that is read at once is 512 MiB, split it"):
         read_bytes(path)
 
 

@@ -172,9 +172,9 @@ def test_bad_yaml_is_an_input_error(text: str) -> None:
 def test_aliases_that_unfold_without_measure_are_refused() -> None:
     # Nine levels of nine aliases: 9^9 = 387,420,489 nodes from ten lines.
     lines = ["a0: &a0 [x]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
-    with pytest.raises(InputError, match=f"the most is {MOST_NODES}"):
+    with pytest.raises(InputError, match=f"the maximum is {MOST_NODES}"):
         parse_yaml("\n".join(lines))
-    with pytest.raises(InputError, match="holds itself"):
+    with pytest.raises(InputError, match="contains itself"):
         parse_yaml("a: &a [*a]")
 
 

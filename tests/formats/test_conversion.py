@@ -39,7 +39,7 @@ def test_every_row_that_is_wrong_is_named_with_its_key_and_nothing_is_written(tm
         "final.jsonl:3: rubrics[0].points is True; expected a finite number",
         "final.jsonl:3: rubrics[1].points is '5'; expected a finite number",
         "final.jsonl:4: is not a row of rubrichub; its keys are question",
-        "final.jsonl:5: question is 5.5; expected text or a list of messages",
+        "final.jsonl:5: question is 5.5; expected a string or a list of messages",
     ]
     with pytest.raises(InputError):
         convert(source, tmp_path / "out.jsonl", "healthbench")
@@ -54,7 +54,9 @@ def test_a_broken_line_stops_the_conversion_too(tmp_path: Path) -> None:
 
 def test_rows_of_no_format_are_refused_with_what_was_seen(tmp_path: Path) -> None:
     (problem,) = problems(jsonl(tmp_path / "rows.jsonl", {"text": "Why?", "label": 1}))
-    assert problem.startswith("rows.jsonl:1: no format has rows with the keys text, label; known are: autorubric,")
+    assert problem.startswith(
+        "rows.jsonl:1: no format has rows with the keys text, label; known formats: autorubric,"
+    )
 
 
 def test_mirrors_that_differ_are_refused(tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_a_target_with_other_content_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_file_that_is_read_is_never_written(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "final.jsonl", GOOD)
-    with pytest.raises(InputError, match="the file to read"):
+    with pytest.raises(InputError, match="also the input file"):
         convert(source, source, "rar", Options(force=True))
 
 
@@ -111,9 +113,9 @@ def test_extras_can_be_left_out(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("{", "autorubric is not valid JSON"),
-        ('{"colour": 1}', "autorubric holds the unknown keys colour"),
-        ('{"id": 5}', "autorubric.id is 5; expected text"),
-        ('{"criteria": {"7": {"weight": 1}}}', "autorubric.criteria names criterion '7'; the row has 1"),
+        ('{"colour": 1}', "autorubric has the unknown keys colour"),
+        ('{"id": 5}', "autorubric.id is 5; expected a string"),
+        ('{"criteria": {"7": {"weight": 1}}}', "autorubric.criteria refers to criterion '7'; the row has 1"),
         ('{"criteria": {"0": {"weight": "x"}}}', "weight"),
         ('{"prompt": 5}', "autorubric.prompt is 5"),
     ],

@@ -159,8 +159,8 @@ def test_choices_of_verifiers_are_options_from_worst_to_best(tmp_path: Path) -> 
 @each(
     ("entry", "message"),
     [
-        ({"name": "a", "text": "b", "weight": -1}, "verifiers takes none below 0"),
-        ({"name": "a", "text": "b", "choices": ["one"]}, "at least two texts"),
+        ({"name": "a", "text": "b", "weight": -1}, "verifiers needs at least 0"),
+        ({"name": "a", "text": "b", "choices": ["one"]}, "at least two strings"),
         ({"name": "a", "text": "b", "choices": ["one", "One"]}, "given twice"),
         ({"name": 5, "text": "b"}, r"criteria\[0\].name is 5; expected text"),
     ],

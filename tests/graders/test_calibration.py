@@ -64,7 +64,7 @@ def test_the_best_threshold_agrees_best_and_asks_least() -> None:
     assert curve.best(max_share=0.3).threshold == 0.6
     assert curve.best(tolerance=0.25).threshold == 0.6
     assert curve.best(tolerance=0.5).share == 0.0
-    with pytest.raises(InputError, match=r"the least share is 0\.000"):
+    with pytest.raises(InputError, match=r"the lowest is 0\.000"):
         curve.best(max_share=-1)
 
 

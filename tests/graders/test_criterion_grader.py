@@ -41,9 +41,9 @@ class OwnFormat(BaseModel):
 @each(
     ("settings", "message"),
     [
-        ({}, "no judge: give judge_model_config, judges or judge"),
-        ({"judge_model_config": MODEL, "judges": [JudgeSpec(MODEL, "a")]}, "are given; give one of them"),
-        ({"judge_model_config": MODEL, "llm_config": MODEL}, "are one setting"),
+        ({}, "no judge; pass judge_model_config, judges or judge"),
+        ({"judge_model_config": MODEL, "judges": [JudgeSpec(MODEL, "a")]}, "are given; pass only one of them"),
+        ({"judge_model_config": MODEL, "llm_config": MODEL}, "are the same setting"),
         ({"judges": []}, "judges is an empty list"),
         ({"judges": [MODEL]}, r"judges\[0\] is of type LLMConfig; expected JudgeSpec"),
         ({"judges": [JudgeSpec(MODEL, "a"), JudgeSpec(MODEL, "a")]}, "two judges have the id 'a'"),
@@ -67,7 +67,7 @@ class OwnFormat(BaseModel):
                     JudgeSpec(LLMConfig("m", cache_enabled=True, cache_dir=name), name) for name in ("one", "two")
                 ]
             },
-            r"judges name different cache folders \(one, two\)",
+            r"judges have different cache folders \(one, two\)",
         ),
         ({"judge_model_config": MODEL, "seed": "a"}, "seed='a'; expected a whole number"),
         ({"judge_model_config": MODEL, "length_penalty": 0.5}, "length_penalty is of type float"),

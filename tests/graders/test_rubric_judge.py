@@ -177,7 +177,7 @@ async def test_a_failed_call_fails_all_criteria() -> None:
 
 
 def test_evidence_needs_a_call_a_criterion() -> None:
-    with pytest.raises(ConfigError, match="evidence needs one call a criterion"):
+    with pytest.raises(ConfigError, match="evidence needs one call per criterion"):
         RubricJudge(ScriptedModel({}), options=JudgeOptions(evidence=True))
 
 

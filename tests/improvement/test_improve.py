@@ -352,9 +352,9 @@ def test_what_cannot_be_improved_is_refused_before_anything_is_spent(tmp_path: P
             "no judge": (chosen[2:], "no judge; pass --judge MODEL"),
             "per item": ([*chosen, "--calls", "per_item"], "needs per_criterion"),
             "proposals": ([*chosen, "--proposals", str(tmp_path / "bad.json")], "did you mean 'Tides'?"),
-            "a criterion": ([*chosen, "--criterion", "Tide"], "no criterion is called 'Tide'"),
+            "a criterion": ([*chosen, "--criterion", "Tide"], "no criterion is named 'Tide'"),
             "config": ([*chosen, "-c", str(tmp_path / "config.yaml")], "config.yaml: candidates is 'many'"),
-            "same judge": ([*chosen, "--test-judge", chosen[1]], "a second judge has to be another model"),
+            "same judge": ([*chosen, "--test-judge", chosen[1]], "choose a different model"),
         }
         for name, (more, expected) in cases.items():
             assert run([*words, *more]) == 2, name

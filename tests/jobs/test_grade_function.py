@@ -132,7 +132,7 @@ def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> N
         ([{"submission": "So."}, {"submission": 5}], "item 1: 'submission' must be a string, got int"),
         ([{"submission": "So.", "id": "a"}, {"submission": "No.", "id": "a"}], "item 1 has the id 'a' of item 0"),
         ([{"submission": "So.", "ground_truth": ["Perhaps"]}], "item 0: ground_truth[0]: invalid verdict 'Perhaps'"),
-        ([{"rating": 1}], "no column is called like a submission; the columns are 'rating'"),
+        ([{"rating": 1}], "no submission column found; the columns are 'rating'"),
     ]
     wrong = []
     for rows, says in table:
@@ -238,12 +238,12 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ),
         (
             {"data": ["So.", None], "rubric": RUBRIC},
-            "data: item 1 is of type NoneType; expected a text, a row or a DataItem",
+            "data: item 1 is of type NoneType; expected a string, a row or a DataItem",
         ),
         ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
         (
             {"data": [{"submission": "So."}, DataItem("So.", "")], "rubric": RUBRIC},
-            "item 1: expected a mapping with 'submission', got DataItem; a list holds rows or DataItems, not both",
+            "item 1: expected a mapping with 'submission', got DataItem; a list contains rows or DataItems, not both",
         ),
         (
             {"data": RubricDataset("Why?", RUBRIC, [DataItem("So.", "")]), "submissions": TEXTS},
@@ -268,7 +268,7 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
             {"data": TEXTS, "rubric": [{"requirement": "Is brief."}]},
             "got list; Rubric.from_dict makes one from criteria",
         ),
-        ({"data": TEXTS}, "pass rubric= for submissions without a rubric of their own"),
+        ({"data": TEXTS}, "pass rubric= for submissions without their own rubric"),
         ({"log_prompts": True}, "--log-prompts has no effect without --log-json"),
         ({"length_penalty": "5"}, "expected FREE,CAP,POINTS"),
     ]

@@ -286,11 +286,11 @@ def test_wrong_input_is_refused_before_anything_is_spent(
         assert run([*words, "--processes", "2"]) == 2
         assert not out.exists()
     for more, said in (
-        (["--processes", "2", "--shard", "1/2"], "--shard and --processes exclude each other"),
+        (["--processes", "2", "--shard", "1/2"], "--shard and --processes are mutually exclusive"),
         (["--processes", "2", "--start-over"], "--start-over cannot be combined with --processes"),
         (["--processes", "2", "--batch"], "--batch cannot be combined with --processes"),
         (["--processes", "0"], "--processes"),
-        (["--engine", "ray", "--shard", "1/2"], "--shard and --engine ray exclude each other"),
+        (["--engine", "ray", "--shard", "1/2"], "--shard and --engine ray are mutually exclusive"),
         (["--engine", "ray", "--log-json", "log"], "--log-json cannot be combined with --engine ray"),
         (["--ray-address", "10.0.0.1:6379"], "--ray-address has no effect without --engine ray"),
         (["--engine", "spark"], "--engine"),

@@ -226,7 +226,7 @@ def test_a_partial_merge_of_grades_asks_for_shards(tmp_path: Path, capsys: pytes
     assert run(["grade", data, "--judge", OFFLINE, "-o", part, "--shard", "1/2"]) == 0
     assert run(["merge", part, "-o", str(tmp_path / "merged"), "--partial"]) == 1
     said = capsys.readouterr().out
-    assert "finish or add shards, then merge again with:" in said
+    assert "finish or add the missing shards, then merge again with:" in said
     assert "retry what failed" not in said
 
 
@@ -237,7 +237,7 @@ def test_the_shards_of_python_callers_are_merged_too(tmp_path: Path) -> None:
     result = merge([tmp_path / "part-1", tmp_path / "part-2"], out=tmp_path / "merged")
     assert isinstance(result, EvalResult)
     assert result.get_scores() == [1.0, 0.0]
-    with pytest.raises(ValueError, match="data: expected the path of a file or text, got a Python object"):
+    with pytest.raises(ValueError, match="data: expected the path of a file or a string, got a Python object"):
         grade(RubricDataset.from_file(data), shard="1/2", out=tmp_path / "no")
 
 

@@ -92,7 +92,7 @@ def test_a_dataset_without_one_rubric_for_all_is_no_rubric(tmp_path: Path) -> No
         for items in ([], [{"submission": "s", "rubric": [ENTRY]}, other]):
             with case(str(items)):
                 (tmp_path / "d.json").write_text(json.dumps({"prompt": "P", "rubric": None, "items": items}))
-                with pytest.raises(InputError, match=r"d\.json: it is a dataset whose items have rubrics"):
+                with pytest.raises(InputError, match=r"d\.json: it is a dataset whose items have their own rubrics"):
                     rubric_in(tmp_path / "d.json")
 
 
@@ -105,7 +105,7 @@ def test_messages_name_the_dataset_as_it_was_given(tmp_path: Path) -> None:
         ((made, RUBRIC, None), "the dataset: DATASET brings its own rubric and submissions"),
         ((tmp_path / "d.json", None, ["So."]), f"{tmp_path / 'd.json'}: DATASET brings its own rubric"),
         ((tmp_path / "rows.csv", None, ["So."]), f"submissions are given twice, in {tmp_path / 'rows.csv'} and by"),
-        ((empty, None, None), "the dataset: no items in it"),
+        ((empty, None, None), "the dataset: it has no items"),
     ]
     with offenders() as case:
         for (data, rubric, submissions), said in table:

@@ -158,7 +158,7 @@ def test_a_labelled_dataset_is_imported_for_an_annotator(run: Path) -> None:
 
 WRONG: list[tuple[str, str, str]] = [
     ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq99,Moon,MET,ana\n", "a.csv:3: no item has the id"),
-    ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq0,Mon,MET,ana\n", "no criterion is called 'Mon'"),
+    ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq0,Mon,MET,ana\n", "no criterion is named 'Mon'"),
     ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq0,Tone,MET,ana\n", "not one of bad, good"),
     ("a.csv", "id,criterion,label,annotator\nq0,Moon,MET,ana\nq0,Moon,MET,../x\n", "no slash, backslash or control"),
     ("a.csv", "id,criterion,label,annotator,seconds\nq0,Moon,MET,ana,1\nq0,Tone,bad,ana,soon\n", "seconds='soon'"),
@@ -326,7 +326,7 @@ def test_the_command_imports_shows_exports_and_agrees(
     [
         (["--annotator", "ana"], "--annotator has no effect without --import FILE"),
         (["--final"], "--final has no effect without --export FILE"),
-        (["--import", "a.csv", "--export", "b.csv"], "--import and --export exclude each other"),
+        (["--import", "a.csv", "--export", "b.csv"], "--import and --export are mutually exclusive"),
     ],
 )
 def test_flags_without_effect_are_refused(

@@ -246,7 +246,7 @@ def _places(rows: Ints) -> Ints:
 def test_one_judge_alone_has_no_table_by_judge(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     label(run, Ask("random", size=5), 5)
     assert run_command(["agree", str(run), "--by", "judge"]) == 2
-    assert "needs a run of several judges" in capsys.readouterr().err
+    assert "needs a run with several judges" in capsys.readouterr().err
 
 
 def test_the_mean_score_is_that_of_sampled_score() -> None:

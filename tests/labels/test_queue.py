@@ -220,7 +220,7 @@ def test_disagreements_are_pairs_on_which_judges_differ(tmp_path: Path) -> None:
     [
         (lambda: Ask("best"), "policy='best' is not one of label_next, random"),  # type: ignore[arg-type]
         (lambda: Ask("criterion"), "needs criterion=NAME"),
-        (lambda: Ask("random", "Moon"), "no other policy takes one"),
+        (lambda: Ask("random", "Moon"), "no other policy accepts one"),
         (lambda: Ask(size=0), "size=0; expected a whole number, 1 or more"),
         (lambda: Ask(seed=-1), "seed=-1; expected a whole number, 0 or more"),
     ],
@@ -232,7 +232,7 @@ def test_what_cannot_be_asked_is_refused(made: object, said: str) -> None:
 
 def test_an_unknown_criterion_is_refused_when_it_is_drawn_and_others_can_be_drawn_after(run: Path) -> None:
     with label_queue(run, Ask("criterion", "Sun")) as queue:
-        with pytest.raises(InputError, match="no judged pair has a criterion called 'Sun'"):
+        with pytest.raises(InputError, match="no judged pair has a criterion named 'Sun'"):
             queue.next("ana")
         queue.ask = Ask("criterion", "Moon")
         task = queue.next("ana")

@@ -190,12 +190,12 @@ def test_what_cannot_be_read_is_named_with_file_row_and_key_behind_the_findings_
     ("criterion", "message"),
     [
         ({"criterion": "Names it.", "points": True}, "points is True"),
-        ({"criterion": 7, "points": 1}, "criterion is 7; expected text"),
+        ({"criterion": 7, "points": 1}, "criterion is 7; expected a string"),
         ({"requirement": "Names it.", "options": "yes/no"}, "options are 'yes/no'"),
         ({"requirement": "Names it.", "options": [{"label": "yes"}]}, "option 1 is {'label': 'yes'}"),
         ({"requirement": "Names it.", "wieght": 3}, "did you mean 'weight'?"),
         ({"requirement": "Names it.", "check": "word_count"}, "check is 'word_count'"),
-        (7, "expected a mapping or a text, got int"),
+        (7, "expected a mapping or a string, got int"),
     ],
 )
 def test_a_criterion_that_cannot_be_read_says_why(criterion: Any, message: str, tmp_path: Path) -> None:

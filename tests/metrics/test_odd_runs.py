@@ -42,11 +42,11 @@ def test_words_of_another_kind_of_criterion_are_refused(graded: Callable[..., Gr
     binary = Criterion(name="Quality", requirement="How good is it?")
     made = graded([yes_no]).add(["Yes"], ["Yes"])
     labels = RubricDataset("Explain.", Rubric([binary]), [DataItem("Text 0.", "", ["MET"])])
-    with pytest.raises(InputError, match="'Quality' asks for MET or UNMET, but the run chose 'Yes'"):
+    with pytest.raises(InputError, match="'Quality' is binary, but the run has the option 'Yes' for it"):
         compute_metrics(made.run, labels)
     other = graded([binary]).add(["MET"], ["MET"])
     labels = RubricDataset("Explain.", Rubric([yes_no]), [DataItem("Text 0.", "", ["Yes"])])
-    with pytest.raises(InputError, match="'Quality' asks for one of its options, but the run says MET"):
+    with pytest.raises(InputError, match="'Quality' has options, but the run has the verdict MET for it"):
         compute_metrics(other.run, labels)
     labels = RubricDataset(
         "Explain.", Rubric([choice(("No", 0.0), ("Maybe", 1.0))]), [DataItem("Text 0.", "", ["No"])]

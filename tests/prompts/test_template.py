@@ -115,5 +115,5 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         Template.from_file(binary)
     with pytest.raises(MissingFileError, match=r"Prompt file not found: .*none\.jinja"):
         Template.from_file(tmp_path / "none.jinja")
-    with pytest.raises(MissingFileError, match="no prompt is called 'jugde'"):
+    with pytest.raises(MissingFileError, match="unknown prompt 'jugde'"):
         Template.from_package("jugde")

@@ -149,7 +149,7 @@ def test_each_address_that_cannot_be_read_has_one_clear_error(
         f"{bucket}/none.json": f"Dataset file not found: {bucket}/none.json",
         "s3://no-such-bucket/a.json": "not found: s3://no-such-bucket/a.json: The specified bucket does not exist",
         f"{bucket}/folder": f"{bucket}/folder: cannot be read: it is a folder; expected a file",
-        "s3://": "s3://: the address names no bucket; expected s3://BUCKET/PATH",
+        "s3://": "s3://: the address has no bucket; expected s3://BUCKET/PATH",
         f"{bucket}/a//b.json": "the address has an empty part, '.' or '..'",
         "ftp://host/a.json": "unknown scheme 'ftp'; expected s3://, gs:// or hf://",
         "https://host/a.json?Signature=hidden": "http addresses are not read; download the file",

@@ -109,7 +109,7 @@ def test_each_destination_that_cannot_be_used_is_refused_before_anything_is_spen
     told = {
         "s3://no-such-bucket/run": "not found: s3://no-such-bucket/run: The specified bucket does not exist",
         f"s3://{bucket}/closed": f"s3://{bucket}/closed: cannot be written: ",
-        f"s3://{bucket}/other": f"s3://{bucket}/other: holds the files of another run",
+        f"s3://{bucket}/other": f"s3://{bucket}/other: contains the files of another run",
         "ftp://host/run": "unknown scheme 'ftp'; expected s3://, gs:// or hf://",
         "some/folder": "is not an address; expected s3://BUCKET/PATH or gs://BUCKET/PATH",
         "hf://datasets/me/set": "hf:// is only read; upload the run directory with `hf upload`",

@@ -164,7 +164,7 @@ def test_two_candidates_are_named_with_the_option_that_decides(tmp_path: Path) -
                 with case(f"{name}: {row}"):
                     with pytest.raises(InputError) as refused:
                         read(path)
-                    told = f"the {role} may be column {one!r} or {other!r}; say which with "
+                    told = f"the {role} may be column {one!r} or {other!r}; choose one with "
                     assert told in str(refused.value)
                     assert DECIDES[name].format(role=role) in str(refused.value)
 

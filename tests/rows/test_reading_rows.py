@@ -201,7 +201,7 @@ def test_a_split_with_missing_or_foreign_shards_is_refused(tmp_path: Path) -> No
         list(read_rows(tmp_path / "train", []))
     assert list(read_rows(tmp_path / "test", []))
     (tmp_path / "test-00001-of-00002.parquet").write_bytes(parquet())
-    with pytest.raises(InputError, match="the file names speak of 1 and 2 shards"):
+    with pytest.raises(InputError, match="the file names belong to sets of 1 and 2 shards"):
         list(read_rows(tmp_path / "test", []))
 
 

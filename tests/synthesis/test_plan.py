@@ -43,7 +43,7 @@ def test_two_stages_cannot_write_one_field() -> None:
 def test_a_plan_can_end_after_a_step() -> None:
     plan = Plan((stage("a", step=0), stage("b", step=1), stage("c", step=2)))
     assert [s.name for s in plan.until("responses").stages] == ["a", "b"]
-    with pytest.raises(InputError, match="no step is called 'respones'"):
+    with pytest.raises(InputError, match="unknown step 'respones'"):
         plan.until("respones")
 
 

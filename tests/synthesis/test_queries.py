@@ -72,7 +72,7 @@ def test_a_table_with_an_unknown_delimiter_names_the_known_ones(tmp_path: Path) 
 
 
 def test_queries_in_a_list_are_refused_by_place_and_value() -> None:
-    expected = "; expected a text, conversation or row for each query"
+    expected = "; expected a string, conversation or row for each query"
     table: list[tuple[list[Any], str]] = [
         ([], f"input is []; the list is empty{expected}"),
         ([None, "x", 3], f"input is [None, 'x', 3]; item 0 is None, item 2 is 3{expected}"),
@@ -161,7 +161,7 @@ def test_a_missing_file_and_an_empty_one_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError):
         QueryFile(tmp_path / "none.jsonl").check()
     (tmp_path / "empty.jsonl").write_text("\n\n")
-    assert "holds no rows" in refused(QueryFile(tmp_path / "empty.jsonl"))
+    assert "has no rows" in refused(QueryFile(tmp_path / "empty.jsonl"))
 
 
 def test_a_limit_reads_only_the_first_rows(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_the_answer_at_the_end_of_a_conversation_is_not_part_of_the_query(
 @pytest.mark.parametrize(
     ("turns", "told"),
     [
-        (TURNS[1:2], "the conversation does not end with a message of the user's"),
+        (TURNS[1:2], "the conversation does not end with a user message"),
         ([{"role": "user"}], "message 1 is {'role': 'user'}; expected a role"),
         ([{"role": "judge", "content": "x"}], "expected a role (user, assistant, system)"),
         ([*TURNS, {"role": "user", "content": "  "}], "message 4 is"),

@@ -42,7 +42,7 @@ def test_a_fault_of_ones_own_needs_no_name_in_the_table() -> None:
 
 
 def test_an_unknown_fault_is_refused_before_anything_runs() -> None:
-    with pytest.raises(ConfigError, match="no fault is called '418'; there are 429, "):
+    with pytest.raises(ConfigError, match="unknown fault '418'; expected one of 429, "):
         fault_plan({"418": 0.1})
 
 

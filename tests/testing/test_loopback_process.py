@@ -89,7 +89,7 @@ def test_sigterm_ends_it_with_its_counts_as_the_last_line() -> None:
     [
         (["--latency", "soon"], "latency 'soon' is not"),
         (["--fault", "500"], "--fault '500' has no rate"),
-        (["--fault", "418=0.1"], "no fault is called '418'"),
+        (["--fault", "418=0.1"], "unknown fault '418'"),
         (["--key-env", "NO_SUCH_VARIABLE"], "the environment variable NO_SUCH_VARIABLE is empty"),
     ],
 )

@@ -146,9 +146,9 @@ def test_trl_rows_without_a_rubric_are_named() -> None:
 
 def test_trl_columns_of_unequal_length_are_counted() -> None:
     function = trl.reward_function(rewarder())
-    with pytest.raises(InputError, match=r"2 prompts, 2 completions, 1 rubrics, .*expected as many"):
+    with pytest.raises(InputError, match=r"2 prompts, 2 completions, 1 rubrics, .*expected the same number of each"):
         function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]] * 2, rubrics=[RUBRIC])
-    with pytest.raises(InputError, match="1 completion_ids; expected as many"):
+    with pytest.raises(InputError, match="1 completion_ids; expected the same number of each"):
         function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]], rubrics=[RUBRIC] * 2)
 
 
@@ -183,7 +183,7 @@ def test_verl_sends_a_key_over_plain_http_to_a_remote_host_only_where_that_is_al
 
 def test_verl_s_failures_raise_by_default_and_none_is_refused() -> None:
     down = {"judge": "judge", "base_url": "http://127.0.0.1:9/v1"}
-    with pytest.raises(ConfigError, match="verl takes no None"):
+    with pytest.raises(ConfigError, match="verl does not accept None"):
         verl_call("x", **down, on_failure="none")
     with pytest.raises(InputError, match="unknown key 'jugde' in reward_kwargs; did you mean 'judge'"):
         verl_call("x", jugde="builtin/offline")
@@ -232,9 +232,9 @@ def test_openrlhf_s_queries_are_cut_at_their_prompt_and_special_tokens_go() -> N
     }
     with pytest.raises(InputError, match="does not begin with its prompt"):
         openrlhf.remote_samples(["other"], ["prompt"], [label])
-    with pytest.raises(InputError, match=r"(?s)labels\[0\].*\na label is JSON that holds the row's rubric"):
+    with pytest.raises(InputError, match=r"(?s)labels\[0\].*\na label is JSON with the row's rubric"):
         openrlhf.remote_samples(["prompt a"], ["prompt"], ["42 apples"])
-    with pytest.raises(InputError, match="as many"):
+    with pytest.raises(InputError, match="the same number of each"):
         openrlhf.remote_samples(["a"], [], [label])
 
 

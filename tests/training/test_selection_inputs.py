@@ -140,15 +140,18 @@ def test_candidates_are_found_by_id_or_by_text_one_or_several_a_row(tmp_path: Pa
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"id": "q9", "answer": "x"}, "no query of the id 'q9'"),
+        ({"id": "q9", "answer": "x"}, "no query with the id 'q9'"),
         ({"query": "When?", "answer": "x"}, "no such query: 'When?'"),
-        ({"answer": "x"}, "names no query"),
-        ({"id": "q1"}, "holds no answer"),
+        ({"answer": "x"}, "has no query"),
+        ({"id": "q1"}, "has no answer"),
         ({"id": "q1", "answer": " "}, "'answer' is blank"),
         ({"id": "q1", "answers": []}, "'answers' is empty"),
         ({"id": "q1", "answers": ["x", ""]}, "'answers[1]' is blank"),
-        ({"id": "q1", "answers": {"small": "x", "large": None}}, "'answers['large']' holds NoneType, expected text"),
-        ({"id": "q1", "answer": 7}, "holds int, expected text"),
+        (
+            {"id": "q1", "answers": {"small": "x", "large": None}},
+            "'answers['large']' is of type NoneType; expected a string",
+        ),
+        ({"id": "q1", "answer": 7}, "is of type int; expected a string"),
     ],
 )
 def test_a_candidate_that_is_wrong_is_named_with_its_line(tmp_path: Path, row: Any, told: str) -> None:
@@ -161,7 +164,7 @@ def test_a_text_that_two_queries_share_needs_an_id(tmp_path: Path) -> None:
     problems: list[str] = []
     both = [query("q1", "Why?"), query("q2", "Why?")]
     read_candidates(lines(tmp_path / "c.jsonl", [{"query": "Why?", "answer": "x"}]), both, problems)
-    assert "name one of them by its id" in problems[0]
+    assert "identify one of them by its id" in problems[0]
 
 
 def test_a_parquet_file_that_is_none_is_refused(tmp_path: Path) -> None:
@@ -205,7 +208,7 @@ def test_candidates_come_in_any_kind_of_file_and_usual_column(tmp_path: Path) ->
     ]
     (tmp_path / "c.csv").write_text("id,output,generation\nq1,a,b\n")
     with pytest.raises(
-        InputError, match="may be column 'output' or 'generation'; say which with --column submission=NAME"
+        InputError, match="may be column 'output' or 'generation'; choose one with --column submission=NAME"
     ):
         read_candidates(tmp_path / "c.csv", [query("q1", "Why?")], [])
 

@@ -71,7 +71,7 @@ class AgreeFlags(CompareSettings):
     def _check_flags(self) -> Self:
         forms = [name for name, given in (("json", self.json_output), ("csv", self.csv), ("md", self.md)) if given]
         if len(forms) > 1:
-            raise InputError(f"--{' and --'.join(forms)} exclude each other; give one of them")
+            raise InputError(f"--{' and --'.join(forms)} are mutually exclusive; pass one of them")
         given = self.model_fields_set
         # Rows of labels go with every mode; completed files are a mode of their own.
         if "labels" in given and not has_completed_files(self):
@@ -160,7 +160,7 @@ def _mode(given: set[str]) -> str:
     if asked == ["label_next", "labels"]:
         return "label_next"
     if len(asked) > 1:
-        raise InputError(f"{' and '.join(map(_flag, asked))} exclude each other; use one of them")
+        raise InputError(f"{' and '.join(map(_flag, asked))} are mutually exclusive; use one of them")
     return asked[0] if asked else "by"
 
 

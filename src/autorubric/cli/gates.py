@@ -63,9 +63,9 @@ def _lines(found: GatesReplay) -> Iterator[str]:
     kappa, both = found.kappa(), found.both
     same = sum(mine == other for mine, other in both)
     shown = "" if kappa is None else f" (kappa {kappa:.2f})"
-    yield f"two people labelled {len(both)} criteria and agree on {same}{shown}; the table counts these"
+    yield f"two annotators labelled {len(both)} criteria and agree on {same}{shown}; the table counts these"
     if not both:
-        yield "the shares need labels of two people: fill in `labels` in the file"
+        yield "the shares need labels of two annotators: fill in `labels` in the file"
     for name, share in found.shares().items():
         yield f"  {name:<28} {_show(share)}"
     error, correlation = found.draw_error()

@@ -48,7 +48,11 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
     if ended is not None:
         return ended
     if len(summary.failures) or summary.ended < summary.total:
-        what = "retry what failed with" if settings.parts is None else "finish or add shards, then merge again with"
+        what = (
+            "retry what failed with"
+            if settings.parts is None
+            else "finish or add the missing shards, then merge again with"
+        )
         print(f"{what}:\n  {settings.again}")
         return EXIT_UNFINISHED
     mean = summary.scores.mean if summary.scores.count else -math.inf
@@ -131,6 +135,6 @@ def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
         yield f"mean score {scores.mean:.3f} over {counted(scores.count, 'item')}{shown}"
     unscored = summary.graded - scores.count
     if unscored:
-        yield f"{counted(unscored, 'graded item')} without a score: abstentions left nothing to score"
+        yield f"{counted(unscored, 'graded item')} without a score: every criterion to score was an abstention"
     if summary.coverage is not None:
         yield f"coverage: {summary.judged:,} of {summary.all_judgments:,} judgments ({summary.coverage:.1%})"

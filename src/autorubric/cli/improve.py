@@ -50,7 +50,7 @@ def _print(result: ImproveResult) -> None:
     record, out = result.record, result.out
     print(f"\n{headline(record)}")
     if result.again:
-        print("  decided in an earlier session; the test set is not used again")
+        print("  decided in an earlier session; the test set is used only once")
     print(f"  items: {describe_sets(record)}")
     skipped = (f"{name}: skipped: {reason}" for name, reason in record["skipped"].items())
     for line in (*skipped, *_test_lines(record), *_weight_lines(record), *_candidate_lines(record)):

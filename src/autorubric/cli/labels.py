@@ -52,7 +52,7 @@ class LabelsFlags(ImportLabelsSettings, ExportLabelsSettings):
                 flag = "--import" if needed == "files" else "--export"
                 raise InputError(f"--{name} has no effect without {flag} FILE; leave it out")
         if {"files", "target"} <= self.model_fields_set:
-            raise InputError("--import and --export exclude each other; use one of them")
+            raise InputError("--import and --export are mutually exclusive; use one of them")
         return self
 
 
@@ -138,7 +138,7 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     """The judge against the labels of a label store, by criterion or judge; the annotators against one another."""
     judge = found.judge
     if by == "judge" and not found.by_judge:
-        raise InputError("--by judge needs a run of several judges; one judge alone judged")
+        raise InputError("--by judge needs a run with several judges; this run has one")
     how = "weighted by the probabilities of the draw" if found.weighted else "unweighted"
     above = [
         f"{counted(judge.items, 'item')} with labels, {counted(judge.n, 'pair')} of label and verdict, {how}; "

@@ -68,7 +68,7 @@ def _status(result: ReviewResult, settings: ReviewSettings) -> int:
     if ended is not None:
         return ended
     if result.failures:
-        print(f"request what failed again with:\n  {settings.again}", file=sys.stderr)
+        print(f"retry the failed requests with:\n  {settings.again}", file=sys.stderr)
         return EXIT_UNFINISHED
     severe = severities_from(settings.fail_on)
     return EXIT_SCORE if any(one.severity in severe for one in result.findings) else 0

@@ -89,7 +89,7 @@ def print_summary(summary: Summary, out: Path) -> None:
     for problem in summary.skipped[:5]:
         print(f"  left out: {problem}")
     if len(summary.skipped) > 5:
-        print(f"  and {len(summary.skipped) - 5} more input rows were left out")
+        print(f"  and {len(summary.skipped) - 5} more input rows were skipped")
 
 
 def _print_counts(summary: Summary) -> None:

@@ -178,7 +178,7 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
         return []
     name = section.get("name") or section.get("title")
     if name is not None and not isinstance(name, str):
-        problems.append(f"{where}: its name is {name!r}; expected text")
+        problems.append(f"{where}: its name is {name!r}; expected a string")
         return []
     strangers = {key: value for key, value in section.items() if key not in _SECTION_KEYS}
     wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]

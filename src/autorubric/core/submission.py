@@ -87,7 +87,7 @@ def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
 def _problems(given: Any) -> list[str]:
     if not isinstance(given, dict):
         return [
-            f"the submission is of type {type(given).__name__}; expected text, or a dict with thinking and output"
+            f"the submission is of type {type(given).__name__}; expected a string, or a dict with thinking and output"
         ]
     if not given:
         return ["the submission is an empty dict; expected the keys 'thinking' and 'output'"]
@@ -96,7 +96,7 @@ def _problems(given: Any) -> list[str]:
         if key not in _PARTS:
             found.append(f"unknown key {key!r} in the submission; {advice(str(key), _PARTS)}")
         elif not isinstance(value, str):
-            found.append(f"{key!r} of the submission is of type {type(value).__name__}; expected text")
+            found.append(f"{key!r} of the submission is of type {type(value).__name__}; expected a string")
     return found
 
 

@@ -89,7 +89,7 @@ class GroundTruthReader:
                 found += (f"ground_truth: {problem}" for problem in error.problems)
                 continue
             if place in by_place:
-                found.append(f"ground_truth names criterion {str(name)!r} twice")
+                found.append(f"ground_truth has criterion {str(name)!r} twice")
             by_place[place] = value
         names = criterion_names(self._criteria)
         missing = [name for place, name in enumerate(names) if place not in by_place]
@@ -138,8 +138,9 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
             if len(places) == 1:
                 return places[0]
             if places and fold is str.casefold:
-                raise InputError(f"several criteria are called {wanted!r}; name them {', '.join(map(repr, names))}")
-    raise InputError(f"no criterion is called {wanted!r}; {advice(wanted, names)}")
+                distinct = ", ".join(map(repr, names))
+                raise InputError(f"several criteria are named {wanted!r}; refer to them as {distinct}")
+    raise InputError(f"no criterion is named {wanted!r}; {advice(wanted, names)}")
 
 
 def _verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
@@ -270,7 +271,7 @@ def read_label_rows(
         if missing:
             held, option = f"the columns are {listed(record.fields)}", reader.option.format(role="ROLE")
             raise InputError(
-                f"{input_name(path)}: no column for {', '.join(missing)}; {held}; name one with {option}"
+                f"{input_name(path)}: no column for {', '.join(missing)}; {held}; choose one with {option}"
             )
         cells = {role: record.fields[column] for role, column in record.columns.items()}
         yield record._replace(fields=without_nulls(cells))
@@ -325,7 +326,7 @@ class _Join:
     def truths(self) -> dict[int, Any]:
         """The labels of each labelled item in the order of its criteria."""
         if self._annotator not in (None, MAJORITY, *self._annotators):
-            known = ", ".join(filter(None, self._annotators)) or "none; no column names annotators"
+            known = ", ".join(filter(None, self._annotators)) or "none; no column has annotators"
             self._problems.append(f"--annotator {self._annotator!r} is unknown; the annotators are {known}")
             return {}
         return {place: truth for place in self._labels if (truth := self._truth(place)) is not None}
@@ -335,7 +336,7 @@ class _Join:
         if own in self._places:
             return self._places[own]
         if not self._places:
-            raise InputError("the items of the dataset have no ids; give them ids that the labels can name")
+            raise InputError("the items of the dataset have no ids; add ids that the labels can refer to")
         raise InputError(f"no item has the id {own!r}")
 
     def _truth(self, place: int) -> list[str] | None:

@@ -150,7 +150,7 @@ def item_records(
         if not has_submission:
             option = reader.option.format(role="submission")
             raise InputError(
-                f"{reader.where}: no column is called like a submission; the columns are {listed(record.fields)}; "
+                f"{reader.where}: no submission column found; the columns are {listed(record.fields)}; "
                 f"name it with {option}"
             )
         if "submission" not in record.columns or (is_item and _has_own_names(record)):
@@ -190,7 +190,7 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
         return {"description": "", **rest, **own, **item}
     metadata = own.pop("metadata", {})
     if not isinstance(metadata, dict):
-        raise InputError(f"{record.where}: 'metadata' holds {type(metadata).__name__}; expected a mapping")
+        raise InputError(f"{record.where}: 'metadata' is of type {type(metadata).__name__}; expected a mapping")
     return {**item, "description": "", **own, "metadata": {**metadata, **rest}}
 
 
@@ -236,7 +236,7 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
         notes += _unread_note(named, bare, has_label=has_label)
         return
     if problems:
-        raise InputError([*problems, f"labels are read from {named}; rename columns that hold something else"])
+        raise InputError([*problems, f"labels are read from {named}; rename columns that contain something else"])
     for item, verdicts in labels:
         item.ground_truth = verdicts
         for column in columns.values():
@@ -246,7 +246,7 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
 
 def _unread_note(named: str, bare: list[str], *, has_label: bool) -> list[str]:
     if not bare:
-        return [f"{named} are named like the criteria and hold no labels; they are kept as metadata"]
+        return [f"{named} are named like criteria but contain no labels; they are kept as metadata"]
     ways = "label all criteria, or import single labels into the run with `autorubric labels RUN --import FILE`"
     return [f"labels in {named} are not read, since {listed(bare)} has none; {ways}"] * has_label
 

@@ -294,7 +294,7 @@ def head_and_members(text: str, key: str) -> tuple[dict[str, Any], Iterator[Any]
         raise ValueError(f"there is no list {key!r}")
     head = parse_json(text[: found.end()] + "]}")
     if not isinstance(head, dict) or head.pop(key, None) != []:
-        raise ValueError(f"the list {key!r} stands deeper")
+        raise ValueError(f"the list {key!r} is nested deeper")
     return head, _members(text, found.end())
 
 

@@ -127,10 +127,10 @@ def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
         for column in map(metadata.row_group(group).column, range(metadata.num_columns)):
             size, place = column.total_uncompressed_size, f"{path}: column {column.path_in_schema!r}"
             if size > LARGEST_FILE:
-                most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
+                most = f"the maximum that is read at once is {LARGEST_FILE // 2**20} MiB"
                 raise InputError(f"{place} unpacks to {size / 2**20:,.0f} MiB; {most}, write smaller row groups")
             if column.num_values > _MOST_VALUES:
-                most = f"the most that is read at once is {_MOST_VALUES:,}"
+                most = f"the maximum that is read at once is {_MOST_VALUES:,}"
                 raise InputError(f"{place} has {column.num_values:,} values; {most}, write smaller row groups")
             if column.has_dictionary_page:
                 largest = max(largest, size)
@@ -197,7 +197,7 @@ def _rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[t
     except InputError:
         raise
     except UnicodeDecodeError as error:
-        words = f"a text after row {number} is not UTF-8 ({error.reason}); write the file again as UTF-8"
+        words = f"a string after row {number} is not UTF-8 ({error.reason}); write the file again as UTF-8"
         raise InputError(f"{name}: {words}") from error
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as error:
         # The first line says what is wrong; the rest describes the library's internals.

@@ -77,7 +77,7 @@ def check_address(address: str) -> None:
         raise InputError(f"{shown}: unknown scheme {scheme!r}; expected s3://, gs:// or hf://")
     bucket, _, key = rest.partition("/")
     if not bucket:
-        raise InputError(f"{shown}: the address names no bucket; expected {scheme}://BUCKET/PATH")
+        raise InputError(f"{shown}: the address has no bucket; expected {scheme}://BUCKET/PATH")
     if scheme != "hf" and "@" in bucket:
         raise InputError(f"{shown}: leave credentials out of the address; they come from the environment")
     if any(part in ("", ".", "..") for part in key.removesuffix("/").split("/")) and key:

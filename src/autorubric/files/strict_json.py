@@ -138,7 +138,7 @@ def parse_json(text: str, where: str = "JSON") -> Any:
           rubric.json: [1] has the key 'a' twice
     """
     if not isinstance(text, str):
-        raise InputError(f"{where}: expected text, got {type(text).__name__}")
+        raise InputError(f"{where}: expected a string, got {type(text).__name__}")
     text, doubtful = text.removeprefix("\ufeff"), False
     body = text.strip(" \t\n\r")
     try:

@@ -79,7 +79,7 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
         autorubric.errors.InputError: rubric.yaml:2: the key 'weight' is given twice
     """
     if not isinstance(text, str):
-        raise InputError(f"{where}: expected text, got {type(text).__name__}")
+        raise InputError(f"{where}: expected a string, got {type(text).__name__}")
     try:
         _refuse_depth(text, where)
         loader = _Loader(text)
@@ -98,7 +98,7 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
             raise
         raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from None
     if is_too_deep(value):  # through aliases, which the text does not show
-        raise InputError(f"{where}: aliases nest too deeply; the most is {DEEPEST} levels")
+        raise InputError(f"{where}: aliases are nested too deeply; the most is {DEEPEST} levels")
     found = [f"{where}: {problem}" for problem in blemishes(value)]
     if found:
         raise InputError(found)
@@ -155,11 +155,11 @@ def _offences(root: yaml.Node) -> list[str]:
         opened.add(id(node))
         problems.extend(_repeated(node))
         if any(id(child) in opened for child in children):
-            return [f":{node.start_mark.line + 1}: an alias holds itself"]
+            return [f":{node.start_mark.line + 1}: an alias contains itself"]
         stack.append((node, True))
         stack.extend((child, False) for child in children)
     if sizes[id(root)] > MOST_NODES:
-        problems.append(f": aliases unfold to {sizes[id(root)]} nodes; the most is {MOST_NODES}")
+        problems.append(f": aliases unfold to {sizes[id(root)]} nodes; the maximum is {MOST_NODES}")
     return problems
 
 

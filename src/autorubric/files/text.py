@@ -75,7 +75,7 @@ def read_bytes(path: str | Path, *, what: str = "File") -> bytes:
     file = None if address is None else SharedCopy(remote_copy(address, what=what))
     size = size_of_plain(path, what=what) if file is None else file.seek(0, os.SEEK_END)
     if size > LARGEST_FILE:
-        most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
+        most = f"the maximum that is read at once is {LARGEST_FILE // 2**20} MiB"
         raise InputError(
             f"{address or path}: has {size / 2**20:,.0f} MiB; {most}, split it or write it as JSON Lines"
         )

@@ -150,7 +150,7 @@ def dump_toml(document: Mapping[str, Any]) -> str:
     r"""A mapping as TOML: plain values first, then lists of mappings as arrays of tables.
 
     Raises:
-        InputError: a value has no form in TOML.
+        InputError: a value cannot be written as TOML.
 
     Example:
         >>> print(dump_toml({"criteria": [{"name": "c1", "weight": 5, "choices": ["no", "yes"]}]}), end="")
@@ -190,7 +190,7 @@ def _value(value: Any) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in value.items()) + "}"
-    raise InputError(f"{value!r:.60} has no form in TOML")
+    raise InputError(f"{value!r:.60} cannot be written as TOML")
 
 
 def _text(value: str) -> str:

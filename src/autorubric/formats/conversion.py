@@ -375,9 +375,9 @@ def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
     except MissingFileError:
         pass
     except InputError as error:
-        raise InputError(error.problems, "give the name of a file to write to") from None
+        raise InputError(error.problems, "pass the name of an output file") from None
     if target.exists() and source.exists() and target.samefile(source):
-        raise InputError(f"{target} is the file to read; give another name to write to")
+        raise InputError(f"{target} is also the input file; pass another output file")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the directory {target.parent} does not exist")
     target = target.resolve()  # a symbolic link stays one: the file it names is replaced

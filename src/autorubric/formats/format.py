@@ -63,7 +63,7 @@ def read_text(row: Mapping[str, Any], *keys: str) -> str | None:
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if value is not None:
-            raise InputError(f"{key} is {shown(value)}; expected text")
+            raise InputError(f"{key} is {shown(value)}; expected a string")
     return None
 
 
@@ -298,13 +298,13 @@ def _put_back(record: Record, left: Mapping[str, Any]) -> Record:
     """The record with what its row could not hold."""
     unknown = sorted(set(left) - {*_FIELDS, "metadata", "criteria"})
     if unknown:
-        raise InputError(f"{KEY} holds the unknown keys {', '.join(unknown)}")
+        raise InputError(f"{KEY} has the unknown keys {', '.join(unknown)}")
     fields: dict[str, Any] = {name: left[name] for name in _FIELDS if name in left}
     if "prompt" in fields:
         fields["prompt"] = read_prompt(fields["prompt"], f"{KEY}.prompt")
     wrong = [name for name, value in fields.items() if name != "prompt" and not isinstance(value, str | None)]
     if wrong:
-        raise InputError(f"{KEY}.{wrong[0]} is {fields[wrong[0]]!r:.60}; expected text")
+        raise InputError(f"{KEY}.{wrong[0]} is {fields[wrong[0]]!r:.60}; expected a string")
     if "metadata" in left:
         merged = {**record.metadata, **_mapping(left["metadata"], "metadata")}
         fields["metadata"] = {key: value for key, value in merged.items() if value is not None}
@@ -335,7 +335,7 @@ def _dump(left: Mapping[str, Any]) -> str:
     try:
         return json.dumps(left, ensure_ascii=False, allow_nan=False, default=_in_words) if left else ""
     except (TypeError, ValueError) as error:
-        raise InputError(f"the row holds what JSON cannot: {error}") from None
+        raise InputError(f"the row contains a value that JSON cannot represent: {error}") from None
 
 
 def _load(text: Any) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _criteria(record: Record, left: Any) -> tuple[Criterion, ...]:
     entries = [criterion_record(criterion) for criterion in record.criteria]
     for index, change in _mapping(left, "criteria").items():
         if not index.isdecimal() or int(index) >= len(entries):
-            raise InputError(f"{KEY}.criteria names criterion {index!r}; the row has {len(entries)}")
+            raise InputError(f"{KEY}.criteria refers to criterion {index!r}; the row has {len(entries)}")
         merged = {**entries[int(index)], **_mapping(change, f"criteria.{index}")}
         entries[int(index)] = {key: value for key, value in merged.items() if value is not None}
     return tuple(read_criteria(entries))

@@ -106,9 +106,9 @@ def detect(row: Row) -> Format:
         return found[0]
     keys = ", ".join(list(row)[:12]) or "none"
     if not found:
-        raise InputError(f"no format has rows with the keys {keys}; known are: {', '.join(formats)}")
+        raise InputError(f"no format has rows with the keys {keys}; known formats: {', '.join(formats)}")
     names = " and ".join(one.name for one in found)
-    raise InputError(f"rows with the keys {keys} may be {names}; say which with --from")
+    raise InputError(f"rows with the keys {keys} may be {names}; choose one with --from")
 
 
 IN_ROW = ("query", "rubric", "id", "submission", "reference", "domain")
@@ -163,7 +163,7 @@ def _read_row(row: Row) -> Described:
 
 
 def _write_row(record: Described) -> Row:
-    raise InputError("rows under usual names are read, and not written; name a format with --to")
+    raise InputError("'usual names' can only be read; choose an output format with --to")
 
 
 USUAL = Format("usual names", "Rows under usual names", (), lambda row: True, _read_row, _write_row)

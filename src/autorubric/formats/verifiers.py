@@ -44,7 +44,7 @@ def _with_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
     if choices in (None, _DEMAND, _PITFALL):
         return {"metadata": metadata}
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(one, str) for one in choices):
-        raise InputError(f"choices are {choices!r:.60}; expected at least two texts, worst to best")
+        raise InputError(f"choices are {choices!r:.60}; expected at least two strings, worst to best")
     values = [index / (len(choices) - 1) for index in range(len(choices))]
     options = [{"label": label, "value": value} for label, value in zip(choices, values, strict=True)]
     return {"metadata": metadata, "options": options}
@@ -53,7 +53,7 @@ def _with_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
 def _as_ours(position: int, entry: Mapping[str, Any], criterion: Criterion) -> Criterion:
     """The criterion under our conventions: no made-up name, and a pitfall by its sign."""
     if criterion.weight < 0:
-        raise InputError(f"criteria[{position - 1}].weight is {criterion.weight:g}; verifiers takes none below 0")
+        raise InputError(f"criteria[{position - 1}].weight is {criterion.weight:g}; verifiers needs at least 0")
     name = None if criterion.name == f"c{position}" else criterion.name
     sign = -1 if entry.get("choices") == _PITFALL else 1
     return criterion.model_copy(update={"name": name, "weight": sign * criterion.weight})

@@ -71,7 +71,7 @@ class JudgeSpec:
             problems.append(f"judge {judge_id!r} needs one of judge_model_config and llm_config")
         elif not isinstance(config, LLMConfig):
             problems.append(
-                f"judge {judge_id!r} has a model of type {type(config).__name__}; expected LLMConfig or a text"
+                f"judge {judge_id!r} has a model of type {type(config).__name__}; expected LLMConfig or a string"
             )
         if not isinstance(judge_id, str) or not judge_id.strip():
             problems.append(f"judge_id={judge_id!r}; expected a name")
@@ -319,13 +319,13 @@ def judge_specs(
     """The judges of the four ways to name them; one model alone is called `default`."""
     if llm_config is not None:
         if judge_model_config is not None:
-            raise ConfigError("judge_model_config and llm_config are one setting; give judge_model_config alone")
+            raise ConfigError("judge_model_config and llm_config are the same setting; pass only judge_model_config")
         warnings.warn("llm_config is deprecated; use judge_model_config", DeprecationWarning, stacklevel=3)
         judge_model_config = llm_config
     given = {"judge_model_config": judge_model_config, "judges": judges, "judge": judge}
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1:
-        raise ConfigError(f"{' and '.join(named)} are given; give one of them")
+        raise ConfigError(f"{' and '.join(named)} are given; pass only one of them")
     if judges is not None:
         problems = [
             f"judges[{index}] is of type {type(spec).__name__}; expected JudgeSpec"
@@ -333,10 +333,10 @@ def judge_specs(
             if not isinstance(spec, JudgeSpec)
         ] or [problem for spec in judges for problem in _weight_problems(spec.judge_id, spec.weight)]
         if problems or not judges:
-            raise ConfigError(problems or "judges is an empty list; give at least one JudgeSpec")
+            raise ConfigError(problems or "judges is an empty list; pass at least one JudgeSpec")
         return tuple(judges)
     if judge_model_config is None and judge is None:
-        raise ConfigError("no judge: give judge_model_config, judges or judge")
+        raise ConfigError("no judge; pass judge_model_config, judges or judge")
     return () if judge_model_config is None else (JudgeSpec(judge_model_config, "default"),)
 
 

@@ -214,7 +214,7 @@ class CascadeCurve:
         ]
         if not allowed:
             least = min(point.share for point in self.points)
-            raise InputError(f"max_share={max_share}: no threshold serves; the least share is {least:.3f}")
+            raise InputError(f"max_share={max_share}: no threshold has so low a share; the lowest is {least:.3f}")
         enough = max(agreement for _, agreement in allowed) - tolerance
         near = [(point, agreement) for point, agreement in allowed if agreement >= enough - 1e-12]
         return min(near, key=lambda pair: (pair[0].share, -pair[1]))[0]
@@ -306,7 +306,7 @@ def _checked(thresholds: Iterable[float]) -> list[float]:
     wanted = sorted(set(thresholds))
     problems = [f"threshold {value!r}; expected a number from 0 to 1" for value in wanted if not 0.0 <= value <= 1.0]
     if problems or not wanted:
-        raise InputError(problems or "no threshold is given; leave thresholds out to look at all")
+        raise InputError(problems or "thresholds is empty; leave it out to evaluate all thresholds")
     return wanted
 
 

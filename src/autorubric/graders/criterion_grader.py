@@ -367,5 +367,5 @@ def _run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> Path | N
     if run_dir is not None:
         return Path(run_dir)
     if len(cached) > 1:
-        raise ConfigError(f"judges name different cache folders ({', '.join(cached)}); give run_dir instead")
+        raise ConfigError(f"judges have different cache folders ({', '.join(cached)}); pass run_dir instead")
     return Path(cached[0]) if cached else None

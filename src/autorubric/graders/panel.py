@@ -242,7 +242,7 @@ def _verdict(vote: Judgment) -> CriterionVerdict:
 
 def _option_vote(criterion: Criterion, vote: Judgment) -> OptionVote:
     if vote.option is None:
-        raise ValueError(f"judge {vote.judge_id!r} gave a verdict where an option was asked for")
+        raise ValueError(f"judge {vote.judge_id!r} gave a verdict where an option was expected")
     value = judged_option(criterion, vote.option).value if vote.value is None else vote.value
     return OptionVote(vote.option, value, vote.weight)
 

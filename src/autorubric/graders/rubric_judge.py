@@ -70,7 +70,7 @@ class RubricJudge:
 
     def __post_init__(self) -> None:
         if self.options.evidence:
-            raise ConfigError("evidence needs one call a criterion; use CriterionJudge")
+            raise ConfigError("evidence needs one call per criterion; use CriterionJudge")
 
     @property
     def judge_ids(self) -> tuple[str, ...]:

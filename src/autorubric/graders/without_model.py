@@ -237,7 +237,7 @@ class ScriptedJudge:
         if callable(self.words):
             return self.words(inputs, index)
         if index >= len(self.words):
-            raise InputError(f"the script of judge {self.judge_id!r} has no word for criterion {index}")
+            raise InputError(f"the script of judge {self.judge_id!r} has no verdict for criterion {index}")
         return self.words[index]
 
     def _judgment(self, word: Word) -> Judgment:
@@ -257,6 +257,6 @@ async def no_model(*asked: Any) -> Any:
         >>> import asyncio
         >>> asyncio.run(no_model())
         Traceback (most recent call last):
-        autorubric.errors.InputError: a judge asked for a model, but none is set
+        autorubric.errors.InputError: a judge requested a model, but no model is set
     """
-    raise InputError("a judge asked for a model, but none is set")
+    raise InputError("a judge requested a model, but no model is set")

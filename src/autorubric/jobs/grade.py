@@ -57,7 +57,7 @@ def check_data(value: Any) -> Any:
         raise ValueError(f"expected a RubricDataset, a path, a DataFrame, or {_LISTED}")
     for index, one in enumerate(rows):
         if not isinstance(one, str | DataItem | Mapping):
-            raise InputError(f"item {index} is of type {type(one).__name__}; expected a text, a row or a DataItem")
+            raise InputError(f"item {index} is of type {type(one).__name__}; expected a string, a row or a DataItem")
     return rows
 
 

@@ -152,7 +152,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
             return None
         shared = sorted({*self.test_judge} & {*self.judge})
         if shared:
-            raise InputError(f"--test-judge {shared[0]} is a --judge too; a second judge has to be another model")
+            raise InputError(f"--test-judge {shared[0]} is also a --judge; choose a different model")
         changed = {"judge": self.test_judge, "escalate_to": (), "escalate_below": None, "quorum": None}
         return make_grader(self.model_copy(update=changed))
 

@@ -86,7 +86,7 @@ class LintRun:
 
     def __init__(self, settings: LintSettings) -> None:
         if not settings.data:
-            raise InputError("no file was named; expected autorubric lint FILE…")
+            raise InputError("no input file; pass FILE")
         self._data, self._rules = settings.data, settings.rules()
         self._columns = columns_named(settings.column, _ROLES)
         self.criteria = self.rubrics = 0

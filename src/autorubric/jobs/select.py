@@ -94,7 +94,7 @@ class SelectSettings(GradingSettings):
         self.rule()
         check_trainers(self.trainer)
         if self.sample and self.candidates is not None:
-            raise InputError("--candidates and --sample exclude each other; pass one of them")
+            raise InputError("--candidates and --sample are mutually exclusive; pass one of them")
         if self.sample_key_env and not self.sample:
             raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
         return self
@@ -113,7 +113,7 @@ class SelectSettings(GradingSettings):
 async def select_async(data: SelectData, settings: SelectSettings) -> SelectionResult:
     """Select answers to train on: score candidates by their rubric, keep the best above a threshold.
 
-    The scores of a finished run of `grade` are used unchanged; nothing is graded again. Otherwise candidates come
+    The scores of a finished run of `grade` are used as they are; nothing is graded again. Otherwise candidates come
     from a file, from the data itself, or from the models of `sample`.
 
     Args:
@@ -168,7 +168,7 @@ def _refuse_unused(settings: SelectSettings, run: Path) -> None:
     shown = (name for name, flag in type(settings).flags().items() if flag.shown and name not in _OF_GRADED_RUNS)
     if unused := flags_given(settings, shown):
         raise ConfigError(
-            f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are used unchanged; "
+            f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are used as they are; "
             f"leave these flags out, or pass {run / 'dataset.json'} to grade again"
         )
 
@@ -179,7 +179,7 @@ def _samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
     configs: dict[str, LLMConfig] = {}
     for spec in settings.specs(settings.sample, settings.sample_key_env, "sample-", **how):
         if spec.judge_id in configs:
-            raise ConfigError(f"--sample names {spec.judge_id!r} twice; for more answers of one model raise -k")
+            raise ConfigError(f"--sample has {spec.judge_id!r} twice; to get more answers from one model, raise -k")
         configs[spec.judge_id] = spec.llm_config
     return configs
 

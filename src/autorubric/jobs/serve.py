@@ -114,7 +114,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         elif not self.judge:
             raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
         elif self.audit in self.judge:
-            raise ConfigError(f"--audit {self.audit} is a --judge already; name a model of another family")
+            raise ConfigError(f"--audit {self.audit} is also a --judge; choose a model of another family")
         return self
 
     def _check_processes(self) -> None:

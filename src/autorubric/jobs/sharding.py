@@ -56,7 +56,7 @@ class ShardedSettings(UploadedSettings):
             return self
         by = "--processes" if self.engine is None else "--engine ray"
         if self.shard is not None:
-            raise ConfigError(f"--shard and {by} exclude each other; pass one of them")
+            raise ConfigError(f"--shard and {by} are mutually exclusive; pass one of them")
         once = [name for name in ("start_over", "refresh", "log_json") if getattr(self, name, None)]
         once += ["batch"] if getattr(self, "batch", None) is not None else []
         if once and self.is_divided:

@@ -67,7 +67,7 @@ class DriftSettings(Settings):
     @model_validator(mode="after")
     def _check_forms(self) -> Self:
         if len(self.forms()) > 1:
-            raise InputError(f"--{' and --'.join(self.forms())} exclude each other; give one of them")
+            raise InputError(f"--{' and --'.join(self.forms())} are mutually exclusive; pass one of them")
         return self
 
     def forms(self) -> list[str]:
@@ -197,9 +197,7 @@ class DoctorSettings(Settings):
     @model_validator(mode="after")
     def _check_key(self) -> Self:
         if (self.api_key_env or self.key_env) is not None and not self.base_url and not self.model:
-            raise ConfigError(
-                "--api-key-env names the key of an endpoint; give --base-url URL as well, or --model MODEL"
-            )
+            raise ConfigError("--api-key-env is the key of an endpoint; pass --base-url URL or --model MODEL as well")
         return self
 
 

@@ -72,7 +72,7 @@ class Submissions:
         items = [item for _, item in placed]
         bare = sum(item.rubric is None for item in items)
         if bare and self.rubric is None:
-            advice = "pass --rubric FILE for all of them, or name the column with --column rubric=NAME"
+            advice = "pass --rubric FILE for all of them, or choose the column with --column rubric=NAME"
             raise InputError(f"{self.where}: {bare} of {len(items)} rows have no rubric; {advice}")
         return items
 
@@ -178,7 +178,7 @@ def _listed(value: Any, name: str) -> Iterator[Record]:
     for index, one in enumerate(document_rows(value, name)):
         fields = {"submission": one} if isinstance(one, str) else plain(one)
         if not isinstance(fields, dict):
-            mixed = "; a list holds rows or DataItems, not both" if isinstance(fields, DataItem) else ""
+            mixed = "; a list contains rows or DataItems, not both" if isinstance(fields, DataItem) else ""
             kind = f"got {type(fields).__name__}{mixed}"
             raise InputError(f"{name}: item {index}: expected a mapping with 'submission', {kind}")
         yield Record(f"{name}: item {index}", index, fields)
@@ -214,9 +214,9 @@ def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
     if "rubric" in record and not own_rubrics:
         found.append("'rubric' cannot be used with --rubric; leave --rubric out to judge each row by its own")
     if isinstance(record.get("id"), bool | list | dict):
-        found.append(f"'id' holds {type(record['id']).__name__}; expected text or a number")
+        found.append(f"'id' is of type {type(record['id']).__name__}; expected a string or a number")
     if not isinstance(record.get("metadata") or {}, dict):
-        found.append(f"'metadata' holds {type(record['metadata']).__name__}; expected a mapping")
+        found.append(f"'metadata' is of type {type(record['metadata']).__name__}; expected a mapping")
     return found
 
 
@@ -276,10 +276,10 @@ def read_dataset(
         own = "DATASET brings its own rubric and submissions"
         raise InputError(f"{where}: {own}; leave --rubric and --submissions out")
     if columns:
-        raise InputError(f"--column names columns of rows, and {where} is a dataset; leave it out")
+        raise InputError(f"--column applies to rows, and {where} is a dataset; leave it out")
     made = RubricDataset.from_file(Path(source)) if is_path else source
     if not made.items:
-        raise InputError(f"{where}: no items in it")
+        raise InputError(f"{where}: it has no items")
     _refuse_repeated_ids(where, made.items)
     return replace(made, name=Path(source).stem) if is_path and not made.name else made
 
@@ -300,7 +300,7 @@ def _read_rows(
         if not items:
             raise InputError("submissions: the list is empty")
         if criteria is None and any(item.rubric is None for item in items):
-            raise InputError("submissions: pass rubric= for submissions without a rubric of their own")
+            raise InputError("submissions: pass rubric= for submissions without their own rubric")
     _refuse_repeated_ids(where, items)
     needs_prompt = any(item.prompt is None for item in items)
     try:
@@ -345,7 +345,7 @@ def _only_rubric(value: Any) -> Any:
         return value
     own = [one.get("rubric") for one in value["items"] if isinstance(one, Mapping)]
     if not own or any(one != own[0] for one in own):
-        raise InputError("it is a dataset whose items have rubrics of their own; give the file of one rubric")
+        raise InputError("it is a dataset whose items have their own rubrics; pass a file with one rubric")
     return own[0]
 
 
@@ -363,7 +363,7 @@ def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
         Traceback (most recent call last):
         autorubric.errors.InputError: r.yaml: every criterion has weight 0, so no score can be computed; ...
     """
-    advice = "every criterion has weight 0, so no score can be computed; give at least one of them a weight"
+    advice = "every criterion has weight 0, so no score can be computed; give at least one criterion a weight"
     flat = [f"{where}: {advice}" for where, rubric in rubrics if not any(criterion.weight for criterion in rubric)]
     if flat:
         raise InputError(flat)

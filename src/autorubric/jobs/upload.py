@@ -77,7 +77,7 @@ def _check(address: str, settings: UploadedSettings) -> None:
         return
     if read_version(f"{address}/{MANIFEST_FILE}") is not None:
         raise ConfigError(
-            f"--upload {address}: holds the files of another run; pass another address, or --replace to "
+            f"--upload {address}: contains the files of another run; pass another address, or --replace to "
             "overwrite them"
         )
 

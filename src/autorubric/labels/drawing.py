@@ -53,7 +53,7 @@ class Ask:
         if self.policy not in get_args(Policy):
             problems.append(f"policy={self.policy!r} is not one of {', '.join(get_args(Policy))}")
         if (self.policy == "criterion") != (self.criterion is not None):
-            problems.append("the policy 'criterion' needs criterion=NAME, and no other policy takes one")
+            problems.append("the policy 'criterion' needs criterion=NAME, and no other policy accepts one")
         for name, least in (("size", 1), ("seed", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -131,7 +131,7 @@ def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[Known], batch:
     truth, closed = _with_known(pairs, known)
     inside = in_scope(pairs, ask.policy, ask.criterion)
     if ask.criterion is not None and not inside.any():
-        raise InputError(f"no judged pair has a criterion called {ask.criterion!r}")
+        raise InputError(f"no judged pair has a criterion named {ask.criterion!r}")
     free = np.flatnonzero(~np.isnan(pairs.values) & ~closed & inside)
     if not len(free):
         return Batch((), 0)

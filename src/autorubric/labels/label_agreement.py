@@ -325,7 +325,7 @@ def compare_by_labels(
     common = chosen.only(second.at(chosen) >= 0)
     one, other = first.codes(common), second.codes(common)
     if [(column.name, column.labels) for column in first.columns] != [(c.name, c.labels) for c in second.columns]:
-        raise InputError("the two runs have other criteria; expected runs on the same items and rubrics")
+        raise InputError("the two runs have different criteria; expected runs on the same items and rubrics")
     both = (one.truth >= 0) & (one.judged >= 0) & (other.judged >= 0)
     if not both.any():
         raise InputError("the two runs have no labelled pair in common that both judged")

@@ -192,5 +192,5 @@ def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 def _id(value: Any) -> str:
     if value is None or isinstance(value, bool | list | dict):
-        raise ValueError(f"no id of an item: {value!r}")
+        raise ValueError(f"not an item id: {value!r}")
     return str(value)

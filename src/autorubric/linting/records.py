@@ -187,7 +187,7 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
     if isinstance(entry, Criterion):
         entry = entry.model_dump(exclude_none=True)
     if not isinstance(entry, Mapping):
-        raise InputError(f"expected a mapping or a text, got {type(entry).__name__}")
+        raise InputError(f"expected a mapping or a string, got {type(entry).__name__}")
     problems: list[str] = []
     check = _check(entry, problems)
     text = _text(entry, problems, needed=check is None)
@@ -233,7 +233,7 @@ def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str
             problems.append(f"{key}={entry[key]!r:.60} and {rival}={entry[rival]!r:.60}; leave one out, or rename it")
         return str(entry[key])
     if key is not None:
-        problems.append(f"{key} is {entry[key]!r:.60}; expected text")
+        problems.append(f"{key} is {entry[key]!r:.60}; expected a string")
     elif needed:
         wrong = next((str(k) for k in entry if nearest(str(k), _CRITERION_KEYS)), None)
         problems.append(
@@ -274,7 +274,7 @@ def _options(entry: Mapping[str, Any], problems: list[str]) -> tuple[RawOption, 
         value = as_number(one.get("value")) if isinstance(one, Mapping) else None
         if not is_finite(value) or not isinstance(one.get("label"), str):
             problems.append(
-                f"option {number} is {one!r:.60}; expected a label that is text and a value that is a number"
+                f"option {number} is {one!r:.60}; expected a label that is a string and a value that is a number"
             )
             continue
         found.append(RawOption(one["label"], float(value), bool(one.get("na"))))

@@ -63,7 +63,7 @@ def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequ
         raise InputError(problems)
     rules = [rule for rule in RULES if rule.id not in ignored and (not selected or rule.id in selected)]
     if not rules:
-        raise InputError("no rule is left to run; what --select names, --ignore leaves out")
+        raise InputError("no rule is left to run: --ignore excludes every rule of --select")
     return rules
 
 

@@ -200,7 +200,7 @@ def _refuse_other_content(path: Path) -> None:
     """Refuse a file that exists and is not an earlier log, such as the input of the run."""
     if not str(path).isprintable():
         raise InputError(
-            f"--log-json {str(path)!a}: contains characters that no message can show; choose another name"
+            f"--log-json {str(path)!a}: contains characters that cannot be displayed; choose another name"
         )
     try:
         if not path.is_file() or not path.stat().st_size:

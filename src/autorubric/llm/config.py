@@ -271,7 +271,7 @@ def _problems(config: LLMConfig) -> Iterator[str]:
     for name in ("api_key", "api_base", "api_key_env"):
         value = getattr(config, name)
         if value is not None and not isinstance(value, str):
-            yield f"has {name} of type {type(value).__name__}; expected text"
+            yield f"has {name} of type {type(value).__name__}; expected a string"
         elif name == "api_key_env" and value and not secrets.is_variable_name(value):
             yield f"has an api_key_env that {secrets.NO_VARIABLE}"
     if not isinstance(config.allow_plain_http, bool):
@@ -339,7 +339,7 @@ def _thinking_problems(thinking: object) -> Iterator[str]:
 def _mapping_problems(config: LLMConfig) -> Iterator[str]:
     headers = config.extra_headers
     if not isinstance(headers, dict) or not all(isinstance(x, str) for kv in headers.items() for x in kv):
-        yield "has extra_headers that are not texts by name"
+        yield "has extra_headers that are not a mapping of strings to strings"
     elif any(not x.isprintable() for kv in headers.items() for x in kv):
         yield "has a line break or another control character in extra_headers"
     if not isinstance(config.extra_params, dict):

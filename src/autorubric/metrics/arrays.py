@@ -46,5 +46,5 @@ def number_pairs(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     """Two series of values that belong together one by one."""
     first, second = numbers(x), numbers(y)
     if len(first) != len(second):
-        raise InputError(f"there are {len(first)} and {len(second)} values; expected as many of one as of the other")
+        raise InputError(f"there are {len(first)} and {len(second)} values; expected two series of the same length")
     return first, second

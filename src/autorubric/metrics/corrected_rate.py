@@ -119,7 +119,7 @@ def labelled_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCell
 def _check_binary(name: str, values: npt.ArrayLike) -> None:
     for number, value in enumerate(np.asarray(values, dtype=object).ravel(), 1):
         if value not in (0, 1):
-            raise InputError(f"{name}: value {number} is {value!r}; expected 0 or 1, without the pairs left open")
+            raise InputError(f"{name}: value {number} is {value!r}; expected 0 or 1; leave out undecided pairs")
 
 
 def _rate(successes: int, trials: int, confidence: float, missing: str) -> Estimate:

@@ -199,9 +199,9 @@ def label_next(
         [(4, 'Causes', 0.83), (4, 'Style', 0.38), (5, 'Causes', 0.83)]
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(f"k={k!r}; expected a whole number of labels to ask for, at least one")
+        raise InputError(f"k={k!r}; expected a number of labels, 1 or more")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"seed={seed!r}; expected a whole number from 0 up")
+        raise InputError(f"seed={seed!r}; expected a whole number, 0 or more")
     return choose_pairs(read_pairs(run, dataset), k, tuple(labels), seed)
 
 

@@ -126,7 +126,7 @@ class _Builder:
         """Take in the result of one item."""
         at, place = result["item_idx"], len(self._seen)
         if at in self._seen:
-            raise InputError(f"item {at} is in the run more than once; expected one result an item")
+            raise InputError(f"item {at} is in the run more than once; expected one result per item")
         self._seen.add(at)
         report, item = _fields(result["report"]), result.get("item")
         index = at if self._index is None else self._index.find(at, item)

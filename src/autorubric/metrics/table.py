@@ -132,7 +132,7 @@ class Column:
         code = VERDICT_CODES[verdict]
         if code >= 0 and self.kind != "binary":
             word = getattr(verdict, "value", verdict)
-            raise InputError(f"criterion {self.name!r} asks for one of its options, but the run says {word}")
+            raise InputError(f"criterion {self.name!r} has options, but the run has the verdict {word} for it")
         return code
 
     def read_choice(self, choice: Mapping[str, Any]) -> int:
@@ -141,7 +141,7 @@ class Column:
         if choice.get("na"):
             return ABSTAINED
         if self.kind == "binary":
-            raise InputError(f"criterion {self.name!r} asks for MET or UNMET, but the run chose {label!r}")
+            raise InputError(f"criterion {self.name!r} is binary, but the run has the option {label!r} for it")
         if label is None:  # one past the end is the "not applicable" that judges add
             return ABSTAINED if index is None or index >= len(self.option_codes) else self.option_codes[index]
         try:

@@ -154,7 +154,7 @@ def _resolved(value: Verdict | int, criterion: Criterion) -> CriterionVerdict | 
         _option(criterion, value)
         return value
     if isinstance(value, CriterionVerdict):
-        raise InputError([f"criterion {name!r} asks for one of its options, not for {value.value}"])
+        raise InputError([f"criterion {name!r} has options; expected one of them, got {value.value}"])
     return criterion.find_option_by_label(value)
 
 

@@ -91,7 +91,9 @@ def fence(content: Any, label: str, code: str) -> str:
 
 def _turns(value: Any, label: str) -> list[tuple[str, str]]:
     if not isinstance(value, Sequence) or not value:
-        raise InputError(f"section {label!r} got {value!r:.80}; expected text or a list of {{role, content}} turns")
+        raise InputError(
+            f"section {label!r} got {value!r:.80}; expected a string or a list of {{role, content}} turns"
+        )
     turns = []
     for number, turn in enumerate(value, 1):
         role, text = (turn.get("role"), turn.get("content")) if isinstance(turn, Mapping) else (None, None)

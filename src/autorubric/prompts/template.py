@@ -125,7 +125,7 @@ class Template:
         """
         source = files("autorubric.prompts").joinpath(f"{name}.jinja")
         if not source.is_file():
-            raise MissingFileError(f"no prompt is called {name!r}")
+            raise MissingFileError(f"unknown prompt {name!r}")
         return cls(name, source.read_text(encoding="utf-8"), PACKAGED, varies)
 
     @classmethod

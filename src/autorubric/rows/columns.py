@@ -244,7 +244,7 @@ class RowReader:
         if len(rivals) == 1:
             return self._note(role, rivals[0])
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)
-        raise InputError(f"{self.where}: the {role} may be column {which}; say which with {option}")
+        raise InputError(f"{self.where}: the {role} may be column {which}; choose one with {option}")
 
 
 def _inside(name: str, value: Any) -> Any:

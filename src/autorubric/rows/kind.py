@@ -218,7 +218,7 @@ def _check_shards(path: str | Path, files: tuple[Path, ...]) -> None:
     totals = sorted({total for _, total in there})
     if len(totals) > 1:
         counts = " and ".join(map(str, totals))
-        raise InputError(f"{path}: the file names speak of {counts} shards; remove the files of the other version")
+        raise InputError(f"{path}: the file names belong to sets of {counts} shards; keep the files of one set")
     missing = [number for number in range(totals[0]) if (number, totals[0]) not in there] if totals else []
     if missing:
         name = numbered[0].string.removesuffix(numbered[0][0])
@@ -272,7 +272,7 @@ def _saved(folder: Path) -> tuple[Path, ...]:
     names = [entry.get("filename") if isinstance(entry, dict) else None for entry in entries]
     wrong = [name for name in names if not isinstance(name, str) or Path(name).name != name]
     if wrong:
-        raise InputError(f"{state}: '_data_files' names {wrong[0]!r}; expected the names of files in the folder")
+        raise InputError(f"{state}: '_data_files' contains {wrong[0]!r}; expected the names of files in the folder")
     return tuple(folder / str(name) for name in names)
 
 

@@ -112,7 +112,7 @@ class RowFile:
         with opened_text(self.path) as file:
             data = b"" if size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
         if max(size, len(data)) > LARGEST_FILE:
-            most = f"the most that is read at once is {LARGEST_FILE // 2**20} MiB"
+            most = f"the maximum that is read at once is {LARGEST_FILE // 2**20} MiB"
             held = f"{size / 2**20:,.0f} MiB" if size > LARGEST_FILE else "more, unpacked"
             raise InputError(f"{self.name}: has {held}; {most}, split it or write it as JSON Lines")
         text = decode(data, self.name)
@@ -331,7 +331,7 @@ def _told(error: csv.Error, span: int) -> str:
 
 def _header(cells: list[str], where: str) -> list[str]:
     if len(cells) > _MOST_COLUMNS:
-        raise InputError(f"{where}: the header has {len(cells):,} columns; the most is {_MOST_COLUMNS:,}")
+        raise InputError(f"{where}: the header has {len(cells):,} columns; the maximum is {_MOST_COLUMNS:,}")
     # As pandas names them, whose index is written under no name.
     names = [cell.strip() or f"Unnamed: {place}" for place, cell in enumerate(cells)]
     repeated = [name for name, count in Counter(names).items() if count > 1]

@@ -75,7 +75,7 @@ class Record(NamedTuple):
         """
         value = self.value("id")
         if isinstance(value, bool | list | dict):
-            raise InputError(f"{self.where}: {self.columns['id']!r} holds {shown(value)}; expected text or a number")
+            raise InputError(f"{self.where}: {self.columns['id']!r} is {shown(value)}; expected a string or a number")
         return None if value is None else str(value)
 
     @property
@@ -161,12 +161,12 @@ def read_prompt(value: Any, key: str) -> Prompt:
         'Why?'
         >>> read_prompt([{"content": "Why?"}], "prompt")
         Traceback (most recent call last):
-        autorubric.errors.InputError: prompt[0].role is None; expected text
+        autorubric.errors.InputError: prompt[0].role is None; expected a string
     """
     if isinstance(value, str):
         return value
     if not isinstance(value, list) or not value:
-        raise InputError(f"{key} is {shown(value)}; expected text or a list of messages")
+        raise InputError(f"{key} is {shown(value)}; expected a string or a list of messages")
     value = [read_message(turn) for turn in value]
     problems = []
     for index, turn in enumerate(value):
@@ -174,7 +174,7 @@ def read_prompt(value: Any, key: str) -> Prompt:
             problems.append(f"{key}[{index}] is {shown(turn)}; expected a message with role and content")
             continue
         problems += [
-            f"{key}[{index}].{name} is {shown(turn.get(name))}; expected text"
+            f"{key}[{index}].{name} is {shown(turn.get(name))}; expected a string"
             for name in ("role", "content")
             if not isinstance(turn.get(name), str)
         ]

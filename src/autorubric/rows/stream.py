@@ -196,7 +196,7 @@ def _copied(path: str | Path) -> IO[bytes]:
 def _copy(path: str | Path) -> IO[bytes]:
     if str(path) == STDIN:
         if os.isatty(0):
-            raise InputError("- reads standard input, which is a terminal; pipe the rows in, or name a file")
+            raise InputError("- reads standard input, which is a terminal; pipe the rows in, or pass a file")
         source: BinaryIO = open(0, "rb", closefd=False)  # noqa: SIM115 (the caller closes it)
         first = b""
     else:

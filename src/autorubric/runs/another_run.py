@@ -77,8 +77,8 @@ def refuse_another_run(
     if changes and not replace:
         raise InputError(
             (f"{directory}: {change}" for change in changes),
-            f"{directory} holds another run. Pass another --out, or --replace (in Python: replace=True): its files "
-            f"then move to {_next_folder(directory)}, and its saved replies stay usable.",
+            f"{directory} contains another run. Pass another --out, or --replace (in Python: replace=True): its "
+            f"files then move to {_next_folder(directory)}, and its saved replies stay usable.",
         )
     return bool(changes)
 
@@ -132,7 +132,7 @@ def note_another_run(directory: Path, kind: str, find_changes: Callable[[Mapping
     """Warn, before a dry run, that `refuse_another_run` would refuse the directory. Nothing is locked or changed."""
     for change in _find_another_run(directory, kind, find_changes):
         warnings.warn(
-            f"{directory} holds another run ({change}), so this one needs another --out, or --replace (in Python: "
+            f"{directory} contains another run ({change}), so this one needs another --out, or --replace (in Python: "
             "replace=True)",
             UserWarning,
             stacklevel=2,

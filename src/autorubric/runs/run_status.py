@@ -97,7 +97,7 @@ class RunStatus:
         if self.is_ledger_missing:
             return (
                 "its ledger is missing, so the same command is refused: restore the ledger from a copy, or add "
-                "--start-over, which pays again for what the ledger held"
+                "--start-over, which pays again for the replies in the ledger"
             )
         if self.open_batches or self.state == "completed":
             return f"{self._batch_advice}: {again}" if self.open_batches else "nothing; it is complete"

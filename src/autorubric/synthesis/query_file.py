@@ -163,7 +163,7 @@ class QueryFile:
 
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
         if not columns and not problems:
-            raise InputError(f"{input_name(self.path)}: the file holds no rows; expected one for each query")
+            raise InputError(f"{input_name(self.path)}: the file has no rows; expected one per query")
         asked = {"question": "" if usable else self.question_column, "id": self.id_column}
         asked |= {"responses": self.responses_column, "domain": self.domain_column}
         missing = [
@@ -236,12 +236,14 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
     for number, turn in enumerate(map(read_message, value), 1):
         role, content = turn.get("role"), turn.get("content")
         if role not in _SPEAKERS or not isinstance(content, str) or not content.strip():
-            return f"message {number} is {turn!r:.80}; expected a role (user, assistant, system) and content in text"
+            return (
+                f"message {number} is {turn!r:.80}; expected a role (user, assistant, system) and a string as content"
+            )
         turns.append({"role": role, "content": content})
     while turns and turns[-1]["role"] == "assistant":
         turns.pop()
     if not turns or turns[-1]["role"] != "user":
-        return "the conversation does not end with a message of the user's"
+        return "the conversation does not end with a user message"
     return turns
 
 
@@ -252,14 +254,14 @@ def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
         return f"nothing at {column!r}{_LACKING}{listed(row)}"
     named = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else None
     if named is None:
-        return f"{column!r} holds {type(given).__name__}; expected a list of responses, or a mapping from models"
+        return f"{column!r} is of type {type(given).__name__}; expected a list of responses, or a mapping from models"
     texts = [(str(name) if isinstance(name, str) else FROM_INPUT, text) for name, text in named]
     if len(texts) < 2 or len(texts) > 26:
-        return f"{column!r} holds {len(texts)} responses; expected 2 to 26"
+        return f"{column!r} has {len(texts)} responses; expected 2 to 26"
     fields: dict[str, Any] = {}
     for letter, (model, text) in zip(letters(len(texts)), texts, strict=True):
         if not isinstance(text, str) or not text.strip():
-            return f"response {letter!r} of {column!r} is {text!r:.60}; expected text"
+            return f"response {letter!r} of {column!r} is {text!r:.60}; expected a string"
         fields |= {f"response_{letter}": text, f"response_{letter}_model": model}
     return fields
 
@@ -267,7 +269,7 @@ def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
 def _not_text(column: str, value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], str):
         return f"{column!r} is a list of {len(value)}; to take its first entry pass {column + '[0]'!r}"
-    return f"{column!r} holds {type(value).__name__}, expected text"
+    return f"{column!r} is of type {type(value).__name__}; expected a string"
 
 
 def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None]) -> str:
@@ -276,5 +278,5 @@ def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None
         (name for name in ROLES[_LIKELY[purpose]].names if name in columns), None
     )
     option = f"--{purpose}-column {near or 'NAME'} (in Python: {purpose}_column)"
-    advice = f"did you mean {option}?" if near else f"name the right one with {option}"
+    advice = f"did you mean {option}?" if near else f"choose the right one with {option}"
     return f"{input_name(path)}: no column {column!r}; the rows have {listed(columns)}; {advice}"

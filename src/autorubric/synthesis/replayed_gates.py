@@ -91,7 +91,7 @@ class RecordedQuery(Settings):
         )
         people = [name for name, labels in self.labels.items() if _count(labels.values())]
         if len(people) > _PEOPLE:
-            yield f"{len(people)} people gave labels ({', '.join(people)}); keep those of two"
+            yield f"{len(people)} annotators gave labels ({', '.join(people)}); keep the labels of two"
         sizes = {len(row) for rows in self.votes.values() for row in rows}
         if any(len(rows) != len(self.judges) for rows in self.votes.values()):
             yield f"votes need one row for each of the {len(self.judges)} judges"
@@ -170,7 +170,7 @@ def read_recorded(path: Path) -> list[RecordedQuery]:
         problems += (f"{record.where}: {problem}" for problem in one.problems())
         found.append(one)
     if problems or not found:
-        raise InputError(problems[:20] or [f"{path}: no row; expected one JSON object a line, each a query"])
+        raise InputError(problems[:20] or [f"{path}: no rows; expected one JSON object per line, one for each query"])
     return found
 
 

@@ -121,7 +121,7 @@ def refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
     named = {role: [one for one in slots if one == role or one.startswith(f"{role}_")] for role in settings.refresh}
     unknown = [role for role, found in named.items() if not found]
     if unknown:
-        raise ConfigError(f"no role is called {', '.join(map(repr, unknown))}; the roles are {', '.join(slots)}")
+        raise ConfigError(f"unknown role {', '.join(map(repr, unknown))}; the roles are {', '.join(slots)}")
     return frozenset(one for found in named.values() for one in found)
 
 

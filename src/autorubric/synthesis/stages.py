@@ -170,7 +170,7 @@ class Plan:
         """The plan cut off after `step` (one of `STEPS` that it has)."""
         steps = STEPS[: self.last_step + 1]
         if step not in steps:
-            raise ConfigError(f"no step is called {step!r}; the steps are {', '.join(steps)}")
+            raise ConfigError(f"unknown step {step!r}; the steps are {', '.join(steps)}")
         return Plan(tuple(s for s in self.stages if s.step <= STEPS.index(step)), self.given)
 
 

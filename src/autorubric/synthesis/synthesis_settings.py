@@ -23,7 +23,7 @@ from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Ro
 
 def _check_printable(value: Any) -> Any:
     if isinstance(value, str) and not (value.strip() and value.isprintable()):
-        raise ValueError("expected the name of a file or folder, in characters that can be shown")
+        raise ValueError("expected the name of a file or folder, in printable characters")
     return value
 
 
@@ -39,14 +39,14 @@ def _check_queries(value: Any) -> Any:
         return make_path(_check_printable(value))
     value = memory_rows(value, blanks=True)
     if not isinstance(value, list | tuple):
-        raise ValueError("expected the path of a file, or a list of texts, conversations or rows")
+        raise ValueError("expected the path of a file, or a list of strings, conversations or rows")
     if not value:
-        raise ValueError("the list is empty; expected a text, conversation or row for each query")
+        raise ValueError("the list is empty; expected a string, conversation or row for each query")
     wrong = [f"item {n} is {one!r:.60}" for n, one in enumerate(value) if not isinstance(one, str | list | Mapping)]
     if wrong:
         more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
         raise ValueError(
-            f"{', '.join(wrong[:_MOST_NAMED])}{more}; expected a text, conversation or row for each query"
+            f"{', '.join(wrong[:_MOST_NAMED])}{more}; expected a string, conversation or row for each query"
         )
     return value
 
@@ -212,7 +212,7 @@ class SynthesisSettings(EndpointSettings):
             verb = "needs" if len(of_full) == 1 else "need"
             raise ConfigError(f"{names} {verb} the full profile; pass --profile full")
         if self.profile == "full" and not self.role_models.judges:
-            raise ConfigError("no model plays 'judges'; pass --judge-model-a or set roles.judges in a config")
+            raise ConfigError("no model for the role 'judges'; pass --judge-model-a, or set roles.judges in --config")
         if self.profile == "basic" and self.responses_column:
             raise ConfigError("responses_column needs the full profile; pass --profile full")
         if self.refresh:

@@ -131,7 +131,7 @@ def _with_examples(source: str, examples: Mapping[str, str]) -> str:
 @cache
 def _load_profile(name: str) -> dict[str, Any]:
     if name not in DOMAINS:
-        raise ConfigError(f"no domain is called {name!r}; {advice(name, DOMAINS)}")
+        raise ConfigError(f"unknown domain {name!r}; {advice(name, DOMAINS)}")
     import yaml
 
     text = files("autorubric.synthesis").joinpath(f"domains/{name}.yaml").read_text(encoding="utf-8")

@@ -178,7 +178,7 @@ def fault_named(name: str | Fault) -> Fault:
     if isinstance(name, Fault):
         return name
     if name not in FAULTS:
-        raise ConfigError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
+        raise ConfigError(f"unknown fault {name!r}; expected one of {', '.join(FAULTS)}")
     return FAULTS[name]
 
 

@@ -120,7 +120,7 @@ class ScriptedModel:
         self._spoken[role] += 1
         if turn >= len(lines):
             raise InputError(
-                f"the script of {self._name!r} has {len(lines)} lines for {role!r}; it was asked once more"
+                f"the script of {self._name!r} has {len(lines)} lines for {role!r}; it was called once more"
             )
         return lines[turn]
 

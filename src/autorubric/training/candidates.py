@@ -85,7 +85,7 @@ def read_candidates(
             place = counts[query.id] = counts.get(query.id, -1) + 1
             found.append(CandidateAnswer(query.id, answer, own or f"{query.id}-{place}", model))
     if not found and not problems:
-        problems.append(f"{input_name(path)}: the file holds no candidates")
+        problems.append(f"{input_name(path)}: the file has no candidates")
     return found
 
 
@@ -149,15 +149,15 @@ class _Directory:
         asked = row.value("query")
         if asked is None:
             if own is None:
-                raise InputError(f"{where}: names no query; expected one of {', '.join(_QUERY_NAMES)}")
-            raise InputError(f"{where}: the data has no query of the id {own!r}")
+                raise InputError(f"{where}: has no query; expected one of {', '.join(_QUERY_NAMES)}")
+            raise InputError(f"{where}: the data has no query with the id {own!r}")
         text = as_text(read_prompt(list(read_turns(asked, where)), "the query")).strip()
         held = self._by_text.get(text, [])
         if not held:
             raise InputError(f"{where}: the data has no such query: {text[:60]!r}")
         if len(held) > 1:
             names = ", ".join(repr(query.id) for query in held[:3])
-            raise InputError(f"{where}: the queries {names} have this text; name one of them by its id")
+            raise InputError(f"{where}: the queries {names} have this text; identify one of them by its id")
         return held[0]
 
 
@@ -169,7 +169,7 @@ def _answers(row: Record) -> Iterator[tuple[str, str, str]]:
         yield ("" if own is None else str(own)), model, _text(row.fields[single], f"{where}: {single!r}")
         return
     if several is None:
-        raise InputError(f"{where}: holds no answer; expected one of {', '.join(_ANSWER_NAMES)}")
+        raise InputError(f"{where}: has no answer; expected one of {', '.join(_ANSWER_NAMES)}")
     held = row.fields[several]
     if not isinstance(held, list | dict) or not held:
         raise InputError(f"{where}: {several!r} is empty; expected at least one answer")
@@ -179,7 +179,7 @@ def _answers(row: Record) -> Iterator[tuple[str, str, str]]:
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise InputError(f"{where} holds {type(value).__name__}, expected text")
+        raise InputError(f"{where} is of type {type(value).__name__}; expected a string")
     if not value.strip():
         raise InputError(f"{where} is blank")
     return value

@@ -112,7 +112,7 @@ def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: M
         else:
             queries[query.id] = query
     if not queries and not problems:
-        raise InputError(f"{input_name(path)}: it has no rows; expected one for each query")
+        raise InputError(f"{input_name(path)}: it has no rows; expected one per query")
     return QueryReading(list(queries.values()), problems, reader.notes)
 
 

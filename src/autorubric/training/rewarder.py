@@ -316,7 +316,7 @@ def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
     if not isinstance(grader, CriterionGrader) or grader.run_dir is None:
         raise ConfigError("rubric versions are kept in the judge's run directory; give it one (run_dir=…)")
     if not grader.recipe.specs and plan.assessor is None:
-        raise ConfigError("no model assesses the relevance of proposals; give EvolutionPlan(assessor=…)")
+        raise ConfigError("no model to assess the relevance of proposals; pass EvolutionPlan(assessor=…)")
 
 
 def _read_sample(grader: CriterionGrader, sample: Sample) -> JudgeInput:

@@ -74,7 +74,7 @@ def refusal(method: str, headers: MutableMapping[str, str], token: str | None) -
         403
     """
     if token is None and not is_own_name(headers.get("host")):
-        return 421, "requests come from this machine and name it as localhost\n"
+        return 421, "only requests from this machine to localhost are accepted\n"
     if token is not None and not is_allowed(headers.get("authorization"), token):
         return 401, "send the token of this server as the password, or as Authorization: Bearer\n"
     return None if method in _READS else _refused_write(method, headers)

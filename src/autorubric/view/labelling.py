@@ -101,7 +101,7 @@ class Labelling:
         """
         found = self._open.get(source.number)
         if found is None:
-            raise Refusal(409, "labelling of this run is not open in this view; start it on its page Label")
+            raise Refusal(409, "labelling of this run has not been started in this view; start it on the page Label")
         return found[0]
 
     def open(self, source: Source, ask: Ask) -> None:
@@ -258,7 +258,7 @@ def _ask(body: Mapping[str, Any]) -> Ask:
 def _text(body: Mapping[str, Any], name: str) -> str:
     value = body.get(name, "")
     if not isinstance(value, str):
-        raise InputError(f"{name} is of type {type(value).__name__}; expected text")
+        raise InputError(f"{name} is of type {type(value).__name__}; expected a string")
     return value
 
 

@@ -100,7 +100,7 @@ class Query:
         try:
             return float(key), int(item)
         except ValueError:
-            raise Refusal(400, "after= is not a place in the list; go back to the first page") from None
+            raise Refusal(400, "after= is not a position in the list; go back to the first page") from None
 
     def is_set(self, name: str) -> bool:
         """Whether a switch is on."""

@@ -517,7 +517,7 @@ def test_a_batch_whose_downloads_break_off_stays_open_with_what_arrived_on_recor
         told = str(broken.stopped)
         assert told.startswith(f"the download broke off: batch {job} (")
         kept = f"replies to {arrived} of {ASKED} requests arrived and are saved; the batch stays open, and the same"
-        assert f"{kept} command goes on collecting it" in told
+        assert f"{kept} command continues to collect it" in told
         [record] = run_status(tmp_path / "run", {}).batches
         assert record.state == "sent"
         assert run(["status", str(tmp_path / "run")]) == 0
@@ -710,7 +710,7 @@ def test_a_provider_without_batches_is_refused_before_anything_is_spent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
-    with pytest.raises(ConfigError, match="deepseek offers no batches; leave out --batch"):
+    with pytest.raises(ConfigError, match="deepseek has no batch endpoint; leave out --batch"):
         graded(tmp_path, judge="deepseek/deepseek-chat")
     with LoopbackEndpoint().in_thread() as endpoint:
         # An address of one's own that knows no batches says so when the file comes.

@@ -115,7 +115,7 @@ def test_a_batch_holds_256_writes_at_most() -> None:
     [
         (
             OSError("no room"),
-            "the ledger cannot be written: no room; what it holds is safe; fix this and run the same command again",
+            "the ledger cannot be written: no room; its contents are safe; fix this and run the same command again",
         ),
         (LedgerError("the ledger is malformed"), "the ledger is malformed"),
     ],

@@ -20,7 +20,7 @@ def test_what_a_block_wrote_is_there_whole_or_not_at_all(tmp_path: Path) -> None
         with pytest.raises(InputError, match="another ledger"), transaction(connection, tmp_path):
             connection.execute("INSERT INTO things VALUES ('refused')")
             raise InputError("another ledger")
-        told = "the ledger cannot be written: UNIQUE constraint failed: things.name; what it holds is safe; fix this"
+        told = "the ledger cannot be written: UNIQUE constraint failed: things.name; its contents are safe; fix this"
         with pytest.raises(LedgerError, match=told), transaction(connection, tmp_path):
             connection.execute("INSERT INTO things VALUES ('failed')")
             connection.execute("INSERT INTO things VALUES ('kept')")

@@ -311,7 +311,7 @@ def test_given_responses_are_the_pool_and_nobody_is_asked_for_any(stand: Make, t
 
 WRONG_RESPONSES: list[tuple[Any, str]] = [
     (["only one"], "'answers' holds 1 responses; expected 2 to 26"),
-    ({"m": "x", "n": "  "}, "response 'b' of 'answers' is '  '; expected text"),
+    ({"m": "x", "n": "  "}, "response 'b' of 'answers' is '  '; expected a string"),
     ("text", "'answers' holds str"),
 ]
 
@@ -376,7 +376,7 @@ def test_the_full_method_needs_a_judge(tmp_path: Any, capsys: pytest.CaptureFixt
     roles_file.write_text(json.dumps({"roles": roles | {"responses": ["builtin/offline"] * 2}, "profile": "full"}))
     words = ["synthesize", str(tmp_path / "q.jsonl"), "--out", str(tmp_path / "out"), "--config", str(roles_file)]
     assert run(words) == 2
-    assert "no model plays 'judges'" in capsys.readouterr().err
+    assert "no model for the role 'judges'" in capsys.readouterr().err
 
 
 def test_the_release_layout_and_a_card_stand_beside_the_final_files(stand: Make) -> None:

@@ -100,7 +100,9 @@ def test_what_a_file_may_not_hold_is_named_with_its_line(tmp_path: Path) -> None
         "expected equal lengths": lambda one: one.update(judges=["x"], votes={"c1": [[True]], "c2": [[True, None]]}),
         "weight": lambda one: one["criteria"][0].update(weight=11),
         "licences": lambda one: one.update(licences=[]),
-        "3 people gave labels (a, b, c); keep those of two": lambda one: one["labels"].update(c={"c1": "good"}),
+        "3 annotators gave labels (a, b, c); keep the labels of two": lambda one: one["labels"].update(
+            c={"c1": "good"}
+        ),
     }
     with offenders() as case:
         for told, change in changes.items():

@@ -197,7 +197,7 @@ class RayWorkers(WorkerProcesses):
             if (there := told["versions"].get(name)) != here
         ]
         problems += [
-            f"{where} has no key: set {key} in the environment in which Ray is started there"
+            f"{where} has no key: set {key} in the environment in which Ray is started on that machine"
             for key in told["missing"]
         ]
         if problems:
@@ -262,7 +262,9 @@ class RayWorkers(WorkerProcesses):
         try:
             is_lost = one.node is not None and not await self._cluster.has(one.node)
         except ClusterGone as error:
-            one.end = {"stopped": f"the Ray cluster is gone ({error}); start it again, or leave out --engine ray"}
+            one.end = {
+                "stopped": f"the Ray cluster is unreachable ({error}); start it again, or leave out --engine ray"
+            }
             return False
         if is_lost:
             # Another node may have no CPU free, so the others do not wait until this worker has started.

@@ -134,7 +134,7 @@ class BatchQueue:
         except Uncollected as problem:
             self.leave(str(problem))
         except LinkFault as problem:
-            self.leave(f"{DETACHED}{problem}; the same command goes on")
+            self.leave(f"{DETACHED}{problem}; the same command continues")
         except asyncio.CancelledError:
             if not self._has_left():
                 raise

@@ -109,7 +109,7 @@ class Carrier:
                 failed += 1
                 if once or not problem.fault.again or failed >= _LOOKS:
                     raise
-                self.how.notice(f"batch {record.remote}: {problem}; it is looked at again later")
+                self.how.notice(f"batch {record.remote}: {problem}; it will be checked again later")
             else:
                 failed = 0
                 if record.trouble and not remote.ended:

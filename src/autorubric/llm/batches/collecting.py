@@ -64,7 +64,7 @@ class BrokenOff(Uncollected):
     def __init__(self, fault: Fault, record: BatchRecord, replies: int) -> None:
         kept = f"replies to {replies:,} of {counted(record.count, 'request')} arrived and are saved"
         ways = (
-            f"{kept}; the batch stays open, and the same command goes on collecting it. If that breaks off too, "
+            f"{kept}; the batch stays open, and the same command continues collecting it. If that breaks off too, "
             "--batch-cancel (in Python: batch_cancel=True) gives up the rest and counts it at its worst case"
         )
         super().__init__(f"{BROKEN_OFF}batch {record.remote} ({fault.message})", ways, fault)

@@ -69,8 +69,8 @@ def find_service(endpoint: Endpoint) -> Service:
     service = SERVICES.get(endpoint.provider)
     if service is None:
         raise ConfigError(
-            f"{endpoint.name}: {endpoint.provider} offers no batches; leave out --batch (in Python: batch), or use a "
-            f"model of {', '.join(SERVICES)}, or an address of your own that takes OpenAI's batches"
+            f"{endpoint.name}: {endpoint.provider} has no batch endpoint; leave out --batch (in Python: batch), or "
+            f"use a model of {', '.join(SERVICES)}, or your own address of a server with OpenAI's batch API"
         )
     return service
 
@@ -132,9 +132,7 @@ class BatchModel(ChatModel):
         reservation = current_reservation.get() or Reservation()
         queue = reservation.batch_queue
         if queue is None:
-            raise ConfigError(
-                "batches need a run directory, where they are recorded; pass one (run_dir), or no batch"
-            )
+            raise ConfigError("batches need a run directory to be recorded in; pass run_dir, or leave out batch")
         reservation.count_waiting(1)
         try:
             reply = await self._by_batch(queue, request, reservation)

@@ -23,8 +23,8 @@ def checked_token(host: str, token_env: str | None, environ: Mapping[str, str]) 
         raise ConfigError(f"--token-env {token_env}: the variable is not set or empty; put the token there")
     if token is None and not is_loopback(host):
         raise ConfigError(
-            f"--host {host} can be reached from other machines; give --token-env NAME, the variable that holds "
-            "a token every caller must send"
+            f"--host {host} can be reached from other machines; pass --token-env NAME, the environment "
+            "variable with the token that every client must send"
         )
     return token
 

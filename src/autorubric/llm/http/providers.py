@@ -191,7 +191,7 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
         and not is_private(parts.hostname or "")
     ):
         raise ConfigError(
-            f"the key for {endpoint.name} would go to {parts.hostname} over plain HTTP, where anybody on the network "
+            f"the key for {endpoint.name} would go to {parts.hostname} over plain HTTP, where anyone on the network "
             "can read it; use an https:// address, or pass --allow-plain-http (LLMConfig(allow_plain_http=True))"
         )
     return endpoint
@@ -286,7 +286,7 @@ def _at_service(config: LLMConfig, name: str, environ: Mapping[str, str]) -> End
 def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) -> Endpoint:
     prefix, *slash = re.split("[/:]", name, maxsplit=1)
     if slash and _is_known(prefix):
-        raise ConfigError(f"model {name!r} names a provider and no model; write '{prefix}/<model>'")
+        raise ConfigError(f"model {name!r} has a provider but no model; write '{prefix}/<model>'")
     known = [*PROVIDERS, *plugins("providers")]
     near = nearest(prefix, [*known, *ALIASES]) if slash else None
     base_url = environ.get("OPENAI_BASE_URL", "").strip()
@@ -299,7 +299,7 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
         raise ConfigError(f"model {name!r}: the address after '@' has to begin with http:// or https://")
     if not near and "/" not in name:
         raise ConfigError(
-            f"model {name!r} names no provider; write 'openai/{name}' (or another provider), "
+            f"model {name!r} has no provider; write 'openai/{name}' (or another provider), "
             "or pass the base URL of the endpoint that serves it"
         )
     hint = f"did you mean {near!r}? " if near else "pass a base URL, or use a known one. "

@@ -191,7 +191,7 @@ class _Target:
             shown = [f"{name}: {value}" for name, value in route.headers.items() if name.lower() != "content-length"]
             lines = [f"POST {path} HTTP/1.1", *shown, "Content-Length: "]
             if _CONTROL.search("".join(lines)):
-                raise ValueError("a header holds a control character")
+                raise ValueError("a header contains a control character")
             self._head = "\r\n".join(lines).encode()
         return self._head
 

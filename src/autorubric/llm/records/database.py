@@ -138,7 +138,7 @@ def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoR
 
 def unwritable(error: Exception) -> LedgerError:
     """The error for a ledger that cannot be written."""
-    advice = "what it holds is safe; fix this and run the same command again"
+    advice = "its contents are safe; fix this and run the same command again"
     return LedgerError(f"the ledger cannot be written: {error}; {advice}")
 
 

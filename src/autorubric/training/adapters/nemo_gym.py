@@ -92,7 +92,7 @@ def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str |
     extra = {name: value for name, value in row.items() if name not in ("responses_create_params", "response")}
     held = read_rubric(extra[rubric_column(extra, rubric, "rubric_server(rubric=NAME)")], "the row")
     if reference is not None and reference not in extra:
-        raise InputError(f"the row has no field {reference!r}, which reference names")
+        raise InputError(f"the row has no field {reference!r}, which `reference` refers to")
     asked = row["responses_create_params"]
     given = asked["input"]
     turns = [{"role": "user", "content": given}] if isinstance(given, str) else _turns(given)

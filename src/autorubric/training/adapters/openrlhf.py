@@ -61,7 +61,8 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
         ('Because.', 'Why?')
     """
     if not len(queries) == len(prompts) == len(labels):
-        raise InputError(f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels; expected as many")
+        counts = f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels"
+        raise InputError(f"{counts}; expected the same number of each")
     found = []
     reader = RowReader("the label", ("query", "rubric"), "a label that holds one of them")
     for place, (query, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True)):
@@ -102,9 +103,7 @@ def _label(text: str, where: str) -> Any:
     try:
         return parse_json(text, where)
     except InputError as error:
-        raise InputError(
-            error.problems, "a label is JSON that holds the row's rubric, and may hold its query"
-        ) from None
+        raise InputError(error.problems, "a label is JSON with the row's rubric and, optionally, its query") from None
 
 
 def _without_special(text: str) -> str:

@@ -106,7 +106,7 @@ def _samples(
         raise InputError(
             f"{len(prompts)} prompts, {len(completions)} completions, {len(rubrics)} rubrics, {len(references)} "
             f"references, {len(prompts) if completion_ids is None else len(completion_ids)} completion_ids; "
-            "expected as many of each"
+            "expected the same number of each"
         )
     step = getattr(columns.get("trainer_state"), "global_step", None)
     lengths = [None if completion_ids is None else len(completion_ids[place]) for place in range(len(prompts))]

@@ -246,7 +246,7 @@ async def compute_score(
     [reward] = await source.rewards([Sample(solution_str, read_rubric(held, "the row"), query, step=_step(info))])
     refuse_gap([reward])
     if reward.value is None:
-        raise InputError("verl takes no None; set on_failure to raise, nan or neutral")
+        raise InputError("verl does not accept None; set on_failure to raise, nan or neutral")
     return {
         "score": float(reward.value),
         "acc": float(reward.value),
@@ -311,14 +311,14 @@ def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
         raise InputError(problems)
     rule = RewardRule(**{"on_failure": "raise", **{key: given[key] for key in _RULE if given.get(key) is not None}})
     if rule.on_failure == "none":
-        raise ConfigError("verl takes no None; set on_failure to raise, nan or neutral")
+        raise ConfigError("verl does not accept None; set on_failure to raise, nan or neutral")
     service, plain = given.get("service"), given.get("allow_plain_http") or False
     if service is not None and given.get("judge") is not None:
-        raise ConfigError("reward_kwargs name both judge and service; set one of them")
+        raise ConfigError("reward_kwargs has both judge and service; set one of them")
     if service is not None:
         return HttpRewards(service, rule, token_env=given.get("token_env"), allow_plain_http=plain)
     if given.get("judge") is None:
-        raise ConfigError("reward_kwargs name neither judge nor service; set one of them")
+        raise ConfigError("reward_kwargs has neither judge nor service; set one of them")
     run_dir = given.get("run_dir")
     return make_rewarder(
         judge_config(given["judge"], given.get("base_url"), given.get("api_key_env"), allow_plain_http=plain),

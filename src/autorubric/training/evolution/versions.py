@@ -253,7 +253,7 @@ def _check(event: Any) -> None:
     if kind in ("begin", "version"):
         _version(event)
     if kind in ("version", "same") and not isinstance(event["change"]["rollouts"], str):
-        raise InputError("'rollouts' is not a text")
+        raise InputError("'rollouts' is not a string")
     if kind == "step" and type(event["step"]) is not int:
         raise InputError("'step' is not a whole number")
 

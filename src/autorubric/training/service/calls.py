@@ -50,7 +50,7 @@ def read_call(body: bytes) -> RewardCall:
         Traceback (most recent call last):
         autorubric.errors.InputError: 2 problems:
           unknown key 'submision'; did you mean 'submission'?
-          submission is missing; expected a text
+          submission is missing; expected a string
     """
     try:
         text = body.decode()
@@ -71,7 +71,7 @@ def _batch(value: Mapping[str, Any]) -> RewardCall:
     problems = _unknown(value, _CALL_KEYS, "")
     items = value["items"]
     if not isinstance(items, list) or not items:
-        raise InputError([*problems, "items is empty or no list; expected one object for each submission"])
+        raise InputError([*problems, "items is empty or not a list; expected one object per submission"])
     samples = []
     for number, item in enumerate(items):
         try:
@@ -92,9 +92,9 @@ def _sample(item: Any, where: str) -> Sample:
     problems = _unknown(item, _ITEM_KEYS, head)
     submission, query = item.get("submission"), item.get("query")
     if not isinstance(submission, str):
-        problems.append(f"{head}submission is {_found(item, 'submission')}; expected a text")
+        problems.append(f"{head}submission is {_found(item, 'submission')}; expected a string")
     if not _is_query(query):
-        problems.append(f"{head}query is {_found(item, 'query')}; expected a text, or turns of role and content")
+        problems.append(f"{head}query is {_found(item, 'query')}; expected a string, or turns of role and content")
     for key, kind in (("reference", str), ("id", str), ("length", int), ("step", int)):
         given = item.get(key)
         if given is not None and (isinstance(given, bool) or not isinstance(given, kind)):
@@ -125,7 +125,7 @@ def _openrlhf(value: Mapping[str, Any]) -> RewardCall:
     for key in _OPENRLHF_KEYS:
         column = value.get(key)
         if not isinstance(column, list) or not all(isinstance(text, str) for text in column):
-            problems.append(f"{key} is {_found(value, key)}; expected a list of texts")
+            problems.append(f"{key} is {_found(value, key)}; expected a list of strings")
         else:
             columns.append(column)
     if len({len(column) for column in columns}) > 1:

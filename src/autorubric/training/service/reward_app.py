@@ -201,7 +201,7 @@ class RewardService:
         count = len(call.samples)
         if count > self.admission.room:
             most = self.admission.room
-            raise Refused(413, f"{count} submissions in one call; this service takes {most} at a time: send fewer")
+            raise Refused(413, f"{count} submissions in one call; this service accepts at most {most} per call")
         deadline = min(call.deadline or self._limits.deadline, self._limits.deadline)
         started = time.perf_counter()
         try:
@@ -229,7 +229,7 @@ class RewardService:
         token = self._limits.token
         if token is None:
             if not is_own_name(request.headers.get("host")):
-                raise Refused(421, "without a token, calls come from this machine only and name it as localhost")
+                raise Refused(421, "without a token, only requests from this machine to localhost are accepted")
         elif not is_allowed(request.headers.get("authorization"), token):
             raise Refused(401, "send the token of this service as Authorization: Bearer", WWW_Authenticate="Bearer")
 

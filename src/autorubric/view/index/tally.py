@@ -221,11 +221,11 @@ def _check(cell: Cell, label: str | None) -> None:
     """Refuse what no run writes.
 
     Raises:
-        TypeError: a name or a verdict is not a text, or a weight or a value is not a number.
+        TypeError: a name or a verdict is not a string, or a weight or a value is not a number.
     """
     words = (cell.name, cell.requirement, cell.word, label or "", *(word for vote in cell.votes for word in vote))
     if not all(isinstance(word, str) for word in words):
-        raise TypeError("a name or a verdict is not a text")
+        raise TypeError("a name or a verdict is not a string")
     if not all(isfinite(number) for number in (cell.weight, cell.value or 0.0)):
         raise TypeError("a weight or a value is not a number")
 

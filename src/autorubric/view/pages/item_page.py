@@ -164,7 +164,7 @@ def rebuilt_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
     config = source.manifest.get("grader_config") or {}
     dataset = source.dataset()
     if dataset is None:
-        return {"messages": [], "notes": ["dataset.json is missing, so the prompt cannot be built again"]}
+        return {"messages": [], "notes": ["dataset.json is missing, so the prompt cannot be rebuilt"]}
     prompts = package_judge_prompts()
     try:
         alone = dataset.alone(item)
@@ -189,7 +189,7 @@ def rebuilt_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
         template = prompts.binary if kind == "binary" else prompts.choice
         turns = template.begin(**values).finish(**own)
     except (AutorubricError, IndexError, ValueError) as error:
-        return {"messages": [], "notes": [f"the prompt cannot be built again: {error}"]}
+        return {"messages": [], "notes": [f"the prompt cannot be rebuilt: {error}"]}
     notes = list(_differences(config, kind, criterion.check is not None))
     return {"messages": [{"role": role, "content": text} for role, text in turns], "notes": notes}
 
@@ -215,7 +215,7 @@ def _differences(config: dict[str, Any], kind: str, has_check: bool) -> list[str
         notes.append("the run did not record its templates, so the prompt may have been another one")
     elif recorded != now:
         notes.append(
-            f"the run used template {recorded} and this version has {now}: the words below differ from those sent"
+            f"the run used template {recorded} and this version has {now}: the text below differs from what was sent"
         )
     if config.get("few_shot"):
         notes.append("the run showed the judge labelled examples, which are left out here")

@@ -75,7 +75,7 @@ def held_numbers(path: Path) -> tuple[str, dict[str, Any]]:
     """
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path}: no report is longer than {MOST_BYTES:,} bytes")
+            raise InputError(f"{path}: it is longer than {MOST_BYTES:,} bytes, the maximum for a report")
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise unreadable(path, error) from None
