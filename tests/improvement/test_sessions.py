@@ -15,6 +15,7 @@ from tests.improvement.essays import BETTER, answers, endpoint, files, record, s
 
 Capture = pytest.CaptureFixture[str]
 BRINGS = wordings(BETTER, "Explains the tides in depth.")
+MADE = ("rubric.json", "original.json", "report.html")
 
 
 def judgments(near: LoopbackEndpoint) -> list[str]:
@@ -82,6 +83,39 @@ def test_a_damaged_record_of_a_finished_run_is_named_and_nothing_is_requested(
             assert run(words) == 2, damaged
             assert f"{path}: damaged (" in capsys.readouterr().err
         assert near.counts.requests == asked
+
+
+def test_damaged_files_of_a_finished_run_are_written_again_without_a_request(tmp_path: Path) -> None:
+    with endpoint(written=BRINGS).in_thread() as near:
+        writer = ["--judge", f"judge@{near.base_url}", "--writer", f"writer@{near.base_url}"]
+        words = [*files(tmp_path, answers(60), only="Tides"), *writer]
+        assert run(words) == 0
+        asked, paths = near.counts.requests, [tmp_path / "out" / name for name in MADE]
+        whole = [path.read_bytes() for path in paths]
+        assert run(words) == 0
+        assert [path.read_bytes() for path in paths] == whole
+        for path in paths:
+            path.write_bytes(path.read_bytes().replace(b"moon", b"noon")[:-40])
+        assert run(words) == 0
+        assert [path.read_bytes() for path in paths] == whole
+        assert near.counts.requests == asked
+
+
+def test_a_damaged_log_is_named_and_does_not_bring_back_what_was_undone(tmp_path: Path, capsys: Capture) -> None:
+    with endpoint(written=BRINGS).in_thread() as near:
+        writer = ["--judge", f"judge@{near.base_url}", "--writer", f"writer@{near.base_url}"]
+        words = [*files(tmp_path, answers(60), only="Tides"), *writer]
+        assert run(words) == 0
+    out = tmp_path / "out"
+    assert run(["improve", str(out / "rubric.json"), "--undo", "Tides", "-o", str(out)]) == 0
+    undone = (out / "rubric.json").read_bytes()
+    log = (out / "log.jsonl").read_text()
+    (out / "log.jsonl").write_text(log.replace('"criteria"', '"criteri'))
+    assert run(words) == 2
+    assert f"{out / 'log.jsonl'}: damaged (" in capsys.readouterr().err
+    (out / "log.jsonl").unlink()
+    assert run(words) == 0
+    assert (out / "rubric.json").read_bytes() == undone
 
 
 def test_the_error_of_the_score_is_shown_as_an_error(tmp_path: Path, capsys: Capture) -> None:

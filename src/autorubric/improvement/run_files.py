@@ -135,11 +135,18 @@ def write_page(directory: Path, record: Mapping[str, Any]) -> None:
 
 
 def undone_names(directory: Path) -> list[str]:
-    """The criteria whose changes were taken back in this directory, by its log."""
+    """The criteria whose changes were taken back in this directory, by its log.
+
+    Raises:
+        InputError: a line of the log is damaged.
+    """
     log = directory / LOG_FILE
     lines = read_text(log).splitlines() if log.exists() else []
-    events = [json.loads(line) for line in lines if '"undone"' in line]
-    return [name for event in events if event.get("event") == "undone" for name in event["criteria"]]
+    try:
+        events = [json.loads(line) for line in lines if '"undone"' in line]
+        return [name for event in events if event.get("event") == "undone" for name in event["criteria"]]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{log}: damaged ({error!r}); restore it, or pass another --out") from None
 
 
 def list_events(record: Mapping[str, Any], notes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

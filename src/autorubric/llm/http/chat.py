@@ -21,27 +21,10 @@ from autorubric.llm.http.negotiation import Terms, is_negotiable, shorten, with_
 from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quoted_usage, stated_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import readings
-from autorubric.llm.http.retry import (
-    Backoff,
-    Fault,
-    Retries,
-    final_if_same,
-    not_found,
-    transport_fault,
-    unreachable,
-    wrong_address,
-)
+from autorubric.llm.http.retry import Backoff, Fault, Retries, final_if_same, not_found, transport_fault
 from autorubric.llm.http.secrets import HiddenHeaders, redacted, without_secrets
 from autorubric.llm.http.transport import HttpReply, TransportError, proxy_for
-from autorubric.llm.http.wire import (
-    WEB_PAGE,
-    asked_limit,
-    encode_body,
-    prompt_ceiling,
-    read_answer,
-    request_body,
-    sampling,
-)
+from autorubric.llm.http.wire import asked_limit, encode_body, prompt_ceiling, read_answer, request_body, sampling
 from autorubric.llm.limits import Limit, no_longer
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 
@@ -256,11 +239,13 @@ class ChatModel:
         finally:
             reservation.count_waiting(1)
         if isinstance(outcome, Reply):
-            self._limiter.answered = True
+            self._limiter.address.note_reply()
         else:
             if not outcome.maybe_billed:
                 reservation.note_sent(False)
-            outcome = self._check_address(outcome)
+            if reservation.activity is not None and reservation.activity.hits:  # replies of earlier sessions
+                self._limiter.address.accepted = True
+            outcome = await self._limiter.address.placed(outcome, started, request.item, self._ask_nothing)
         return terms, body, outcome
 
     def _read(self, request: Request, answer: HttpReply, latency: float) -> Reply | Fault:
@@ -293,16 +278,13 @@ class ChatModel:
             message = f"{self.name}: the reply was cut off at {request.cut_at:,} tokens; {no_longer(most)}"
             raise CallError(Failure("truncated", message, sent=False))
 
-    def _check_address(self, fault: Fault) -> Fault:
-        """The fault; if nothing that speaks this protocol has ever answered, the address is at fault."""
-        if not self._limiter.answered:
-            if fault.message == WEB_PAGE:
-                return wrong_address(fault)
-            if fault.status is None and not fault.maybe_billed:
-                return unreachable(fault)
-        if fault.status is not None:
-            self._limiter.answered = True
-        return fault
+    async def _ask_nothing(self) -> int | None:
+        """The status of the answer to a request without messages, to which nothing can be generated."""
+        try:
+            answer = await self._endpoints.transport.post(self._url, self._headers, b"{}", self._config.timeout)
+        except TransportError:
+            return None
+        return answer.status
 
     def without_usage(self, reply: Reply, body: bytes) -> Reply:
         """The reply without implausible token counts; the first one is logged."""
@@ -333,6 +315,8 @@ class ChatModel:
         elif fault.kind == "no_model":
             gates[0].refuse(failure)
             gates[1].open()
+        elif self._limiter.address.holds_back(fault):
+            return
         else:
             open_gates(ahead)
         ahead.clear()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from autorubric.files.descriptors import connections_left
+from autorubric.llm.http.address import Address
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
@@ -182,8 +183,8 @@ class Slots:
 class Limiter:
     """The one queue in front of an endpoint, shared by all models that use it: first come, first served.
 
-    May be used by one event loop after another, not by two at once. `limit` is the maximum of concurrent requests;
-    `answered` says whether anything has ever answered there; the first call passes `gate` first.
+    May be used by one event loop after another, not by two at once. `limit` bounds concurrent requests; the first
+    call passes `gate` first, and `address` tells what was learned about the address.
     """
 
     def __init__(
@@ -193,12 +194,11 @@ class Limiter:
         self._lease = None if shared is None else shared.lease(account, clock, self._pump)
         self._processes = 1 if shared is None else shared.processes
         self.pace = Pace(self._processes)
-        self.in_flight = 0
-        self.answered = False
+        self.in_flight, self.limit = 0, 1
+        self.address = Address()
         self.gate = Gate()
         self._clock = clock
         self._slots = slots or Slots()
-        self.limit = 1
         self._requests: Bucket | None = None
         self._tokens: Bucket | None = None
         self._allowance: Allowance | None = None

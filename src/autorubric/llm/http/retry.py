@@ -39,7 +39,7 @@ class Fault:
 
     `message` is one sentence with the endpoint's own words (all of them in `text`), keys removed. `again` says
     whether another attempt could succeed, `retry_after` after how many seconds, `param` which request field the
-    endpoint objects to, `maybe_billed` whether it may charge for the attempt.
+    endpoint objects to, `maybe_billed` whether it may charge for the attempt, `page` whether the answer is not JSON.
     """
 
     kind: FailureKind
@@ -51,6 +51,7 @@ class Fault:
     text: str = ""
     maybe_billed: bool = False
     latency: float = 0.0
+    page: bool = False
 
 
 def transport_fault(error: TransportError, *secrets: str | None) -> Fault:
@@ -91,7 +92,8 @@ def _classify(
         message += " (a redirect, not followed since the key would go along; correct the base URL)"
     # A gateway that timed out does not know whether the model behind it went on, and billed.
     billed = kind == "timeout"
-    return Fault(kind, message, reply.status, again, retry_after, param, words, billed)
+    page = not reply.body.lstrip().startswith((b"{", b"["))
+    return Fault(kind, message, reply.status, again, retry_after, param, words, billed, page=page)
 
 
 _KINDS: dict[int, tuple[FailureKind, bool]] = {

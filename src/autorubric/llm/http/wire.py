@@ -11,6 +11,7 @@ from typing import Any
 from autorubric.files.json_values import is_finite
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
+from autorubric.llm.http.address import WEB_PAGE
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import read_usage
 from autorubric.llm.http.retry import Fault, clean, error_fault, http_fault
@@ -95,9 +96,6 @@ def _texts(value: object, depth: int = 0) -> Iterator[str]:
 
 
 SEED_PER_DRAW = 1000
-
-WEB_PAGE = "the answer is a web page, not a chat completion"
-"""The message for an address that serves web pages; a failing gateway may serve one too."""
 
 
 def sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:

@@ -1,0 +1,98 @@
+"""Whether a fault is that of an address, and so of every call, or that of one request."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from autorubric.llm.http.retry import LONGEST_QUOTE, Fault, unreachable, wrong_address
+
+WEB_PAGE = "the answer is a web page, not a chat completion"
+"""The message for an address that serves web pages; a failing gateway may serve one too."""
+
+MOST_BLOCKED = 20
+"""Items that may be refused by a firewall before the first reply."""
+
+Ask: TypeAlias = Callable[[], Awaitable[int | None]]
+
+
+class Address:
+    """What was learned about an address with one key.
+
+    Attributes:
+        answered: whether anything that speaks this protocol has ever answered there.
+        accepted: whether a request has ever had a reply.
+    """
+
+    def __init__(self) -> None:
+        self.answered = self.accepted = False
+        self._blocked: set[str] = set()
+        self._passed_at = self._refused_at = -math.inf
+        self._asking: asyncio.Future[None] | None = None
+
+    def note_reply(self) -> None:
+        """Note that a request has had a reply."""
+        self.answered = self.accepted = True
+
+    async def placed(self, fault: Fault, sent_at: float, item: str, ask: Ask) -> Fault:
+        """The fault: of the address where nothing answers, of one request where a firewall refuses its text.
+
+        Args:
+            fault: of a request.
+            sent_at: when it was sent, by `time.perf_counter`.
+            item: what it was for.
+            ask: the status of the answer to a request without a text; None if there is none.
+        """
+        if not self.answered:
+            if fault.message == WEB_PAGE:
+                return wrong_address(fault)
+            if fault.status is None and not fault.maybe_billed:
+                return unreachable(fault)
+        if fault.status is not None:
+            self.answered = True
+        if not _is_of_firewall(fault) or await self._refuses_all(fault, sent_at, ask):
+            return fault
+        if self.accepted:
+            return _of_one_text(fault)
+        self._blocked.add(item)
+        if len(self._blocked) < MOST_BLOCKED:
+            return _of_one_text(fault)
+        return replace(fault, message=f"{fault.message} ({MOST_BLOCKED} texts were refused, and none was accepted)")
+
+    def holds_back(self, fault: Fault) -> bool:
+        """Whether calls go out one by one after a fault: a firewall refused a text, and none was accepted so far."""
+        return _is_of_firewall(fault) and not self.accepted
+
+    async def _refuses_all(self, fault: Fault, sent_at: float, ask: Ask) -> bool:
+        """Whether a request without a text is refused, too; of calls refused at the same time one finds out."""
+        loop = asyncio.get_running_loop()
+        while max(self._passed_at, self._refused_at) < sent_at:
+            if self._asking is not None and self._asking.get_loop() is loop:
+                await asyncio.shield(self._asking)
+                continue
+            self._asking = asking = loop.create_future()
+            try:
+                is_refused = await ask() in (401, fault.status)
+            finally:
+                self._asking = None
+                asking.set_result(None)
+            if is_refused:
+                self._refused_at = time.perf_counter()
+            else:
+                self._passed_at = time.perf_counter()
+        return self._refused_at > self._passed_at
+
+
+def _is_of_firewall(fault: Fault) -> bool:
+    """Whether a firewall or proxy may have refused a text: they answer with a page, not as the endpoint does."""
+    return fault.page and fault.status in (403, 405)
+
+
+def _of_one_text(fault: Fault) -> Fault:
+    words = f": {fault.text[:LONGEST_QUOTE]}" if fault.text else ""
+    why = "a firewall or proxy refuses this text, and lets other requests pass"
+    return replace(fault, kind="rejected", message=f"HTTP {fault.status}{words} ({why})")
