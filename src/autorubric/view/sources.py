@@ -255,16 +255,8 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
             problems.append(
                 f"{path} is not a run directory" if path.exists() else f"the run directory {path} does not exist"
             )
-<<<<<<< HEAD
         elif not _is_run(path):
             problems.append(f"{path} is not a run directory: it has neither manifest.json nor results nor a ledger")
-=======
-        elif not any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger")):
-            inside = " (it contains runs: pass each of them)" if any(path.glob("*/manifest.json")) else ""
-            problems.append(
-                f"{path} is not a run directory: it has neither manifest.json nor results nor a ledger{inside}"
-            )
->>>>>>> wt-words
     if problems:
         raise InputError(problems)
     names = [path.resolve().name for path in directories]
