@@ -80,7 +80,8 @@ def start(module: str) -> Path:
         listener.bind(str(Path(folder.name) / "socket"))
         listener.listen(100)
         number = listener.fileno()
-        words = [sys.executable, "-m", module, str(number)]
+        # From Python 3.12 on, a fork warns of threads; those of numpy wait for nothing.
+        words = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-m", module, str(number)]
         process = subprocess.Popen(words, cwd=SOURCE.parent, env=variables, stdin=subprocess.PIPE, pass_fds=[number])
 
     @atexit.register
