@@ -72,32 +72,20 @@ class Gate:
     """
 
     def __init__(self) -> None:
-        self.is_open = self._scouting = False
+        self.is_open = False
         self.refusal: Failure | None = None
-        self._waiting: deque[asyncio.Future[Failure | None]] = deque()
+        self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
         self._timer: asyncio.TimerHandle | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def enter(self) -> bool:
         """Wait until the gate is open; True for the call that goes first, which must `open` or `leave`."""
-        if self.is_open:
-            return False
-        if (loop := asyncio.get_running_loop()) is not self._loop:
-            self._loop, self._scouting, self._timer = loop, False, None
-            self._waiting.clear()
+        loop = asyncio.get_running_loop()
         while not self.is_open:
-            if not self._scouting:
-                self._scouting = True
+            if self._ahead is None or self._ahead.get_loop() is not loop:
+                self._ahead = loop.create_future()
                 self._timer = loop.call_later(SCOUT_PATIENCE, self.open)
                 return True
-            place: asyncio.Future[Failure | None] = loop.create_future()
-            self._waiting.append(place)
-            try:
-                failure = await place
-            except asyncio.CancelledError:
-                if place.done() and not place.cancelled():
-                    self._wake_one()
-                raise
+            failure = await asyncio.shield(self._ahead)
             if failure is not None:
                 raise CallError(failure)
         return False
@@ -105,40 +93,24 @@ class Gate:
     def open(self) -> None:
         """Let all calls through, now and later."""
         self.is_open = True
-        self._stop_scouting()
-        for place in self._drained():
-            place.set_result(None)
+        self._end(None)
 
     def refuse(self, failure: Failure) -> None:
         """Fail the waiting calls with `failure`; the next call goes first again."""
-        self._stop_scouting()
         self.is_open, self.refusal = False, failure
-        for place in self._drained():
-            place.set_result(failure)
+        self._end(failure)
 
     def leave(self) -> None:
         """The first call ends without a result that matters to others; the next one goes first."""
         if not self.is_open:
-            self._stop_scouting()
-            self._wake_one()
+            self._end(None)
 
-    def _stop_scouting(self) -> None:
-        self._scouting = False
-        if self._timer is not None:
+    def _end(self, failure: Failure | None) -> None:
+        """Let those who wait go on, or fail; of several who find the gate closed, the first goes first."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and self._timer is not None and not ahead.get_loop().is_closed():
             self._timer.cancel()
-            self._timer = None
-
-    def _wake_one(self) -> None:
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-
-    def _drained(self) -> list[asyncio.Future[Failure | None]]:
-        places = [place for place in self._waiting if not place.done()]
-        self._waiting.clear()
-        return places
+            ahead.set_result(failure)
 
 
 PATIENCE = 300.0
