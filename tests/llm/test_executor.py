@@ -155,7 +155,7 @@ def test_a_call_cut_off_by_the_end_of_the_loop_counts_with_its_worst_case(tmp_pa
     with Ledger.open(tmp_path) as ledger:
         # 10 + 90 tokens at half a cent
         assert ledger.spent() == (1, 100, 0.5, 0, 0)
-        assert next(ledger.failures()).failure.kind == "stopped"
+        assert failed(next(ledger.failures()).outcome).kind == "stopped"
 
 
 async def test_a_failed_call_is_a_value_a_row_and_not_a_hit() -> None:
@@ -167,7 +167,8 @@ async def test_a_failed_call_is_a_value_a_row_and_not_a_hit() -> None:
         assert text_of(await executor.ask(model, question())) == "at last"
         assert (executor.snapshot()["judge"].failures, executor.snapshot()["judge"].paid) == (1, 1)
         (call,) = ledger.failures()
-        assert (call.failure.kind, call.failure.message, call.failure.attempts) == ("server", "HTTP 503", 4)
+        failure = failed(call.outcome)
+        assert (failure.kind, failure.message, failure.attempts) == ("server", "HTTP 503", 4)
 
 
 @pytest.mark.parametrize("kind", ["auth", "quota", "no_model"])

@@ -14,7 +14,6 @@ from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_r
 from autorubric.llm.budget import Budget
 from autorubric.llm.flights import Flights
 from autorubric.llm.limits import ReplyLimits, find_limit
-from autorubric.llm.records.accounts import FailedCall
 from autorubric.llm.records.call_rows import CallRow, request_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Model, Reply, Request, Unreadable
@@ -236,11 +235,11 @@ class Executor:
         else:
             self._flights.abandon(unsent=True)
 
-    def replay(self, reason: str, failures: Iterable[FailedCall]) -> None:
+    def replay(self, reason: str, failures: Iterable[CallRow]) -> None:
         """Make no new calls: each request ends as it did when it was last sent, or with `reason` if it never was."""
         self.stop(reason)
         self._never_sent = self._stopped
-        self._replayed = {call.key: call.failure for call in failures if not call.failure.ends_run}
+        self._replayed = {call.key: call.failure for call in failures if call.failure and not call.failure.ends_run}
 
     def readmit(self) -> None:
         """Ask again, as a new session does, what failed for good (a key, an address) or was unreadable."""
