@@ -215,8 +215,8 @@ async def test_a_replay_ends_each_request_as_it_ended_when_it_was_sent(tmp_path:
             return Failure(failures[asked], "down", 500)
         return Reply("" if asked == "empty" else asked, usage=Usage(10, 20))
 
-    def read(reply: Reply) -> str | Unreadable:
-        return reply.text or Unreadable("empty", "the reply is empty")
+    def read(reply: Reply) -> Answer[str] | Unreadable:
+        return Answer(reply.text, reply) if reply.text else Unreadable("empty", "the reply is empty")
 
     model, texts = RuleModel(rule), ("fine", "empty", "server", "quota")
     with Ledger.open(tmp_path) as ledger:
@@ -288,9 +288,9 @@ async def test_a_model_without_batches_is_asked_at_once_in_a_run_that_sends_batc
 # Asking until the reply can be read
 
 
-def read_number(reply: Reply) -> int | Unreadable:
+def read_number(reply: Reply) -> Answer[int] | Unreadable:
     if reply.text.isdigit():
-        return int(reply.text)
+        return Answer(int(reply.text), reply)
     return Unreadable("unreadable", f"{reply.text!r} is not a number", again=reply.text != "never")
 
 

@@ -126,14 +126,14 @@ class Replay:
         self,
         model: Model,
         request: Request,
-        read: Callable[[Reply], Any],
+        read: Callable[[Reply], Answer[Any] | Unreadable],
         follow_up: FollowUp = lambda request, reply, problem: request,
     ) -> Answer[Any] | Failure:
         """The recorded answer to a request, or the recorded failure; the exchanges on the way are kept."""
         asked = request
         about, name = _ABOUT.get(), self.names.get(id(model), "")
 
-        def read_and_keep(reply: Reply) -> Any:
+        def read_and_keep(reply: Reply) -> Answer[Any] | Unreadable:
             found = read(reply)
             problem = found.message if isinstance(found, Unreadable) else None
             key = self._replies.found[-1]
