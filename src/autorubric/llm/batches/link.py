@@ -37,19 +37,21 @@ class LinkFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A body made of a file between two pieces of text, each line followed by `between` instead of a line end."""
+    """A body of the content type `kind`, made of a file between two pieces of text.
+
+    With `comma` each line end becomes a comma, and the last one is left out.
+    """
 
     path: Path
     head: bytes = b""
     tail: bytes = b""
     comma: bool = False
+    kind: str = "application/json"
 
     @property
     def length(self) -> int:
         """The bytes of the whole."""
-        size = self.path.stat().st_size
-        # Where lines become items of a list, each line end becomes a comma, and the last one is left out.
-        return len(self.head) + size - self.comma + len(self.tail)
+        return len(self.head) + self.path.stat().st_size - self.comma + len(self.tail)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body, a piece at a time."""
@@ -64,11 +66,6 @@ class Upload:
 
 Body: TypeAlias = Mapping[str, Any] | Upload | None
 After: TypeAlias = Callable[[dict[str, Any], list[dict[str, Any]]], Any]
-
-
-def last_id(page: dict[str, Any], found: list[dict[str, Any]]) -> Any:
-    """The id of the last object of a page, if the page says that there are more."""
-    return found and page.get("has_more") and found[-1].get("id")
 
 
 @dataclass(slots=True)
@@ -126,11 +123,11 @@ class Link:
                 return
             page_path = f"{path}&{mark}={value}"
 
-    async def post(self, path: str, body: Body, headers: Mapping[str, str] | None = None) -> HttpReply:
+    async def post(self, path: str, body: Body = None) -> HttpReply:
         """The response to one POST, which is never repeated; a `LinkFault` for any status but 2xx."""
-        return await self._send("POST", path, body, headers)
+        return await self._send("POST", path, body)
 
-    async def upload(self, path: str, body: Body, headers: Mapping[str, str]) -> HttpReply:
+    async def upload(self, path: str, body: Body, headers: Mapping[str, str] | None = None) -> HttpReply:
         """The response to a file, sent again after a fault: a file that arrived twice costs nothing."""
         return await self._repeated(lambda: self._send("POST", path, body, headers))
 
@@ -207,7 +204,7 @@ class Link:
         sent = {**own, **(headers or {})}
         data: Any = None
         if isinstance(body, Upload):
-            sent["Content-Length"] = str(body.length)
+            sent |= {"Content-Length": str(body.length), "Content-Type": body.kind}
             data = body.pieces()
         elif body is not None:
             sent["Content-Type"] = "application/json"
