@@ -144,9 +144,7 @@ class BatchModel(ChatModel):
             return reply
         if queue.left is not None:
             raise CallError(queue.left)
-        refused = await reservation.reprice(super().cost)
-        if refused is not None:
-            raise CallError(refused)
+        await reservation.reprice(super().cost)
         async with queue.direct():
             return await super().complete(request)
 

@@ -160,7 +160,7 @@ class ChatModel:
                 attempted = await self._try(asking, reservation, gates)
                 if attempted is None:
                     open_gates(ahead)  # other calls must not wait for one that waits for the budget
-                    await _cover(reservation)
+                    await reservation.cover()
                     continue
                 terms, body, outcome = attempted
                 tries += 1
@@ -385,10 +385,3 @@ class ChatModel:
 def _headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
     return HiddenHeaders({**headers, **endpoint.authorization(), **config.extra_headers})
-
-
-async def _cover(reservation: Reservation) -> None:
-    """Reserve a call again whose ceiling was raised while it waited."""
-    refused = await reservation.cover()
-    if refused is not None:
-        raise CallError(refused)
