@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from autorubric.jobs.lending import Lender, Purse
 from autorubric.jobs.talk import REPORT_SECONDS
-from autorubric.llm.http.limiter import Allowance, Gate, Limiter
+from autorubric.llm.http.limiter import Allowance, Limiter
+from autorubric.llm.http.negotiation import Gate
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import Backoff, Fault, Retries
 from autorubric.llm.request import Failure

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.cli.app import run
-from autorubric.llm.records.accounts import FailedCall
 from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Failure
 from autorubric.testing import LoopbackEndpoint
 from tests.faults.commands import BAD, Command, names
 
@@ -58,9 +58,9 @@ class Scene:
         assert "Traceback" not in self.told
         return status
 
-    def failures(self) -> list[FailedCall]:
+    def failures(self) -> list[Failure]:
         with Ledger.open(self.out / "ledger") as ledger:
-            return list(ledger.failures())
+            return [call.failure for call in ledger.failures() if call.failure is not None]
 
     def good_answers(self) -> int:
         counts = self.endpoint.counts

@@ -57,7 +57,7 @@ def assert_failed_in_one_row(scene: Scene, command: Command, fault: str, kind: s
     assert scene.run(command) == 1
     failures = scene.failures()[known:]
     assert failures
-    assert {(call.failure.kind, call.failure.attempts) for call in failures} == {(kind, attempts)}
+    assert {(failure.kind, failure.attempts) for failure in failures} == {(kind, attempts)}
     assert scene.endpoint.counts.by_fault[fault] == len(failures) * attempts
     assert command.failed(scene.out) == [BAD]
     assert command.scores(scene.out).get(BAD) is None

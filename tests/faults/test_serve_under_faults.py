@@ -99,7 +99,7 @@ def test_a_failed_judgment_gives_null_after_at_most_one_call_more_than_retries(s
     attempts = RETRIES + 1 if fault in SENT_AGAIN else 1
     kind = {**SENT_AGAIN, **REFUSED}[fault]
     failures = scene.failures()
-    assert {(call.failure.kind, call.failure.attempts) for call in failures} == {(kind, attempts)}
+    assert {(failure.kind, failure.attempts) for failure in failures} == {(kind, attempts)}
     assert scene.endpoint.counts.by_fault[fault] == len(failures) * attempts
     assert_finishes(scene)
 

@@ -11,7 +11,7 @@ from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Failure, FailureKind, Reply, Request, Usage
+from autorubric.llm.request import CallError, Failure, FailureKind, Reply, Request, Usage
 from autorubric.llm.sharing import Sum
 from tests.offenders import each
 
@@ -157,8 +157,12 @@ def test_a_call_that_is_sent_at_a_higher_price_is_covered_with_its_earlier_attem
         budget = Budget(usd=limit)
         call = await budget.reserve_for(Priced(), ASKED)
         assert isinstance(call, Reservation)
-        assert await call.extend() is None  # 1 dollar, twice
-        refused = await call.reprice(Priced(0.003).cost)
+        await call.extend()  # 1 dollar, twice
+        refused = None
+        try:
+            await call.reprice(Priced(0.003).cost)
+        except CallError as error:
+            refused = error.failure
         assert budget.reserved().cost <= limit
         assert budget.fits(Sum.of(0, limit - budget.reserved().cost))
         assert not budget.fits(Sum.of(0, limit - budget.reserved().cost + 0.001))

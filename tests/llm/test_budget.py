@@ -168,8 +168,8 @@ async def test_a_refusal_names_what_is_held_in_the_unit_of_the_limit() -> None:
         (Budget(tokens=100), 0.0, "0 spent, 80 reserved for calls that have begun, and the next call may cost 40;"),
     ):
         held = [await reserved(budget, 40, cost), await reserved(budget, 40, cost)]
-        found = await asyncio.wait_for(asyncio.gather(*(one.extend() for one in held)), LONG)
-        told = [failure.message for failure in found if isinstance(failure, Failure)]
+        more = asyncio.gather(*(one.extend() for one in held), return_exceptions=True)
+        told = [one.failure.message for one in await asyncio.wait_for(more, LONG) if isinstance(one, CallError)]
         assert len(told) == 2 and words in told[0]
 
 
@@ -195,8 +195,9 @@ async def test_another_attempt_is_covered_like_a_call_of_its_own() -> None:
 async def test_calls_that_all_wait_for_another_attempt_do_not_wait_for_each_other_for_ever() -> None:
     budget = Budget(tokens=100)
     held = [await reserved(budget, 40), await reserved(budget, 40)]
-    outcomes = await asyncio.wait_for(asyncio.gather(*(one.extend() for one in held)), LONG)
-    assert all(isinstance(outcome, Failure) for outcome in outcomes)
+    more = asyncio.gather(*(one.extend() for one in held), return_exceptions=True)
+    outcomes = await asyncio.wait_for(more, LONG)
+    assert all(isinstance(outcome, CallError) for outcome in outcomes)
     for one in held:
         budget.settle(one, Sum.of(40))
     assert (budget.spent(), budget.reserved()) == (Sum.of(80), Sum.of(0))
@@ -303,7 +304,9 @@ class Life:
     async def attempts(self, plan: Plan, held: Reservation) -> bool:
         for _ in range(plan.resends):
             await self.ticks(plan.during)
-            if await held.extend() is not None:
+            try:
+                await held.extend()
+            except CallError:
                 return False
         await self.ticks(plan.during)
         return True

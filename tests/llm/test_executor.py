@@ -155,7 +155,7 @@ def test_a_call_cut_off_by_the_end_of_the_loop_counts_with_its_worst_case(tmp_pa
     with Ledger.open(tmp_path) as ledger:
         # 10 + 90 tokens at half a cent
         assert ledger.spent() == (1, 100, 0.5, 0, 0)
-        assert next(ledger.failures()).failure.kind == "stopped"
+        assert failed(next(ledger.failures()).outcome).kind == "stopped"
 
 
 async def test_a_failed_call_is_a_value_a_row_and_not_a_hit() -> None:
@@ -167,7 +167,8 @@ async def test_a_failed_call_is_a_value_a_row_and_not_a_hit() -> None:
         assert text_of(await executor.ask(model, question())) == "at last"
         assert (executor.snapshot()["judge"].failures, executor.snapshot()["judge"].paid) == (1, 1)
         (call,) = ledger.failures()
-        assert (call.failure.kind, call.failure.message, call.failure.attempts) == ("server", "HTTP 503", 4)
+        failure = failed(call.outcome)
+        assert (failure.kind, failure.message, failure.attempts) == ("server", "HTTP 503", 4)
 
 
 @pytest.mark.parametrize("kind", ["auth", "quota", "no_model"])
@@ -214,8 +215,8 @@ async def test_a_replay_ends_each_request_as_it_ended_when_it_was_sent(tmp_path:
             return Failure(failures[asked], "down", 500)
         return Reply("" if asked == "empty" else asked, usage=Usage(10, 20))
 
-    def read(reply: Reply) -> str | Unreadable:
-        return reply.text or Unreadable("empty", "the reply is empty")
+    def read(reply: Reply) -> Answer[str] | Unreadable:
+        return Answer(reply.text, reply) if reply.text else Unreadable("empty", "the reply is empty")
 
     model, texts = RuleModel(rule), ("fine", "empty", "server", "quota")
     with Ledger.open(tmp_path) as ledger:
@@ -287,9 +288,9 @@ async def test_a_model_without_batches_is_asked_at_once_in_a_run_that_sends_batc
 # Asking until the reply can be read
 
 
-def read_number(reply: Reply) -> int | Unreadable:
+def read_number(reply: Reply) -> Answer[int] | Unreadable:
     if reply.text.isdigit():
-        return int(reply.text)
+        return Answer(int(reply.text), reply)
     return Unreadable("unreadable", f"{reply.text!r} is not a number", again=reply.text != "never")
 
 

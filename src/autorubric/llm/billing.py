@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from autorubric.llm.request import CallError, Failure, Model, Reply, Request, Usage
+from autorubric.llm.request import Failure, Model, Reply, Request, Usage
 from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
@@ -101,34 +101,26 @@ class Reservation:
         if self.budget is not None:
             self.budget.give_back(self)
 
-    async def extend(self) -> Failure | None:
-        """Reserve the worst case once more, for another attempt; a failure if the budget forbids it."""
+    async def extend(self) -> None:
+        """Reserve the worst case once more, for another attempt; a `CallError` if the budget forbids it."""
         if self.budget is not None:
-            refused = await self.budget.reserve_again(self)
-            if refused is not None:
-                return refused
+            await self.budget.reserve_again(self)
         self.resends += 1
-        return None
 
-    async def reprice(self, price: Callable[[Usage], float | None]) -> Failure | None:
-        """Reserve a call that is about to be sent at another price; a failure if the budget forbids it."""
+    async def reprice(self, price: Callable[[Usage], float | None]) -> None:
+        """Reserve a call that is about to be sent at another price; a `CallError` if the budget forbids it."""
         self.price = price
         if self.budget is None or self.claim is None:
-            return None
-        earlier = self.resends
+            return
         self.budget.reprice(self, self.claim._replace(price=price))
-        refused = await self.cover()
-        for _ in range(earlier):  # attempts that may have been billed stay covered
-            refused = refused or await self.budget.reserve_again(self)
-        return refused
+        await self.cover()
+        for _ in range(self.resends):  # attempts that may have been billed stay covered
+            await self.budget.reserve_again(self)
 
-    async def cover(self) -> Failure | None:
-        """Reserve a worst case that was raised before anything was sent; a failure if the budget forbids it."""
+    async def cover(self) -> None:
+        """Reserve a worst case that was raised before anything was sent; a `CallError` if the budget forbids it."""
         while self.budget is not None and self.must_be_covered:
-            refused = await self.budget.reserve_again(self)
-            if refused is not None:
-                return replace(refused, sent=False)
-        return None
+            await self.budget.reserve_again(self, sent=False)
 
 
 current_reservation: ContextVar[Reservation | None] = ContextVar("current_reservation", default=None)
@@ -143,9 +135,7 @@ async def cover_resend() -> None:
     """
     reservation = current_reservation.get()
     if reservation is not None:
-        refused = await reservation.extend()
-        if refused is not None:
-            raise CallError(refused)
+        await reservation.extend()
 
 
 class Bill(NamedTuple):

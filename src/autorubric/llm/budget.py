@@ -7,12 +7,13 @@ import logging
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from autorubric.errors import ConfigError
 from autorubric.llm.billing import Claim, Reservation
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.stores import Records
-from autorubric.llm.request import Failure, Model, Request, Usage
+from autorubric.llm.request import CallError, Failure, Model, Request, Usage
 from autorubric.llm.sharing import Sharing, Sum, sharing
 
 _log = logging.getLogger("autorubric.llm")
@@ -138,15 +139,19 @@ class Budget:
         reservation.claim, reservation.need = claim, self._need(claim)
         reservation.must_be_covered = True
 
-    async def reserve_again(self, reservation: Reservation) -> Failure | None:
-        """Reserve the worst case of a running call once more; a failure if that is impossible."""
+    async def reserve_again(self, reservation: Reservation, *, sent: bool = True) -> None:
+        """Reserve the worst case of a running call once more; a `CallError` if that is impossible.
+
+        `sent` says whether an attempt may have been billed, so that the call is recorded.
+        """
         # A waiting call does not count as running: two calls must not wait for each other forever.
         self._run(reservation, False)
         try:
             admitted = await self._admitted(reservation)
         finally:
             self._run(reservation, True)
-        return None if admitted else self._refusal(reservation.need)
+        if not admitted:
+            raise CallError(replace(self._refusal(reservation.need), sent=sent))
 
     def settle(self, reservation: Reservation, actual: Sum, usage: Usage | None = None) -> None:
         """Replace the reservation of a call by the most it can have cost, `actual`; only once.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ConfigError, InputError, MissingFileError
-from autorubric.files import read_text
+from autorubric.files import read_text, unknown_key
 from autorubric.llm.http import secrets
 
 DEFAULT_CEILING = 32_768
@@ -281,6 +281,8 @@ def _problems(config: LLMConfig) -> Iterator[str]:
     yield from _mapping_problems(config)
 
 
+PRICES = ("input", "output", "cached")
+"""The kinds of tokens that have a price."""
 _HIGHEST = 1e12
 _ANY, _WHOLE = (int, float), (int,)
 _NUMBERS: dict[str, tuple[tuple[type, ...], float, float, str]] = {
@@ -297,7 +299,7 @@ _NUMBERS: dict[str, tuple[tuple[type, ...], float, float, str]] = {
     "max_parallel_requests": (_WHOLE, 1, math.inf, "whole number of at least 1"),
     "cache_ttl": (_WHOLE, 0, math.inf, "whole number of at least 0"),
     "budget_tokens": (_WHOLE, 0, math.inf, "whole number of at least 0"),
-    "price": (_ANY, 0, _HIGHEST, "finite number of at least 0"),
+    **dict.fromkeys(PRICES, (_ANY, 0, _HIGHEST, "finite number of dollars per million tokens")),
     "seed": (_WHOLE, -math.inf, math.inf, "whole number"),
 }
 """The type, the least, the most, and the words for what is expected."""
@@ -351,20 +353,17 @@ def _mapping_problems(config: LLMConfig) -> Iterator[str]:
         if name in config.extra_params and getattr(config, name) is not None:
             yield f"has {name!r} twice: as a field and in extra_params"
     if config.prices is not None:
-        yield from _price_problems(config.prices)
+        yield from (f"has prices={config.prices!r}; {problem}" for problem in price_problems(config.prices))
 
 
-def _price_problems(prices: object) -> Iterator[str]:
-    if not isinstance(prices, dict) or not {"input", "output"} <= prices.keys() <= {
-        "input",
-        "output",
-        "cached",
-    }:
-        yield f"has prices={prices!r}; expected 'input', 'output' and optionally 'cached'"
+def price_problems(prices: object) -> Iterator[str]:
+    """What is wrong with dollars per million tokens by kind of token."""
+    if not isinstance(prices, dict) or not {"input", "output"} <= prices.keys():
+        yield "expected 'input' and 'output' in dollars per million tokens"
         return
     for name, value in prices.items():
-        if _number_problem("price", value):
-            yield f"has prices.{name}={value!r}; expected finite dollars per million tokens"
+        problem = _number_problem(name, value) if name in PRICES else unknown_key(str(name), PRICES, "prices")
+        yield from filter(None, [problem])
 
 
 _NEAR = 0.85  # 'temprature' is near 'temperature' (0.95); 'top_k' is not near 'top_p' (0.8)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TypeAlias, TypeVar
 
 from autorubric.errors import LedgerError, first_cause
 from autorubric.llm.batches.setting import open_batch_queue
@@ -14,7 +14,6 @@ from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_r
 from autorubric.llm.budget import Budget
 from autorubric.llm.flights import Flights
 from autorubric.llm.limits import ReplyLimits, find_limit
-from autorubric.llm.records.accounts import FailedCall
 from autorubric.llm.records.call_rows import CallRow, request_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Model, Reply, Request, Unreadable
@@ -120,31 +119,13 @@ class Executor:
         call = self._call if self.ledger.claims is None else self._claimed_call
         return await self._flights.run(key, call(key, model, request))
 
-    @overload
     async def ask_for(
         self,
         model: Model,
         request: Request,
         read: Callable[[Reply], Answer[T] | Unreadable],
-        follow_up: FollowUp = ...,
-    ) -> Answer[T] | Failure: ...
-
-    @overload
-    async def ask_for(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], T | Unreadable],
-        follow_up: FollowUp = ...,
-    ) -> Answer[T] | Failure: ...
-
-    async def ask_for(
-        self,
-        model: Model,
-        request: Request,
-        read: Callable[[Reply], Any],
         follow_up: FollowUp = lambda request, reply, problem: request,
-    ) -> Answer[Any] | Failure:
+    ) -> Answer[T] | Failure:
         """The value that `read` finds in the reply, after up to `max_reasks` re-asks.
 
         A request whose reply was truncated is repeated with a larger limit, up to the model's ceiling, and never
@@ -155,7 +136,7 @@ class Executor:
         Args:
             model: answers the request.
             request: the first request.
-            read: finds the value in a reply.
+            read: finds the answer in a reply, or says why there is none.
             follow_up: builds the re-ask from the first request, the unreadable reply and the reason; by default
                 it is the first request.
         """
@@ -169,7 +150,7 @@ class Executor:
             if not isinstance(found, Unreadable):
                 if asking.max_tokens is not None:
                     self._limits.note_worked(model, asking)
-                return found if isinstance(found, Answer) else Answer(found, outcome)
+                return found
             again = replace(follow_up(request, outcome, found), reask=asking.reask + 1)
             if found.kind == "truncated":
                 following = self._after_cut_off(model, asking, outcome, found, again)
@@ -236,11 +217,11 @@ class Executor:
         else:
             self._flights.abandon(unsent=True)
 
-    def replay(self, reason: str, failures: Iterable[FailedCall]) -> None:
+    def replay(self, reason: str, failures: Iterable[CallRow]) -> None:
         """Make no new calls: each request ends as it did when it was last sent, or with `reason` if it never was."""
         self.stop(reason)
         self._never_sent = self._stopped
-        self._replayed = {call.key: call.failure for call in failures if not call.failure.ends_run}
+        self._replayed = {call.key: call.failure for call in failures if call.failure and not call.failure.ends_run}
 
     def readmit(self) -> None:
         """Ask again, as a new session does, what failed for good (a key, an address) or was unreadable."""

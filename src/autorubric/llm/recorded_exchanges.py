@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from autorubric.llm.executor import Executor, FollowUp
-from autorubric.llm.records.ledger_view import LedgerView, RecordedCall
+from autorubric.llm.records.call_rows import CallRow
+from autorubric.llm.records.ledger_view import LedgerView
 from autorubric.llm.records.stores import NoRecords
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, Request, Unreadable
 
@@ -51,11 +52,9 @@ class Exchange:
     ended: str | None = None
 
     @classmethod
-    def of_call(cls, call: RecordedCall, **more: Any) -> Exchange:
+    def of_call(cls, call: CallRow, **more: Any) -> Exchange:
         """The exchange of a recorded call."""
-        failure = call.outcome if isinstance(call.outcome, Failure) else None
-        reply = call.outcome if isinstance(call.outcome, Reply) else call.outcome.reply
-        usage = None if reply is None else reply.usage
+        reply, usage = call.reply, None if call.reply is None else call.reply.usage
         fields: dict[str, Any] = {
             "role": call.role,
             "model": call.model,
@@ -63,7 +62,7 @@ class Exchange:
             "reask": call.reask,
             "reply": None if reply is None else reply.text,
             "reasoning": None if reply is None else reply.reasoning,
-            "problem": None if failure is None else str(failure),
+            "problem": None if call.failure is None else str(call.failure),
             "tokens": None if usage is None else (usage.prompt_tokens, usage.completion_tokens),
             "seconds": None if reply is None else reply.latency,
             "ended": datetime.fromtimestamp(call.at, UTC).isoformat(timespec="seconds"),
@@ -127,14 +126,14 @@ class Replay:
         self,
         model: Model,
         request: Request,
-        read: Callable[[Reply], Any],
+        read: Callable[[Reply], Answer[Any] | Unreadable],
         follow_up: FollowUp = lambda request, reply, problem: request,
     ) -> Answer[Any] | Failure:
         """The recorded answer to a request, or the recorded failure; the exchanges on the way are kept."""
         asked = request
         about, name = _ABOUT.get(), self.names.get(id(model), "")
 
-        def read_and_keep(reply: Reply) -> Any:
+        def read_and_keep(reply: Reply) -> Answer[Any] | Unreadable:
             found = read(reply)
             problem = found.message if isinstance(found, Unreadable) else None
             key = self._replies.found[-1]
@@ -167,8 +166,6 @@ class Replay:
         self._used.add(key)
         calls = self.view.calls_with_key(key)
         for call in calls:
-            failed = isinstance(call.outcome, Failure)
-            own = {**more, "problem": str(call.outcome)} if failed else more
+            own = more if call.failure is None else {**more, "problem": str(call.failure)}
             self.exchanges.append(Exchange.of_call(call, messages=asked.messages, **own))
-        last = calls[-1].outcome if calls else None
-        return last if isinstance(last, Failure) else None
+        return calls[-1].failure if calls else None

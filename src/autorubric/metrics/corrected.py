@@ -22,7 +22,7 @@ from autorubric.metrics.corrected_rate import (
     plain_rate,
     ppi_plus_plus,
 )
-from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile
+from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile, score_interval
 from autorubric.metrics.reading_runs import describe_left_out, graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, score_rows
 from autorubric.metrics.table import Column, GradedRun, Report, Table
@@ -127,12 +127,9 @@ def bounded_interval(value: float, variance: float, scale: ScoreRange, confidenc
     share = min(1.0, max(0.0, (value - scale.low) / span))
     if variance <= 0.0:
         return Interval(value, value, confidence)
-    of_one = max(share * (1.0 - share), 1e-3)
-    trials = of_one * span * span / variance
-    centre = (share * trials + z * z / 2.0) / (trials + z * z)
-    reach = z / (trials + z * z) * math.sqrt(trials * share * (1.0 - share) + z * z / 4.0)
-    ends = Interval(scale.low + span * (centre - reach), scale.low + span * (centre + reach), confidence)
-    return ends.within(scale.low, scale.high)
+    trials = max(share * (1.0 - share), 1e-3) * span * span / variance
+    low, high, _ = score_interval(share, trials, z, confidence)
+    return Interval(scale.low + span * low, scale.low + span * high, confidence).within(scale.low, scale.high)
 
 
 def _prediction_powered(truth: Array, seen: Array, rest: Array, scale: ScoreRange, confidence: float) -> Estimate:

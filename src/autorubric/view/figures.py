@@ -18,7 +18,8 @@ from autorubric.view.index.schema import FAILED, FINAL, HUMAN
 from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
-    from autorubric.llm.records.ledger_view import LedgerView, RecordedCall
+    from autorubric.llm.records.call_rows import CallRow
+    from autorubric.llm.records.ledger_view import LedgerView
 
 
 def scores(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -275,13 +276,9 @@ def _from_ledger(
         return [], f"the ledger cannot be read: {error}"
 
 
-def _call(call: RecordedCall) -> dict[str, Any]:
+def _call(call: CallRow) -> dict[str, Any]:
     """A call as the page shows it: `reply` is None where there is none, `failure` says why it failed."""
-    from autorubric.llm.request import Failure, Reply  # half of the time until the first page, which needs neither
-
-    outcome = call.outcome
-    failure = outcome if isinstance(outcome, Failure) else None
-    reply = outcome if isinstance(outcome, Reply) else outcome.reply
+    failure, reply = call.failure, call.reply
     usage = None if reply is None else reply.usage
     return {
         "model": call.model,

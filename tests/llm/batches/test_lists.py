@@ -6,7 +6,7 @@ from autorubric.llm.batches.anthropic import AnthropicDialect
 from autorubric.llm.batches.dialect import BatchDialect
 from autorubric.llm.batches.gemini import GeminiDialect
 from autorubric.llm.batches.link import Link
-from autorubric.llm.batches.openai import MistralDialect, OpenAIDialect
+from autorubric.llm.batches.openai_variants import MistralDialect
 from autorubric.llm.http.retry import Backoff
 
 
@@ -30,7 +30,7 @@ def batches(*ids: str, more: bool) -> dict[str, Any]:
 OPENAI = [batches("a", "b", more=True), batches("c", more=False)]
 FULL = [{"id": f"job-{number}"} for number in range(100)]
 LISTS: list[tuple[BatchDialect, list[dict[str, Any]], list[str], list[str]]] = [
-    (OpenAIDialect(), OPENAI, ["/batches?limit=100", "/batches?limit=100&after=b"], ["a", "b", "c"]),
+    (BatchDialect(), OPENAI, ["/batches?limit=100", "/batches?limit=100&after=b"], ["a", "b", "c"]),
     (
         AnthropicDialect(),
         OPENAI,
@@ -54,7 +54,7 @@ LISTS: list[tuple[BatchDialect, list[dict[str, Any]], list[str], list[str]]] = [
         [*(one["id"] for one in FULL + FULL), "last"],
     ),
     # A page that says there are more but holds none ends the list.
-    (OpenAIDialect(), [{"data": [], "has_more": True}], ["/batches?limit=100"], []),
+    (BatchDialect(), [{"data": [], "has_more": True}], ["/batches?limit=100"], []),
 ]
 
 

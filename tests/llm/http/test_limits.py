@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from autorubric.cli.command import run as run_command
-from autorubric.llm.http.limiter import Allowance, Bucket, Gate, Limiter, Slots
+from autorubric.llm.http.limiter import Allowance, Bucket, Limiter, Slots
+from autorubric.llm.http.negotiation import Gate
 from autorubric.llm.request import CallError, Failure
 from benchmarks.simulated_limits import JumpingLoop, Owner, on_jumping_clock
 
@@ -39,7 +40,7 @@ def test_places_are_given_in_the_order_of_asking() -> None:
 def test_queues_that_share_places_take_turns_and_count_nothing_as_sent_while_they_wait() -> None:
     async def main(loop: JumpingLoop) -> list[tuple[float, int]]:
         slots, sent = Slots(1), []
-        queues = [Limiter(loop.time, slots) for _ in range(2)]
+        queues = [Limiter(loop.time, [slots]) for _ in range(2)]
         owner = Owner()
         for queue in queues:
             queue.join(owner, Allowance(5))
@@ -52,7 +53,7 @@ def test_queues_that_share_places_take_turns_and_count_nothing_as_sent_while_the
             queues[which].release()
 
         await asyncio.gather(*(call(which) for which in (0, 0, 0, 1, 1, 1)))
-        assert slots.free == 1
+        assert slots.take(loop, lambda: None)
         return sent
 
     assert on_jumping_clock(main) == [(0.0, 0), (1.0, 0), (2.0, 1), (3.0, 0), (4.0, 1), (5.0, 1)]

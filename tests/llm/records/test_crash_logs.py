@@ -102,7 +102,7 @@ async def test_a_failure_that_had_arrived_is_counted_and_is_no_hit(tmp_path: Pat
     killed = await left_by_a_kill([row], tmp_path)
     with Ledger.open(killed) as ledger:
         assert ledger.find(row.key) is None
-        assert [call.failure.attempts for call in ledger.failures()] == [3]
+        assert [call.outcome.attempts for call in ledger.failures()] == [3]
         assert ledger.spent().tokens == 7
 
 

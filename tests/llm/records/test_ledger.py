@@ -117,9 +117,10 @@ async def test_a_failed_call_is_counted_but_is_never_a_hit(tmp_path: Path) -> No
         assert ledger.find(a_key(1)) is None
         (failed,) = ledger.failures()
         assert (failed.item, failed.role, failed.model) == ("q1", "judge", "local/tiny")
-        assert failed.failure.reply is not None
+        assert failed.failure is not None
+        assert failed.reply is not None
         assert replace(failed.failure, reply=None) == replace(failure, reply=None)
-        assert (failed.failure.reply.text, failed.failure.reply.fresh) == ("I cannot", False)
+        assert (failed.reply.text, failed.reply.fresh) == ("I cannot", False)
 
 
 async def test_keys_are_found_on_both_sides_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

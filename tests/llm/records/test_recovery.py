@@ -58,7 +58,7 @@ async def test_a_recovery_keeps_every_cost_and_note_and_each_reply_that_is_whole
         replies = [ledger.find(key(number)) for number in range(1, 6)]
         assert [reply and reply.text for reply in replies] == ["reply 1", None, None, None, None]
         assert (ledger.spent(), ledger.is_intact) == (Spent(4, 30, 1.5), True)
-        assert [(call.item, call.failure.message) for call in ledger.failures()] == [("q5", "busy")]
+        assert [(call.item, str(call.failure)) for call in ledger.failures()] == [("q5", "server: busy")]
         assert ledger.find_note("limits") == [1, 2]
         assert [value for _, value in ledger.observations("pace")] == [{"rate": 3}]
         assert ledger.find_import("q1", "rubric") == (b"inputs", ["Names the dose"])

@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from autorubric.llm.batches.dialect import Limits, Line, Parcel, RemoteBatch, as_dict, as_seconds, as_text, error_line
-from autorubric.llm.batches.link import Link, Upload, last_id, read_object
+from autorubric.llm.batches.dialect import (
+    BatchDialect,
+    Limits,
+    Line,
+    Parcel,
+    RemoteBatch,
+    as_dict,
+    as_seconds,
+    as_text,
+    error_line,
+)
+from autorubric.llm.batches.link import Body, Link, Upload
 
-_PATH = "/messages/batches"
 _VERSION = "2023-06-01"
-_PAGE = 100
 _LONGEST_REPLY = 4096  # the Messages API takes no request without a limit
 _SAME = ("model", "temperature", "top_p", "thinking")
 _STATUSES = {
@@ -27,15 +35,14 @@ _STATUSES = {
 
 
 @dataclass(frozen=True)
-class AnthropicDialect:
+class AnthropicDialect(BatchDialect):
     """Message batches. They carry no metadata, so one that was lost is recognized by its size and its results."""
 
     limits: Limits = field(default_factory=lambda: Limits(100_000, 250_000_000))
     keeps_metadata: bool = False
-
-    def root(self, base_url: str) -> str:
-        """The address of chat completions, which is that of messages."""
-        return base_url
+    files: str = ""
+    path: ClassVar[str] = "/messages/batches"
+    pages: ClassVar[tuple[str, str, str]] = "?limit=100", "data", "after_id"
 
     def headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
         """The headers of the Messages API."""
@@ -61,28 +68,9 @@ class AnthropicDialect:
             params["output_config"] = {"format": {"type": "json_schema", "schema": _closed(schema)}}
         return {"custom_id": custom_id, "params": params}
 
-    async def upload(self, link: Link, parcel: Parcel) -> str:
-        """Nothing: the creation carries the requests."""
-        return ""
-
-    async def create(self, link: Link, parcel: Parcel) -> RemoteBatch:
-        """The new batch."""
-        body = Upload(parcel.path, b'{"requests":[', b"]}", comma=True)
-        reply = await link.post(_PATH, body, {"Content-Type": "application/json"})
-        return _read(read_object(reply.body))
-
-    async def find(self, link: Link, id: str) -> RemoteBatch:
-        """The batch as it is now."""
-        return _read(await link.find(f"{_PATH}/{id}"))
-
-    async def cancel(self, link: Link, id: str) -> None:
-        """Cancel a batch; what it has answered by then stays in its results."""
-        await link.post(f"{_PATH}/{id}/cancel", None)
-
-    async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
-        """The batches of the workspace, newest first."""
-        async for entry in link.listed(f"{_PATH}?limit={_PAGE}", "data", "after_id", last_id):
-            yield _read(entry)
+    def creation(self, parcel: Parcel) -> tuple[str, Body]:
+        """The requests."""
+        return self.path, Upload(parcel.path, b'{"requests":[', b"]}", comma=True)
 
     async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
         """The lines of the results."""
@@ -90,26 +78,21 @@ class AnthropicDialect:
             async for record in link.records(path):
                 yield _result(record)
 
-    async def delete(self, link: Link, batch: RemoteBatch) -> None:
-        """Delete the batch with its results."""
-        await link.delete(f"{_PATH}/{batch.id}")
-
-
-def _read(found: Mapping[str, Any]) -> RemoteBatch:
-    word = as_text(found.get("processing_status"))
-    counts = as_dict(found.get("request_counts"))
-    id = as_text(found.get("id"))
-    ended = word == "ended"
-    return RemoteBatch(
-        id=id,
-        word=word,
-        ended=ended,
-        whole=ended and not counts.get("expired") and not counts.get("canceled"),
-        # The stated address of the results is not followed: the key would go along.
-        outputs=(f"{_PATH}/{id}/results",) if ended else (),
-        count=sum(number for number in counts.values() if isinstance(number, int)),
-        created=as_seconds(found.get("created_at")),
-    )
+    def read(self, found: Mapping[str, Any]) -> RemoteBatch:
+        """A batch; the stated address of its results is not followed, as the key would go along."""
+        word = as_text(found.get("processing_status"))
+        counts = as_dict(found.get("request_counts"))
+        id = as_text(found.get("id"))
+        ended = word == "ended"
+        return RemoteBatch(
+            id=id,
+            word=word,
+            ended=ended,
+            whole=ended and not counts.get("expired") and not counts.get("canceled"),
+            outputs=(f"{self.path}/{id}/results",) if ended else (),
+            count=sum(number for number in counts.values() if isinstance(number, int)),
+            created=as_seconds(found.get("created_at")),
+        )
 
 
 def _result(record: Mapping[str, Any]) -> Line:

@@ -278,10 +278,12 @@ class BatchQueue:
 
     async def _covered(self, one: _Waiting) -> bool:
         """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
-        refused = await one.reservation.cover()
-        if refused is not None:
-            one.fail(CallError(refused))
-        return refused is None
+        try:
+            await one.reservation.cover()
+        except CallError as refused:
+            one.fail(CallError(refused.failure))
+            return False
+        return True
 
     async def _fetch(self, model: BatchModel, record: BatchRecord, held: Sequence[_Waiting]) -> None:
         """Wait for a batch, collect it, and tell each request what it got."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
-from autorubric.llm.batches.link import Link
+from autorubric.core.display import counted
+from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
 
 
 class Limits(NamedTuple):
@@ -88,46 +91,156 @@ class Line(NamedTuple):
     body: bytes
 
 
-class BatchDialect(Protocol):
-    """How one kind of batch service is spoken to."""
+CHAT = "/v1/chat/completions"
+"""The path that requests in batches name."""
 
-    @property
-    def limits(self) -> Limits:
-        """Of one batch."""
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled", "canceled"})
 
-    @property
-    def keeps_metadata(self) -> bool:
-        """Whether a batch carries metadata; otherwise it is recognized by its file, or by its results."""
+
+@dataclass(frozen=True)
+class BatchDialect:
+    """OpenAI's batches, which many providers offer in the same form: a file of requests, and a file of results.
+
+    A service that differs is a subclass with what differs.
+
+    Attributes:
+        limits: of one batch.
+        keeps_metadata: whether a batch carries metadata; otherwise it is recognized by its file, or by its results.
+        files: the path that takes files; empty where the creation carries the requests.
+        purpose: of the uploaded file.
+        path: of batches.
+        pages: the query of their list, the field that holds those of a page, and the parameter of the next page.
+        names_model: whether each request names its model; otherwise the batch does.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    keeps_metadata: bool = True
+    files: str = "/files"
+    purpose: str = "batch"
+    path: ClassVar[str] = "/batches"
+    pages: ClassVar[tuple[str, str, str]] = "?limit=100", "data", "after"
+    names_model: ClassVar[bool] = True
 
     def root(self, base_url: str) -> str:
         """The address of the service, from that of its chat completions."""
+        return base_url
 
     def headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
         """The headers of each request, from those of chat completions."""
+        return dict(headers)
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The line of a request, from the body of a chat completion."""
+        if self.names_model:
+            return {"custom_id": custom_id, "method": "POST", "url": CHAT, "body": body}
+        return {"custom_id": custom_id, "body": {name: value for name, value in body.items() if name != "model"}}
 
     async def upload(self, link: Link, parcel: Parcel) -> str:
-        """Upload the file and return its id; empty if requests are sent with the creation."""
+        """Upload the file and return its id; empty where the creation carries the requests."""
+        if not self.files:
+            return ""
+        named = {} if self.purpose == "batch" else {"file_name": f"autorubric-{parcel.id}.jsonl"}
+        return as_text(
+            read_object((await link.upload(self.files, _form(parcel, self.purpose, **named))).body).get("id")
+        )
+
+    def creation(self, parcel: Parcel) -> tuple[str, Body]:
+        """The path and the body that create a batch."""
+        body = {"input_file_id": parcel.file, "endpoint": CHAT, "completion_window": "24h"}
+        return self.path, body | ({"metadata": parcel.metadata} if self.keeps_metadata else {})
 
     async def create(self, link: Link, parcel: Parcel) -> RemoteBatch:
         """Create the batch, with one request that is not repeated."""
+        return self.read(read_object((await link.post(*self.creation(parcel))).body))
+
+    def read(self, found: Mapping[str, Any]) -> RemoteBatch:
+        """The batch that an answer describes."""
+        found = as_dict(found.get("job")) or found  # Together
+        word = as_text(found.get("status")).lower()
+        outputs = texts(found.get("output_file_id"), found.get("error_file_id"))
+        file = as_text(found.get("input_file_id"))
+        return RemoteBatch(
+            id=as_text(found.get("id")),
+            word=word,
+            ended=word in _ENDED,
+            whole=word == "completed",
+            problem=_problem(found) if word == "failed" else "",
+            outputs=outputs,
+            files=texts(file, *outputs),
+            batch=as_text(as_dict(found.get("metadata")).get("autorubric_batch")),
+            file=file,
+            count=as_dict(found.get("request_counts")).get("total"),
+            created=as_seconds(found.get("created_at")),
+        )
 
     async def find(self, link: Link, id: str) -> RemoteBatch:
         """The batch as it is now."""
+        return self.read(await link.find(f"{self.path}/{id}"))
 
     async def cancel(self, link: Link, id: str) -> None:
-        """Ask the provider to answer no more requests of a batch."""
+        """Ask the provider to answer no more requests of a batch; what it has answered by then stays."""
+        await link.post(f"{self.path}/{id}/cancel")
 
-    def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
+    async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The batches of the account, newest first."""
+        query, field, mark = self.pages
+        async for entry in link.listed(self.path + query, field, mark, self.after()):
+            yield self.read(entry)
 
-    def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
+    def after(self) -> After:
+        """What gives the name of the next page, from a page and its batches; nothing after the last page."""
+        return lambda page, found: found and page.get("has_more") and found[-1].get("id")
+
+    async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
         """The results of a batch that has ended, in any order."""
+        for file in batch.outputs:
+            async for record in link.records(f"/files/{file}/content"):
+                yield read_result(record)
 
     async def delete(self, link: Link, batch: RemoteBatch) -> None:
-        """Delete the files of a batch."""
+        """Delete the files of a batch; the batch itself where the creation carried the requests."""
+        for path in [f"/files/{file}" for file in batch.files] if self.files else [f"{self.path}/{batch.id}"]:
+            await link.delete(path)
+
+
+def _form(parcel: Parcel, purpose: str, **more: str) -> Upload:
+    """The form that uploads a file, with its purpose and `more` fields."""
+    mark, name = secrets.token_hex(16), f"autorubric-{parcel.id}.jsonl"
+    fields = {"purpose": purpose, **more}
+    parts = [f'form-data; name="{field}"\r\n\r\n{value}\r\n' for field, value in fields.items()]
+    parts.append(f'form-data; name="file"; filename="{name}"\r\nContent-Type: application/jsonl\r\n\r\n')
+    head = "".join(f"--{mark}\r\nContent-Disposition: {part}" for part in parts)
+    kind = f"multipart/form-data; boundary={mark}"
+    return Upload(parcel.path, head.encode(), f"\r\n--{mark}--\r\n".encode(), kind=kind)
+
+
+def read_result(record: Mapping[str, Any]) -> Line:
+    """What one line of results says.
+
+    Example:
+        >>> read_result({"custom_id": "a", "response": None, "error": {"message": "expired"}}).status
+        0
+        >>> read_result({"custom_id": "a", "response": None, "error": {"code": 400, "message": "no stream"}}).status
+        400
+    """
+    custom_id, response = as_text(record.get("custom_id")), as_dict(record.get("response"))
+    status, body = response.get("status_code"), response.get("body")
+    if not isinstance(status, int) or status == 0:
+        error = record.get("error") or as_dict(body).get("error") or body
+        code = as_dict(error).get("code")
+        return error_line(custom_id, code if isinstance(code, int) and code >= 400 else 0, error)
+    return Line(custom_id, status, json.dumps(body).encode())
+
+
+def _problem(found: Mapping[str, Any]) -> str:
+    errors = as_dict(found.get("errors")).get("data")
+    listed = [as_dict(one) for one in errors] if isinstance(errors, list) else []
+    first = listed[0] if listed else {}
+    words = as_text(first.get("message")) or as_text(found.get("error")) or as_text(first.get("code"))
+    about = [as_text(first.get("code"))] if as_text(first.get("code")) != words else []
+    about += [f"line {first['line']}"] if isinstance(first.get("line"), int) else []
+    told = f"{words} ({', '.join(filter(None, about))})" if any(about) else words or "no reason stated"
+    return f"{told} and {counted(len(listed) - 1, 'more problem')}" if len(listed) > 1 else told
 
 
 def error_line(custom_id: str, status: int, words: object) -> Line:
@@ -151,6 +264,11 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def texts(*values: object) -> tuple[str, ...]:
+    """Those of the values that are texts with content."""
+    return tuple(value for value in values if isinstance(value, str) and value)
+
+
 def as_seconds(value: object) -> float | None:
     """A moment in seconds since the epoch, from a number or a date; None for anything else.
 
@@ -158,8 +276,6 @@ def as_seconds(value: object) -> float | None:
         >>> as_seconds(5), as_seconds("1970-01-01T00:00:05Z"), as_seconds(None)
         (5.0, 5.0, None)
     """
-    from datetime import datetime
-
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     try:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from autorubric.llm.batches.dialect import Limits, Line, Parcel, RemoteBatch, as_dict, as_seconds, as_text, error_line
-from autorubric.llm.batches.link import Link, Upload, read_object
+from autorubric.llm.batches.dialect import (
+    BatchDialect,
+    Limits,
+    Line,
+    Parcel,
+    RemoteBatch,
+    as_dict,
+    as_seconds,
+    as_text,
+    error_line,
+)
+from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
 
 _VERSION = "/v1beta"
 _NAMED = "autorubric-"
-_PAGE = 100
 _ENDED = frozenset({"succeeded", "failed", "cancelled", "expired", "partially_succeeded"})
 _PARAMETERS = {
     "temperature": "temperature",
@@ -28,11 +37,12 @@ _FILTERED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT"
 
 
 @dataclass(frozen=True)
-class GeminiDialect:
+class GeminiDialect(BatchDialect):
     """Batches of the Gemini API. Their display name is what others keep as metadata."""
 
     limits: Limits = field(default_factory=lambda: Limits(50_000, 2_000_000_000))
-    keeps_metadata: bool = True
+    path: ClassVar[str] = _VERSION
+    pages: ClassVar[tuple[str, str, str]] = "/batches?pageSize=100", "operations", "pageToken"
 
     def root(self, base_url: str) -> str:
         """The address of the service; that of chat completions ends in `/v1beta/openai`.
@@ -85,28 +95,21 @@ class GeminiDialect:
         # The key goes nowhere but to the service itself.
         path = place.removeprefix(link.root) if place.startswith(f"{link.root}/") else f"/upload{_VERSION}/files"
         sent = {"X-Goog-Upload-Offset": "0", "X-Goog-Upload-Command": "upload, finalize"}
-        reply = await link.upload(path, Upload(parcel.path), sent)
+        reply = await link.upload(path, Upload(parcel.path, kind="application/jsonl"), sent)
         return as_text(as_dict(read_object(reply.body).get("file")).get("name"))
 
-    async def create(self, link: Link, parcel: Parcel) -> RemoteBatch:
-        """The new batch."""
+    def creation(self, parcel: Parcel) -> tuple[str, Body]:
+        """A batch of the uploaded file."""
         batch = {"display_name": _NAMED + parcel.id, "input_config": {"file_name": parcel.file}}
-        path = f"{_VERSION}/models/{parcel.model.removeprefix('models/')}:batchGenerateContent"
-        return _read(read_object((await link.post(path, {"batch": batch})).body))
-
-    async def find(self, link: Link, id: str) -> RemoteBatch:
-        """The batch as it is now."""
-        return _read(await link.find(f"{_VERSION}/{id}"))
+        return f"{_VERSION}/models/{parcel.model.removeprefix('models/')}:batchGenerateContent", {"batch": batch}
 
     async def cancel(self, link: Link, id: str) -> None:
         """Cancel a batch. Google does not promise the results that it had by then."""
         await link.post(f"{_VERSION}/{id}:cancel", {})
 
-    async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
-        """The batches of the project, newest first."""
-        path = f"{_VERSION}/batches?pageSize={_PAGE}"
-        async for entry in link.listed(path, "operations", "pageToken", lambda page, _: page.get("nextPageToken")):
-            yield _read(entry)
+    def after(self) -> After:
+        """The token that a page states."""
+        return lambda page, _: page.get("nextPageToken")
 
     async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
         """The lines of the file of responses."""
@@ -119,32 +122,32 @@ class GeminiDialect:
         for name in batch.files:
             await link.delete(f"{_VERSION}/{name}")
 
-
-def _read(found: Mapping[str, Any]) -> RemoteBatch:
-    about = as_dict(found.get("metadata")) or found
-    state = as_text(about.get("state"))
-    word = state.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_").lower()
-    output = as_dict(found.get("response")) or as_dict(about.get("output"))
-    responses = as_text(output.get("responsesFile"))
-    error = as_dict(found.get("error"))
-    if found.get("done") and word not in _ENDED:  # an operation that ended before the batch began states no more
-        word = "failed" if error else "succeeded"
-    file = as_text(as_dict(about.get("inputConfig")).get("fileName"))
-    named = as_text(about.get("displayName"))
-    total = as_dict(about.get("batchStats")).get("requestCount")
-    return RemoteBatch(
-        id=as_text(found.get("name")),
-        word=word,
-        ended=word in _ENDED,
-        whole=word == "succeeded",
-        problem=as_text(error.get("message")) or "no reason stated" if word == "failed" else "",
-        outputs=(responses,) if responses else (),
-        files=(file,) if file else (),
-        batch=named.removeprefix(_NAMED) if named.startswith(_NAMED) else "",
-        file=file,
-        count=int(total) if isinstance(total, str | int) and str(total).isdecimal() else None,
-        created=as_seconds(about.get("createTime")),
-    )
+    def read(self, found: Mapping[str, Any]) -> RemoteBatch:
+        """A batch, or the operation that makes one."""
+        about = as_dict(found.get("metadata")) or found
+        state = as_text(about.get("state"))
+        word = state.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_").lower()
+        output = as_dict(found.get("response")) or as_dict(about.get("output"))
+        responses = as_text(output.get("responsesFile"))
+        error = as_dict(found.get("error"))
+        if found.get("done") and word not in _ENDED:  # an operation that ended before the batch began states no more
+            word = "failed" if error else "succeeded"
+        file = as_text(as_dict(about.get("inputConfig")).get("fileName"))
+        named = as_text(about.get("displayName"))
+        total = as_dict(about.get("batchStats")).get("requestCount")
+        return RemoteBatch(
+            id=as_text(found.get("name")),
+            word=word,
+            ended=word in _ENDED,
+            whole=word == "succeeded",
+            problem=as_text(error.get("message")) or "no reason stated" if word == "failed" else "",
+            outputs=(responses,) if responses else (),
+            files=(file,) if file else (),
+            batch=named.removeprefix(_NAMED) if named.startswith(_NAMED) else "",
+            file=file,
+            count=int(total) if isinstance(total, str | int) and str(total).isdecimal() else None,
+            created=as_seconds(about.get("createTime")),
+        )
 
 
 def _result(record: Mapping[str, Any]) -> Line:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
-from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, TransportError, new_session, proxy_for
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, new_session, proxy_for, transport_error
 
 if TYPE_CHECKING:
     import aiohttp
@@ -36,19 +37,21 @@ class LinkFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A body made of a file between two pieces of text, each line followed by `between` instead of a line end."""
+    """A body of the content type `kind`, made of a file between two pieces of text.
+
+    With `comma` each line end becomes a comma, and the last one is left out.
+    """
 
     path: Path
     head: bytes = b""
     tail: bytes = b""
     comma: bool = False
+    kind: str = "application/json"
 
     @property
     def length(self) -> int:
         """The bytes of the whole."""
-        size = self.path.stat().st_size
-        # Where lines become items of a list, each line end becomes a comma, and the last one is left out.
-        return len(self.head) + size - self.comma + len(self.tail)
+        return len(self.head) + self.path.stat().st_size - self.comma + len(self.tail)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body, a piece at a time."""
@@ -65,15 +68,11 @@ Body: TypeAlias = Mapping[str, Any] | Upload | None
 After: TypeAlias = Callable[[dict[str, Any], list[dict[str, Any]]], Any]
 
 
-def last_id(page: dict[str, Any], found: list[dict[str, Any]]) -> Any:
-    """The id of the last object of a page, if the page says that there are more."""
-    return found and page.get("has_more") and found[-1].get("id")
-
-
+@dataclass(slots=True)
 class Link:
     """Requests to one provider under one key.
 
-    Args:
+    Attributes:
         root: the address that paths are added to.
         headers: sent with each request, the key among them.
         timeout: seconds for a request without a file.
@@ -82,21 +81,13 @@ class Link:
         secrets: removed from messages.
     """
 
-    def __init__(
-        self,
-        root: str,
-        headers: Mapping[str, str],
-        timeout: float,
-        retries: int,
-        backoff: Backoff,
-        secrets: tuple[str | None, ...],
-    ) -> None:
-        self.root = root
-        self._headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
-        self._timeout = timeout
-        self.retries, self._backoff = retries, backoff
-        self._secrets = secrets
-        self._session: aiohttp.ClientSession | None = None
+    root: str
+    headers: Mapping[str, str]
+    timeout: float
+    retries: int
+    backoff: Backoff
+    secrets: tuple[str | None, ...]
+    _session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -106,7 +97,7 @@ class Link:
 
     def wait(self, attempt: int, retry_after: float | None) -> float:
         """Seconds before a repeated attempt, counted from 0."""
-        return self._backoff.wait(attempt, retry_after, _RANDOM)
+        return self.backoff.wait(attempt, retry_after, _RANDOM)
 
     async def find(self, path: str, most: int = LARGEST_BODY) -> dict[str, Any]:
         """The JSON object at a path, of at most that many bytes."""
@@ -132,11 +123,11 @@ class Link:
                 return
             page_path = f"{path}&{mark}={value}"
 
-    async def post(self, path: str, body: Body, headers: Mapping[str, str] | None = None) -> HttpReply:
+    async def post(self, path: str, body: Body = None) -> HttpReply:
         """The response to one POST, which is never repeated; a `LinkFault` for any status but 2xx."""
-        return await self._send("POST", path, body, headers)
+        return await self._send("POST", path, body)
 
-    async def upload(self, path: str, body: Body, headers: Mapping[str, str]) -> HttpReply:
+    async def upload(self, path: str, body: Body, headers: Mapping[str, str] | None = None) -> HttpReply:
         """The response to a file, sent again after a fault: a file that arrived twice costs nothing."""
         return await self._repeated(lambda: self._send("POST", path, body, headers))
 
@@ -157,23 +148,18 @@ class Link:
                 yield _parsed(line) or {}
 
     async def _lines(self, path: str) -> AsyncIterator[bytes]:
-        import aiohttp
-
-        try:
-            async with self._request("GET", path, None, None) as response:
-                if response.status >= 300:
-                    raise LinkFault(self._refusal(response.status, await response.read(), response.headers))
-                rest = b""
-                async for piece in response.content.iter_any():
-                    *whole, rest = (rest + piece).split(b"\n")
-                    if len(rest) > _LONGEST_LINE:
-                        raise LinkFault(Fault("network", "a line of the results has no end", again=True))
-                    for line in whole:
-                        yield line
-                if rest:
-                    yield rest
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise LinkFault(self._broken(error)) from None
+        async with self._answered("GET", path) as response:
+            if response.status >= 300:
+                raise LinkFault(self._refusal(HttpReply(response.status, await response.read(), response.headers)))
+            rest = b""
+            async for piece in response.content.iter_any():
+                *whole, rest = (rest + piece).split(b"\n")
+                if len(rest) > _LONGEST_LINE:
+                    raise LinkFault(Fault("network", "a line of the results has no end", again=True))
+                for line in whole:
+                    yield line
+            if rest:
+                yield rest
 
     async def _repeated(self, send: Callable[[], Any]) -> HttpReply:
         for attempt in range(self.retries + 1):
@@ -194,61 +180,50 @@ class Link:
         headers: Mapping[str, str] | None = None,
         most: int = LARGEST_BODY,
     ) -> HttpReply:
-        import aiohttp
-
-        try:
-            async with self._request(method, path, body, headers) as response:
-                pieces, left = [], most + 1
-                while left > 0 and (piece := await response.content.read(left)):
-                    pieces.append(piece)
-                    left -= len(piece)
-                reply = HttpReply(response.status, b"".join(pieces), response.headers)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise LinkFault(self._broken(error)) from None
-        fault = self._refusal(reply.status, reply.body, reply.headers) if reply.status >= 300 else None
-        if fault is not None:
+        async with self._answered(method, path, body, headers) as response:
+            pieces, left = [], most + 1
+            while left > 0 and (piece := await response.content.read(left)):
+                pieces.append(piece)
+                left -= len(piece)
+            reply = HttpReply(response.status, b"".join(pieces), response.headers)
+        if reply.status >= 300:
+            fault = self._refusal(reply)
             if fault.status == 404:
-                fault = replace(fault, message=f"{fault.message}; the URL was {self._url(path)}")
+                fault = replace(fault, message=f"{fault.message}; the URL was {self.root}{path}")
             raise LinkFault(fault)
         return reply
 
-    def _request(
-        self, method: str, path: str, body: Body, headers: Mapping[str, str] | None
-    ) -> aiohttp.client._RequestContextManager:
+    @asynccontextmanager
+    async def _answered(
+        self, method: str, path: str, body: Body = None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response whose body is still to be read; a `LinkFault` where the connection fails meanwhile."""
         import aiohttp
 
-        sent = {**self._headers, **(headers or {})}
+        own = {name: value for name, value in self.headers.items() if name.lower() != "content-type"}
+        sent = {**own, **(headers or {})}
         data: Any = None
         if isinstance(body, Upload):
-            sent["Content-Length"] = str(body.length)
+            sent |= {"Content-Length": str(body.length), "Content-Type": body.kind}
             data = body.pieces()
         elif body is not None:
             sent["Content-Type"] = "application/json"
             data = json_bytes(body)
         # A file may take long; what counts is that bytes keep moving.
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout, sock_read=self._timeout)
-        url = self._url(path)
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=self.timeout)
+        url = self.root + path
+        how: Any = {"headers": sent, "timeout": limit, "proxy": proxy_for(url), "allow_redirects": False}
         self._session = self._session or new_session()
-        return self._session.request(
-            method, url, data=data, headers=sent, timeout=limit, proxy=proxy_for(url), allow_redirects=False
-        )
+        try:
+            async with self._session.request(method, url, data=data, **how) as response:
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise LinkFault(transport_fault(transport_error(error, self.timeout), *self.secrets)) from None
 
-    def _url(self, path: str) -> str:
-        return path if path.startswith(("http://", "https://")) else f"{self.root}{path}"
-
-    def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Fault:
-        fault = http_fault(HttpReply(status, body, headers), *self._secrets)
+    def _refusal(self, reply: HttpReply) -> Fault:
+        fault = http_fault(reply, *self.secrets)
         assert fault is not None
         return fault
-
-    def _broken(self, error: Exception) -> Fault:
-        import aiohttp
-
-        unsent = isinstance(error, aiohttp.ClientConnectorError)
-        words = str(error) or type(error).__name__
-        late = isinstance(error, TimeoutError)
-        broken = TransportError("timeout" if late else "network", words, maybe_billed=not unsent)
-        return transport_fault(broken, *self._secrets)
 
 
 def read_object(body: bytes) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from autorubric.llm.batches.anthropic import AnthropicDialect
 from autorubric.llm.batches.dialect import BatchDialect, Limits
 from autorubric.llm.batches.gemini import GeminiDialect
 from autorubric.llm.batches.link import Link
-from autorubric.llm.batches.openai import MistralDialect, OpenAIDialect, OpenRouterDialect
+from autorubric.llm.batches.openai_variants import MistralDialect, OpenRouterDialect
 from autorubric.llm.batches.setting import batching
 from autorubric.llm.billing import Reservation, cover_resend, current_reservation
 from autorubric.llm.config import LLMConfig
@@ -37,17 +37,17 @@ class Service(NamedTuple):
 
 
 SERVICES: dict[str, Service] = {
-    "openai": Service(OpenAIDialect(), 0.5),
+    "openai": Service(BatchDialect(), 0.5),
     "anthropic": Service(AnthropicDialect(), 0.5),
     "gemini": Service(GeminiDialect(), 0.5),
     "mistral": Service(MistralDialect(), 0.5),
     "openrouter": Service(OpenRouterDialect(), 0.5),
-    "together": Service(OpenAIDialect(Limits(bytes=100_000_000), False, "/files/upload", "batch-api"), 0.5),
-    "groq": Service(OpenAIDialect(), 0.5),
-    "dashscope": Service(OpenAIDialect(), 0.5),
+    "together": Service(BatchDialect(Limits(bytes=100_000_000), False, "/files/upload", "batch-api"), 0.5),
+    "groq": Service(BatchDialect(), 0.5),
+    "dashscope": Service(BatchDialect(), 0.5),
 }
 
-_ELSEWHERE = Service(OpenAIDialect())
+_ELSEWHERE = Service(BatchDialect())
 """Any other address may offer batches in OpenAI's form, at a price that is not known to be lower."""
 
 
@@ -142,9 +142,7 @@ class BatchModel(ChatModel):
             return reply
         if queue.left is not None:
             raise CallError(queue.left)
-        refused = await reservation.reprice(super().cost)
-        if refused is not None:
-            raise CallError(refused)
+        await reservation.reprice(super().cost)
         async with queue.direct():
             return await super().complete(request)
 

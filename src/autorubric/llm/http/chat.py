@@ -16,8 +16,8 @@ from autorubric.llm import attempts
 from autorubric.llm.billing import Reservation, cover_resend, current_reservation
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
-from autorubric.llm.http.limiter import Allowance, Gate, Place, enter_gates, open_gates
-from autorubric.llm.http.negotiation import Terms, is_negotiable, shorten, with_limit
+from autorubric.llm.http.limiter import Allowance, Place
+from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_negotiable, open_gates, shorten, with_limit
 from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quoted_usage, stated_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import readings
@@ -91,7 +91,7 @@ class ChatModel:
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
         most = config.max_parallel_requests or self._endpoints.max_in_flight
         self._limiter.join(self, Allowance(most, config.requests_per_minute, config.tokens_per_minute))
-        self._account = self._endpoints.account_limit(self.endpoint)
+        self._account = self._endpoints.account_slots(self.endpoint)
         self._account.join(self, config.max_parallel_requests)
         self._endpoints.model_opened()
         self._closed = False
@@ -143,7 +143,7 @@ class ChatModel:
                 attempted = await self._try(asking, reservation, gates)
                 if attempted is None:
                     open_gates(ahead)  # other calls must not wait for one that waits for the budget
-                    await _cover(reservation)
+                    await reservation.cover()
                     continue
                 terms, body, outcome = attempted
                 tries += 1
@@ -193,19 +193,14 @@ class ChatModel:
 
     async def _try(self, request: Request, reservation: Reservation, gates: Sequence[Gate]) -> _Attempted | None:
         """One HTTP request in the current form, and its outcome; None if the budget has to cover it again first."""
-        loop, estimate = asyncio.get_running_loop(), self._estimate(request)
+        estimate = self._estimate(request)
         off, heard, before = 0, False, [gate.refusal for gate in gates]
         place = await self._limiter.acquire(estimate)
         try:
-            if not self._account.take_free(loop):
-                await self._account.take(loop)
-            try:
-                if reservation.must_be_covered:
-                    return None
-                self._refuse_at_its_turn(request, gates, before)
-                attempted = await self._send(request, reservation, place)
-            finally:
-                self._account.give_back(loop)
+            if reservation.must_be_covered:
+                return None
+            self._refuse_at_its_turn(request, gates, before)
+            attempted = await self._send(request, reservation, place)
             outcome = attempted[2]
             heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
@@ -374,10 +369,3 @@ class ChatModel:
 def _headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
     return HiddenHeaders({**headers, **endpoint.authorization(), **config.extra_headers})
-
-
-async def _cover(reservation: Reservation) -> None:
-    """Reserve a call again whose ceiling was raised while it waited."""
-    refused = await reservation.cover()
-    if refused is not None:
-        raise CallError(refused)

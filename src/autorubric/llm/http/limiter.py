@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from autorubric.files.descriptors import connections_left
 from autorubric.llm.http.address import Address
+from autorubric.llm.http.negotiation import Gate
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
@@ -62,86 +65,6 @@ class Bucket:
         self._at = now
 
 
-SCOUT_PATIENCE = 2.0
-"""Seconds after which the first call no longer holds the others: a wrong key or parameter is refused sooner."""
-
-
-class Gate:
-    """Lets one call go first, and the others once it has shown that such calls are accepted.
-
-    A wrong key, model name or parameter then costs one request. Open, it stays so until it refuses, for `refusal`.
-    """
-
-    def __init__(self) -> None:
-        self.is_open = self._scouting = False
-        self.refusal: Failure | None = None
-        self._waiting: deque[asyncio.Future[Failure | None]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def enter(self) -> bool:
-        """Wait until the gate is open; True for the call that goes first, which must `open` or `leave`."""
-        if self.is_open:
-            return False
-        if (loop := asyncio.get_running_loop()) is not self._loop:
-            self._loop, self._scouting, self._timer = loop, False, None
-            self._waiting.clear()
-        while not self.is_open:
-            if not self._scouting:
-                self._scouting = True
-                self._timer = loop.call_later(SCOUT_PATIENCE, self.open)
-                return True
-            place: asyncio.Future[Failure | None] = loop.create_future()
-            self._waiting.append(place)
-            try:
-                failure = await place
-            except asyncio.CancelledError:
-                if place.done() and not place.cancelled():
-                    self._wake_one()
-                raise
-            if failure is not None:
-                raise CallError(failure)
-        return False
-
-    def open(self) -> None:
-        """Let all calls through, now and later."""
-        self.is_open = True
-        self._stop_scouting()
-        for place in self._drained():
-            place.set_result(None)
-
-    def refuse(self, failure: Failure) -> None:
-        """Fail the waiting calls with `failure`; the next call goes first again."""
-        self._stop_scouting()
-        self.is_open, self.refusal = False, failure
-        for place in self._drained():
-            place.set_result(failure)
-
-    def leave(self) -> None:
-        """The first call ends without a result that matters to others; the next one goes first."""
-        if not self.is_open:
-            self._stop_scouting()
-            self._wake_one()
-
-    def _stop_scouting(self) -> None:
-        self._scouting = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _wake_one(self) -> None:
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-
-    def _drained(self) -> list[asyncio.Future[Failure | None]]:
-        places = [place for place in self._waiting if not place.done()]
-        self._waiting.clear()
-        return places
-
-
 PATIENCE = 300.0
 """Seconds without an accepted request after which waiting calls fail."""
 
@@ -157,27 +80,72 @@ class Place(NamedTuple):
 
 
 class Slots:
-    """Concurrent requests shared by several queues, which lower `free` themselves; `total` is None for no limit.
+    """Concurrent requests that several queues share, also those of other threads; the strictest limit applies.
 
-    A queue that finds no free slot leaves a callback, which runs once when one is free; queues take turns.
+    A queue that finds no free slot is called once when one is free; queues take turns.
+
+    Args:
+        total: a limit that always applies; None for none.
     """
 
     def __init__(self, total: int | None = None) -> None:
-        self.free: float = math.inf if total is None else total
-        self._waiting: dict[Callable[[], None], None] = {}
+        self._total = math.inf if total is None else total
+        self._limits: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+        self._taken: dict[asyncio.AbstractEventLoop, int] = {}
+        self._waiting: dict[tuple[asyncio.AbstractEventLoop, Callable[[], None]], None] = {}
+        self._lock = threading.Lock()
 
-    def give(self, count: int = 1) -> None:
-        """Return slots."""
-        self.free += count
-        for queue in list(self._waiting):
-            if self.free <= 0:
-                return
-            del self._waiting[queue]
-            queue()
+    def join(self, owner: object, most: int | None) -> None:
+        """Apply `owner`'s limit until it leaves or is garbage-collected; None states no limit."""
+        if most is not None:
+            with self._lock:
+                self._limits[owner] = most
 
-    def call_when_free(self, queue: Callable[[], None]) -> None:
-        """Call `queue` once, when a slot is free."""
-        self._waiting[queue] = None
+    def leave(self, owner: object) -> None:
+        """Stop applying `owner`'s limit."""
+        with self._lock:
+            self._limits.pop(owner, None)
+        self._wake()
+
+    def take(self, loop: asyncio.AbstractEventLoop, queue: Callable[[], None]) -> bool:
+        """Take a slot for a request of the running loop; where none is free, `queue` is called when one is."""
+        with self._lock:
+            if self._is_free():
+                self._taken[loop] = self._taken.get(loop, 0) + 1
+                return True
+            self._waiting[loop, queue] = None
+            return False
+
+    def give(self, loop: asyncio.AbstractEventLoop | None, count: int = 1) -> None:
+        """Return slots of a loop."""
+        with self._lock:
+            if loop is not None and loop in self._taken:
+                self._taken[loop] -= count
+        if self._waiting:
+            self._wake()
+
+    def _is_free(self) -> bool:
+        most = min(self._limits.values(), default=self._total)
+        if sum(self._taken.values()) < most:
+            return True
+        # Requests of a closed event loop never end.
+        self._taken = {loop: count for loop, count in self._taken.items() if count and not loop.is_closed()}
+        return sum(self._taken.values()) < most
+
+    def _wake(self) -> None:
+        """Call queues that wait, the first one first, as long as a slot is free."""
+        here = asyncio._get_running_loop()  # None outside of loops
+        while True:
+            with self._lock:
+                if not self._waiting or not self._is_free():
+                    return
+                loop, queue = next(iter(self._waiting))
+                del self._waiting[loop, queue]
+            if loop is here:
+                queue()
+                continue
+            with contextlib.suppress(RuntimeError):  # its event loop is closed
+                loop.call_soon_threadsafe(queue)
 
 
 class Limiter:
@@ -188,7 +156,7 @@ class Limiter:
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, slots: Slots | None = None, account: str = ""
+        self, clock: Callable[[], float] = time.monotonic, slots: Sequence[Slots] = (), account: str = ""
     ) -> None:
         shared = sharing.get()
         self._lease = None if shared is None else shared.lease(account, clock, self._pump)
@@ -198,7 +166,7 @@ class Limiter:
         self.address = Address()
         self.gate = Gate()
         self._clock = clock
-        self._slots = slots or Slots()
+        self._slots = slots
         self._requests: Bucket | None = None
         self._tokens: Bucket | None = None
         self._allowance: Allowance | None = None
@@ -229,9 +197,9 @@ class Limiter:
         """Wait for a place, to be followed by one `release`; a `CallError` if the endpoint refuses everything."""
         if (loop := asyncio.get_running_loop()) is not self._loop:
             self._move_to(loop)
-        if not self._waiting and self.in_flight < self.limit and self._slots.free > 0:
+        if not self._waiting and self.in_flight < self.limit:
             now = self._clock()
-            if self._delay(tokens, now) <= _INSTANT:
+            if self._delay(tokens, now) <= _INSTANT and self._take_slots(loop):
                 return self._admit(tokens, now)
         place: asyncio.Future[Place] = loop.create_future()
         self._waiting.append((place, tokens))
@@ -251,7 +219,8 @@ class Limiter:
         self.in_flight -= 1
         if self._tokens is not None and tokens_off:
             self._tokens.take(-tokens_off, self._clock())
-        self._slots.give()
+        for slots in self._slots:
+            slots.give(self._loop)
         if self._waiting:
             self._pump()
 
@@ -313,11 +282,20 @@ class Limiter:
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Forget the calls and waiters of a closed event loop."""
-        self._loop = loop
         self._timer = None
         self._waiting.clear()
-        self._slots.give(self.in_flight)
-        self.in_flight = 0
+        for slots in self._slots:
+            slots.give(self._loop, self.in_flight)
+        self._loop, self.in_flight = loop, 0
+
+    def _take_slots(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether a request has all its slots now; otherwise they are tried again when the missing one is free."""
+        for place, slots in enumerate(self._slots):
+            if not slots.take(loop, self._pump):
+                for taken in self._slots[:place]:
+                    taken.give(loop)
+                return False
+        return True
 
     def _delay(self, tokens: int, now: float) -> float:
         lease = self._lease if self._lease is not None and self._lease.needs_permits else None
@@ -334,7 +312,6 @@ class Limiter:
 
     def _admit(self, tokens: int, now: float) -> Place:
         self.in_flight += 1
-        self._slots.free -= 1
         number = 0 if self._lease is None else self._lease.took(now)
         self._quotas["requests"].take(1, now)
         place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens, now), number)
@@ -354,13 +331,12 @@ class Limiter:
                 continue
             if self.in_flight >= self.limit:
                 return
-            if self._slots.free <= 0:
-                self._slots.call_when_free(self._pump)
-                return
             now = self._clock()
             delay = self._delay(tokens, now)
             if delay > _INSTANT:
                 self._come_back(delay)
+                return
+            if not self._take_slots(place.get_loop()):
                 return
             waiting.popleft()
             place.set_result(self._admit(tokens, now))
@@ -377,24 +353,3 @@ class Limiter:
     def _on_timer(self) -> None:
         self._timer = None
         self._pump()
-
-
-async def enter_gates(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
-    """Pass the gate of the model, then that of the endpoint; gates where this call goes first join `ahead`."""
-    for gate in gates:
-        if gate.is_open or gate in ahead:
-            continue
-        try:
-            if await gate.enter():
-                ahead.append(gate)
-        except CallError as error:  # a wrong key, found by another model: ours need not try it again
-            for passed in ahead:
-                passed.refuse(error.failure)
-            raise
-
-
-def open_gates(ahead: list[Gate]) -> None:
-    """Open the gates where this call goes first, for the calls that wait behind it."""
-    for gate in ahead:
-        gate.open()
-    ahead.clear()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
-from autorubric.llm.http.limiter import Gate
 from autorubric.llm.http.retry import Fault
-from autorubric.llm.request import Reply, Request
+from autorubric.llm.request import CallError, Failure, Reply, Request
 
 _NUMBER = r"[`'\"(\[ ]*(\d[\d,_]*)"
 _ABOUT_LIMIT = re.compile(
@@ -232,6 +232,79 @@ def _is_about_format(fault: Fault, refused: bool) -> bool:
         return True
     about = _ABOUT_FORMAT.search(fault.text) is not None
     return about and (refused or _FORMAT_REFUSED.search(fault.text) is not None)
+
+
+SCOUT_PATIENCE = 2.0
+"""Seconds after which the first call no longer holds the others: a wrong key or parameter is refused sooner."""
+
+
+class Gate:
+    """Lets one call go first, and the others once it has shown that such calls are accepted.
+
+    A wrong key, model name or parameter then costs one request. Open, it stays so until it refuses, for `refusal`.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.refusal: Failure | None = None
+        self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def enter(self) -> bool:
+        """Wait until the gate is open; True for the call that goes first, which must `open` or `leave`."""
+        loop = asyncio.get_running_loop()
+        while not self.is_open:
+            if self._ahead is None or self._ahead.get_loop() is not loop:
+                self._ahead = loop.create_future()
+                self._timer = loop.call_later(SCOUT_PATIENCE, self.open)
+                return True
+            failure = await asyncio.shield(self._ahead)
+            if failure is not None:
+                raise CallError(failure)
+        return False
+
+    def open(self) -> None:
+        """Let all calls through, now and later."""
+        self.is_open = True
+        self._end(None)
+
+    def refuse(self, failure: Failure) -> None:
+        """Fail the waiting calls with `failure`; the next call goes first again."""
+        self.is_open, self.refusal = False, failure
+        self._end(failure)
+
+    def leave(self) -> None:
+        """The first call ends without a result that matters to others; the next one goes first."""
+        if not self.is_open:
+            self._end(None)
+
+    def _end(self, failure: Failure | None) -> None:
+        """Let those who wait go on, or fail; of several who find the gate closed, the first goes first."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and self._timer is not None and not ahead.get_loop().is_closed():
+            self._timer.cancel()
+            ahead.set_result(failure)
+
+
+async def enter_gates(gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
+    """Pass the gate of the model, then that of the endpoint; gates where this call goes first join `ahead`."""
+    for gate in gates:
+        if gate.is_open or gate in ahead:
+            continue
+        try:
+            if await gate.enter():
+                ahead.append(gate)
+        except CallError as error:  # a wrong key, found by another model: ours need not try it again
+            for passed in ahead:
+                passed.refuse(error.failure)
+            raise
+
+
+def open_gates(ahead: list[Gate]) -> None:
+    """Open the gates where this call goes first, for the calls that wait behind it."""
+    for gate in ahead:
+        gate.open()
+    ahead.clear()
 
 
 class Dialect:

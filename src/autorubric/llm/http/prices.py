@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import ConfigError, InputError, MissingFileError
-from autorubric.files import read_document, unknown_key
+from autorubric.files import read_document
 from autorubric.files.strict_json import json_value
+from autorubric.llm.config import price_problems
 from autorubric.llm.http.providers import Endpoint, find_provider
 from autorubric.llm.request import Reply, Request, Usage
 
@@ -267,33 +268,17 @@ def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
         raise ConfigError(error.problems) from None
     if not isinstance(rows, dict):
         raise ConfigError(f"{path}: expected prices by 'provider/model'")
-    problems = [f"{path}: {name}: {why}" for name, row in rows.items() if (why := _row_problem(row))]
+    prices = {
+        str(name): {key: value for key, value in row.items() if key != "as_of"} if isinstance(row, dict) else row
+        for name, row in rows.items()
+    }
+    problems = [f"{path}: {name}: {why}" for name, row in prices.items() for why in price_problems(row)]
     if problems:
         raise ConfigError(problems)
-    return {str(name): {key: row[key] for key in _PRICES if key in row} for name, row in rows.items()}
+    return prices
 
 
 def stated_price(row: Mapping[str, Any]) -> Price:
     """The price in a user's file or configuration."""
     cached = row.get("cached")
     return Price(float(row["input"]), float(row["output"]), None if cached is None else float(cached))
-
-
-_PRICES = ("input", "output", "cached")
-_KNOWN = (*_PRICES, "as_of")
-_HIGHEST = 1e9
-
-
-def _row_problem(row: object) -> str | None:
-    if not isinstance(row, dict) or not {"input", "output"} <= row.keys():
-        return "expected 'input' and 'output' in dollars per million tokens"
-    for key in row:
-        if key not in _KNOWN:
-            return unknown_key(str(key), _KNOWN, "it")
-    for key in _PRICES:
-        value = row.get(key, 0)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return f"{key}={value!r} is not a number"
-        if not 0 <= value <= _HIGHEST:
-            return f"{key}={value!r}; expected a number from 0 to {_HIGHEST:g}"
-    return None

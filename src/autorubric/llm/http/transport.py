@@ -124,7 +124,7 @@ class Transport:
                 connection.release()
                 return reply
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError, ValueError) as error:
-            failed = _fault(error, timeout, is_connected)
+            failed = transport_error(error, timeout, is_connected)
         # Raised out here, since aiohttp's error holds the request with its key and would be the context.
         try:
             raise failed
@@ -281,7 +281,8 @@ async def _until_the_loop_ends(connector: aiohttp.TCPConnector) -> AsyncGenerato
         await connector.close()
 
 
-def _fault(error: Exception, timeout: float, is_connected: bool) -> TransportError:
+def transport_error(error: Exception, timeout: float, is_connected: bool = True) -> TransportError:
+    """What an error of aiohttp means for the request that met it."""
     import aiohttp
 
     if isinstance(error, TimeoutError):

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import is_exhausted, opened, written_at
-from autorubric.llm.records.call_rows import unpack_failure, unpack_reply, unseal
+from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
 from autorubric.llm.records.database import read_note
-from autorubric.llm.request import Failure, Usage
+from autorubric.llm.request import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,6 @@ class Spent(NamedTuple):
         return Spent(int(calls), int(tokens), cost, int(unpriced), int(lost))
 
 
-class FailedCall(NamedTuple):
-    """A call without a reply, and what it was made for."""
-
-    key: bytes
-    item: str
-    role: str
-    model: str
-    failure: Failure
-
-
 _SPENT = """
     SELECT ifnull(max(id), 0), count(*), total(prompt_tokens) + total(completion_tokens) + total(token_bound),
         total(cost) + total(cost_bound),
@@ -84,9 +74,9 @@ _SPENT = """
     FROM calls WHERE id > :after AND (:role IS NULL OR role = :role)"""
 LOST = "lost spending"
 """The note with the cost of calls whose records are lost: the fields of `Spent`."""
-_FAILED = """
-    SELECT id, key, item, role, model, status, http_status, attempts, data, digest
-    FROM calls JOIN payloads USING (id) WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
+_FAILED = f"""
+    SELECT id, {READ_COLUMNS} FROM calls JOIN payloads USING (id)
+    WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
 
 
 def read_spent(
@@ -107,18 +97,13 @@ def read_spent(
     return last, spent
 
 
-def read_failed_calls(connection: sqlite3.Connection) -> Iterator[FailedCall]:
+def read_failed_calls(connection: sqlite3.Connection) -> Iterator[CallRow]:
     """The calls without a reply, oldest first, a page at a time."""
     last = 0
     # Whole pages: an open cursor would block checkpoints of the write-ahead log.
     while page := connection.execute(_FAILED, (last,)).fetchall():
-        for call, key, item, role, model, status, http_status, attempts, data, digest in page:
-            try:
-                failure = unpack_failure(unseal(key, data, digest), status, http_status, attempts)
-            except LedgerError:
-                failure = Failure(status, "the endpoint's message is damaged in the ledger", http_status, attempts)
-            yield FailedCall(key, item, role, model, failure)
-            last = call
+        for last, *row in page:  # noqa: B007 (the next page starts there)
+            yield read_call(row)
 
 
 Price: TypeAlias = Callable[[Usage], float | None]

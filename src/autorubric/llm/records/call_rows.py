@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -123,6 +124,16 @@ class CallRow:
     cost_bound: float | None = None
     token_bound: int | None = None
     at: float = field(default_factory=time.time)
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why there is no usable reply; None if there is one."""
+        return self.outcome if isinstance(self.outcome, Failure) else None
+
+    @property
+    def reply(self) -> Reply | None:
+        """The reply, be it usable or not."""
+        return self.outcome.reply if isinstance(self.outcome, Failure) else self.outcome
 
     @classmethod
     def build(cls, key: bytes, model: Model, request: Request, outcome: Reply | Failure, bill: Bill) -> CallRow:
@@ -244,6 +255,28 @@ def unpack_failure(value: dict[str, Any], kind: FailureKind, status: int | None,
     """The failure; its kind, status and attempts are columns of the row."""
     reply = None if value["reply"] is None else unpack_reply(value["reply"], fresh=False)
     return Failure(kind, value["message"], status, attempts, reply)
+
+
+READ_COLUMNS = "key, item, role, model, draw, reask, status, http_status, attempts, at, data, digest"
+"""What `read_call` takes: columns of a call and of its payload."""
+
+
+def read_call(row: Sequence[Any]) -> CallRow:
+    """A recorded call without its bounds; what is damaged in it is a failure that says so."""
+    key, item, role, model, draw, reask, status, http_status, attempts, at, data, digest = row
+    outcome: Reply | Failure
+    try:
+        value = unseal(key, data, digest)
+        if isinstance(value, list):
+            outcome = unpack_reply(value, fresh=False)
+        else:
+            outcome = unpack_failure(value, status, http_status, attempts)
+    except LedgerError as error:
+        if status in (_OK, DAMAGED):
+            outcome = Failure("unreadable", str(error), http_status, attempts)
+        else:
+            outcome = Failure(status, "the endpoint's message is damaged in the ledger", http_status, attempts)
+    return CallRow(key, item, role, model, draw, reask, outcome, at=at)
 
 
 def _utf8(text: str) -> str:

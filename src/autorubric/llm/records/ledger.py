@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.accounts import FailedCall, SpentFile, price_calls, read_failed_calls
+from autorubric.llm.records.accounts import SpentFile, price_calls, read_failed_calls
 from autorubric.llm.records.call_rows import CallRow, SealedRow, unpack_reply, unseal
 from autorubric.llm.records.commits import GroupCommit
 from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog, take_in_logs
@@ -249,7 +249,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         with translate_read_errors(self._place, self.folder):
             self._spent_file = SpentFile(path, self._connection)
 
-    def failures(self) -> Iterator[FailedCall]:
+    def failures(self) -> Iterator[CallRow]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
         with translate_read_errors(self._place, self.folder):
             yield from read_failed_calls(self._connection)

@@ -13,7 +13,7 @@ from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import size_of_plain
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Spent, Totals, read_spent
-from autorubric.llm.records.call_rows import unpack_failure, unpack_reply, unseal
+from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
 from autorubric.llm.records.database import (
     check_version,
     has_tables,
@@ -22,7 +22,7 @@ from autorubric.llm.records.database import (
     translate_read_errors,
 )
 from autorubric.llm.records.lock import LEDGER_FILE
-from autorubric.llm.request import Failure, Reply, Usage
+from autorubric.llm.request import Reply, Usage
 
 OBSERVED_BEFORE = "observed_before"
 """The note that holds the number of the last observation of a run that was replaced."""
@@ -50,7 +50,7 @@ _UNANSWERED = f"""{_LATE}
     SELECT status, count(*) FROM (SELECT key, status, max(id) FROM calls WHERE status != 'ok' GROUP BY key) AS failed
     {_NO_REPLY} GROUP BY status ORDER BY count(*) DESC, status"""
 _UNANSWERED_CALLS = f"""{_LATE}
-    SELECT calls.key, item, role, status, data, digest
+    SELECT calls.{READ_COLUMNS}
     FROM (SELECT key, max(id) AS id FROM calls WHERE status != 'ok' GROUP BY key) AS failed
         JOIN calls USING (id) LEFT JOIN payloads USING (id)
     {_NO_REPLY} ORDER BY calls.id"""
@@ -61,21 +61,7 @@ _REPLY = """
             (SELECT call FROM replies WHERE key = ?),
             (SELECT min(id) FROM calls WHERE key = ? AND status = 'ok'
                 AND id > (SELECT value FROM meta WHERE name = 'indexed'))))"""
-_CALLS = """
-    SELECT key, role, model, draw, reask, status, http_status, attempts, at, data, digest
-    FROM calls LEFT JOIN payloads USING (id) WHERE {} = ? ORDER BY calls.id"""
-
-
-class RecordedCall(NamedTuple):
-    """A call of a ledger: what it was for, when it ended (seconds since the epoch), and its outcome."""
-
-    key: bytes
-    role: str
-    model: str
-    draw: int
-    reask: int
-    at: float
-    outcome: Reply | Failure
+_CALLS = f"SELECT {READ_COLUMNS} FROM calls LEFT JOIN payloads USING (id) WHERE {{}} = ? ORDER BY calls.id"
 
 
 class Pace(NamedTuple):
@@ -121,12 +107,9 @@ class LedgerView:
     def unanswered_groups(self) -> FailureGroups:
         """The same requests by role and cause, with the endpoint's messages."""
         groups = FailureGroups()
-        for key, item, role, kind, data, digest in self._query(_UNANSWERED_CALLS):
-            try:
-                message = str(unseal(key, data, digest)["message"])
-            except (LedgerError, KeyError, TypeError):
-                message = "the endpoint's message is damaged in the ledger"
-            groups.add(kind, message, item, role)
+        for call in map(read_call, self._query(_UNANSWERED_CALLS)):
+            assert call.failure is not None
+            groups.add(call.failure.kind, call.failure.message, call.item, call.role)
         return groups
 
     def touched(self) -> tuple[int, int]:
@@ -152,16 +135,16 @@ class LedgerView:
             found = read_note(self._connection, name)
         return self._base.find_note(name) if found is None and self._base is not None else found
 
-    def calls_about(self, item: str) -> list[RecordedCall]:
+    def calls_about(self, item: str) -> list[CallRow]:
         """All calls about an item, in the order in which they ended."""
         return self._calls("item", item)
 
-    def calls_with_key(self, key: bytes) -> list[RecordedCall]:
+    def calls_with_key(self, key: bytes) -> list[CallRow]:
         """All calls of one request, failed ones included, in the order in which they ended."""
         return self._calls("key", key)
 
-    def _calls(self, column: str, value: Any) -> list[RecordedCall]:
-        return [_read_call(row) for row in self._query(_CALLS.format(column), value)]
+    def _calls(self, column: str, value: Any) -> list[CallRow]:
+        return [read_call(row) for row in self._query(_CALLS.format(column), value)]
 
     def count_observations(self, kind: str) -> int:
         """The number of observations of a kind."""
@@ -196,20 +179,6 @@ class LedgerView:
 
     def _has_observations(self) -> bool:
         return bool(self._query("SELECT 1 FROM sqlite_master WHERE name = 'observations'"))
-
-
-def _read_call(row: tuple[Any, ...]) -> RecordedCall:
-    key, role, model, draw, reask, status, http_status, attempts, at, data, digest = row
-    outcome: Reply | Failure
-    try:
-        value = unseal(key, data, digest)
-        if isinstance(value, list):
-            outcome = unpack_reply(value, fresh=False)
-        else:
-            outcome = unpack_failure(value, status, http_status, attempts)
-    except LedgerError as error:
-        outcome = Failure("unreadable", str(error), http_status, attempts)
-    return RecordedCall(key, role, model, draw, reask, at, outcome)
 
 
 @contextmanager

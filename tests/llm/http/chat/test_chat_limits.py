@@ -68,9 +68,9 @@ async def test_a_mended_key_is_noticed_by_the_next_call(endpoint: Loopback) -> N
 async def test_a_slow_first_call_does_not_hold_the_others_for_long(
     endpoint: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from autorubric.llm.http import limiter
+    from autorubric.llm.http import negotiation
 
-    monkeypatch.setattr(limiter, "SCOUT_PATIENCE", 0.05)
+    monkeypatch.setattr(negotiation, "SCOUT_PATIENCE", 0.05)
     others_done = asyncio.Event()
 
     async def answer(number: int, body: dict[str, Any]) -> web.StreamResponse:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import CallError, Failure, Message, Reply, Request, Unreadable
+from autorubric.llm.request import Answer, CallError, Failure, Message, Reply, Request, Unreadable
 
 if TYPE_CHECKING:
     from tests.llm.http.chat.conftest import Loopback
@@ -187,7 +187,7 @@ async def test_a_limit_that_cut_a_reply_off_is_not_sent_again_where_the_endpoint
             return endpoint.error(400, f"max_tokens is too large: {asked}. This model supports at most 4096 tokens.")
         return endpoint.ok("", choice={"finish_reason": "length"})
 
-    def read(reply: Reply) -> str | Unreadable:
+    def read(reply: Reply) -> Answer[str] | Unreadable:
         return Unreadable("truncated", "the reply was cut off")
 
     endpoint.answer = answer
