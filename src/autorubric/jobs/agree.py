@@ -57,7 +57,7 @@ class StatisticSettings(Settings):
     na: Abstentions = setting(
         "exclude", "How not-applicable options count: exclude, as_unmet or as_category.", group="Statistics"
     )
-    confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, le=1)
+    confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, lt=1)
     replicates: int = setting(
         1000, "Draws of permutation tests and of posteriors.", group="Statistics", ge=2, le=1_000_000
     )
@@ -66,7 +66,7 @@ class StatisticSettings(Settings):
     @property
     def draws(self) -> Draws:
         """The draws of permutation tests and of posteriors."""
-        return Draws(self.replicates, self.confidence, self.seed, named="replicates")
+        return Draws(self.replicates, self.confidence, self.seed)
 
 
 class LabelAgreementSettings(LabelSettings, StatisticSettings):
