@@ -19,8 +19,9 @@ from autorubric.dataset.item import DataItem
 from autorubric.dataset.splitting import split_indices
 from autorubric.dataset.storage import dataset_record, load, load_text, parse_dataset, save
 from autorubric.errors import InputError
+from autorubric.files.descriptors import unreadable
 from autorubric.files.strict_json import dump_json
-from autorubric.files.text import read_text
+from autorubric.files.text import decode, size_of_plain
 
 
 @dataclass
@@ -348,13 +349,18 @@ class RubricDataset(Displayed):
 
     @classmethod
     def from_stored(cls, path: Path) -> RubricDataset:
-        """The dataset in a file that a run has written; `from_file` reads those of users.
+        """The dataset in a file that a run has written, of any size; `from_file` reads those of users.
 
         Raises:
             FileNotFoundError: the file does not exist.
             ValueError: it is damaged.
         """
-        found = parse_dataset(read_text(path, what="Dataset file"), "json", f"{path}: ")
+        size_of_plain(path, what="Dataset file")
+        try:
+            text = decode(path.read_bytes(), str(path))
+        except OSError as error:
+            raise unreadable(path, error) from error
+        found = parse_dataset(text, "json", f"{path}: ")
         if isinstance(found, list):
             raise InputError(f"{path}: expected the dataset of a run, got a list")
         return cls._from_parts(found)
