@@ -20,7 +20,7 @@ from autorubric.jobs.agree import (
     measured_agreement,
     refuse_simulation,
 )
-from autorubric.runs.items_file import StoredRun, read_run
+from autorubric.runs.items_file import read_run
 from autorubric.settings import setting
 
 _EXAMPLES = """
@@ -101,27 +101,22 @@ def _shown(settings: AgreeFlags) -> Shown:
         return show_analysis(analyzed(settings, settings.rollouts), settings.rollouts)
     if settings.corrected or settings.label_next is not None or (settings.labels and has_completed_files(settings)):
         return _labels_shown(settings)
-    run = None if settings.pairwise else read_run(settings.run)
-    if run is None or _has_no_labels(settings, run):
+    if settings.pairwise:
+        return show_judges(agree_pairwise(settings), settings.by)
+    run = read_run(settings.run)
+    store, judges = label_source(settings, run), (run.grader_config or {}).get("judges") or ()
+    may_have_labels = store is not None or settings.labels or settings.dataset is not None or settings.by == "tag"
+    several_judges = settings.against is not None or len(judges) > 1
+    if several_judges and not may_have_labels and all(item.ground_truth is None for item in run.dataset.items):
         return show_judges(agree_pairwise(settings), settings.by)
     if settings.against is not None:
         return show_comparison(compare(settings))
-    if label_source(settings, run) is not None:
-        refuse_simulation(settings, OF_LABEL_STORES)
-        return _label_store_shown(settings)
     by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
-    return show_agreement(measured_agreement(run, by_judge), settings.by)
-
-
-def _has_no_labels(settings: AgreeFlags, run: StoredRun) -> bool:
-    """Whether only judges can be compared: there are several, and neither the run nor a flag has labels."""
-    given = settings.model_fields_set
-    if given & {"dataset", "labels", "corrected", "label_next"} or settings.by == "tag":
-        return False
-    if any(item.ground_truth is not None for item in run.dataset.items) or label_source(settings, run) is not None:
-        return False
-    judges = (run.grader_config or {}).get("judges") or ()
-    return settings.against is not None or len(judges) > 1
+    return (
+        show_agreement(measured_agreement(run, by_judge), settings.by)
+        if store is None
+        else _label_store_shown(settings)
+    )
 
 
 def _label_store_shown(settings: AgreeFlags) -> Shown:
@@ -129,6 +124,7 @@ def _label_store_shown(settings: AgreeFlags) -> Shown:
     from autorubric.cli.labels import show_label_agreement
     from autorubric.jobs.labels import label_agreement
 
+    refuse_simulation(settings, OF_LABEL_STORES)
     if settings.by == "tag":
         raise InputError(
             f"--by {settings.by} has no table for labels of a label store; leave it out, or export the labels "

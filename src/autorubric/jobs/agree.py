@@ -262,9 +262,11 @@ def stored_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
     """
     source = label_source(settings, run)
     if source is None:
-        if not settings.labels and settings.dataset is None and store_path(run.directory).exists():
+        if settings.labels or settings.dataset is not None or settings.column or settings.annotator:
+            return read_labels(run, settings)
+        if store_path(run.directory).exists():
             _note_other_labels(run)
-        return read_labels(run, settings)
+        return run.dataset
     from autorubric.labels.exchange import labelled_dataset
 
     history = read_history(source)
