@@ -21,7 +21,7 @@ from autorubric.dataset.storage import dataset_record, load, load_text, parse_da
 from autorubric.errors import InputError
 from autorubric.files.descriptors import unreadable
 from autorubric.files.strict_json import dump_json
-from autorubric.files.text import decode, size_of_plain
+from autorubric.files.text import size_of_plain
 
 
 @dataclass
@@ -357,9 +357,11 @@ class RubricDataset(Displayed):
         """
         size_of_plain(path, what="Dataset file")
         try:
-            text = decode(path.read_bytes(), str(path))
+            text = path.read_text(encoding="utf-8")
         except OSError as error:
             raise unreadable(path, error) from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: it is damaged: {error}") from None
         found = parse_dataset(text, "json", f"{path}: ")
         if isinstance(found, list):
             raise InputError(f"{path}: expected the dataset of a run, got a list")
