@@ -76,7 +76,14 @@ class AgreeFlags(CompareSettings):
         # Rows of labels go with every mode; completed files are a mode of their own.
         if "labels" in given and not has_completed_files(self):
             given = given - {"labels"}
-        mode = _mode(given)
+        asked = [name for name in _HEEDED if name in given]
+        if "pairwise" in asked:  # the rows of its table, and the other run
+            asked = [name for name in asked if name not in ("by", "against")]
+        if asked == ["label_next", "labels"]:
+            asked = ["label_next"]
+        if len(asked) > 1:
+            raise InputError(f"{' and '.join(map(_flag, asked))} exclude each other; use one of them")
+        mode = asked[0] if asked else "by"
         flags = {name: None for heeded in _HEEDED.values() for name in sorted(heeded)}
         ignored = [name for name in flags if name in given and name not in {mode, *_HEEDED[mode]}]
         if ignored:
@@ -104,9 +111,9 @@ def _shown(settings: AgreeFlags) -> Shown:
     if settings.pairwise:
         return show_judges(agree_pairwise(settings), settings.by)
     run = read_run(settings.run)
-    store, judges = label_source(settings, run), (run.grader_config or {}).get("judges") or ()
+    store, judges = label_source(settings, run), (run.grader_config or {}).get("judges")
     may_have_labels = store is not None or settings.labels or settings.dataset is not None or settings.by == "tag"
-    several_judges = settings.against is not None or len(judges) > 1
+    several_judges = settings.against is not None or (isinstance(judges, list) and len(judges) > 1)
     if several_judges and not may_have_labels and all(item.ground_truth is None for item in run.dataset.items):
         return show_judges(agree_pairwise(settings), settings.by)
     if settings.against is not None:
@@ -146,18 +153,6 @@ def _labels_shown(settings: AgreeFlags) -> Shown:
         return show_labelled_score(labelled_score(settings, settings.confidence))
     given = {name: getattr(settings, name) for name in ("dataset", "labels", "annotator", "column")}
     return show_labels_to_collect(label_next(settings.run, n=settings.label_next, seed=settings.seed, **given))
-
-
-def _mode(given: set[str]) -> str:
-    """The flag of the selected mode."""
-    asked = [name for name in _HEEDED if name in given]
-    if "pairwise" in asked:  # the rows of its table, and the other run
-        asked = [name for name in asked if name not in ("by", "against")]
-    if asked == ["label_next", "labels"]:
-        return "label_next"
-    if len(asked) > 1:
-        raise InputError(f"{' and '.join(map(_flag, asked))} exclude each other; use one of them")
-    return asked[0] if asked else "by"
 
 
 def _flag(name: str) -> str:
