@@ -195,24 +195,22 @@ class SynthesisSettings(EndpointSettings):
             del laid["roles"]  # what is wrong elsewhere is said first
         made = read(laid)
         made._nested = {name: values[name] for name in NESTED if name in values}
-        made._check([name for name in values if name in FULL_ONLY and values[name] is not None])
-        return made
-
-    def _check(self, of_full: Sequence[str]) -> None:
-        if self.input is None:
+        if made.input is None:
             raise InputError("no queries; pass INPUT (--config: input), or queries as the first argument")
-        if of_full and self.profile != "full":
-            names = ", ".join(type(self).flags()[name].name for name in of_full)
+        of_full = [name for name in values if name in FULL_ONLY and values[name] is not None]
+        if of_full and made.profile != "full":
+            names = ", ".join(cls.flags()[name].name for name in of_full)
             verb = "needs" if len(of_full) == 1 else "need"
             raise ConfigError(f"{names} {verb} the full profile; pass --profile full")
-        if self.profile == "full" and not self.role_models.judges:
+        if made.profile == "full" and not made.role_models.judges:
             raise ConfigError("no model plays 'judges'; pass --judge-model-a or set roles.judges in a config")
-        if self.profile == "basic" and self.responses_column:
+        if made.profile == "basic" and made.responses_column:
             raise ConfigError("responses_column needs the full profile; pass --profile full")
-        if self.refresh:
+        if made.refresh:
             from autorubric.synthesis.slots import refreshed_slots
 
-            refreshed_slots(self)
+            refreshed_slots(made)
+        return made
 
     def given(self) -> dict[str, Any]:
         """The settings that were passed, the nested ones as they were passed."""
