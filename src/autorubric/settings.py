@@ -112,9 +112,8 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         Traceback (most recent call last):
         autorubric.errors.ConfigError: unknown setting 'concurency'; did you mean 'concurrency'?
     """
-    shown = Flag(flag, short, group, metavar, argument, many, cli, hidden, record and cli, reads, secret)
-    extra = cast("Any", {"flag": shown})
-    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra)
+    shown: Any = Flag(flag, short, group, metavar, argument, many, cli, hidden, record and cli, reads, secret)
+    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra={"flag": shown})
 
 
 _BUILDING = RLock()

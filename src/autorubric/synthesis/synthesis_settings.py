@@ -20,13 +20,6 @@ from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, lay_settings
 
-
-def _check_printable(value: Any) -> Any:
-    if isinstance(value, str) and not (value.strip() and value.isprintable()):
-        raise ValueError("expected the name of a file or folder, in characters that can be shown")
-    return value
-
-
 Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
 """A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""
 
@@ -35,8 +28,10 @@ _MOST_NAMED = 10
 
 
 def _check_queries(value: Any) -> Any:
+    if isinstance(value, str) and not (value.strip() and value.isprintable()):
+        raise ValueError("expected the name of a file or folder, in characters that can be shown")
     if isinstance(value, str | Path):
-        return make_path(_check_printable(value))
+        return make_path(value)
     value = memory_rows(value, blanks=True)
     if not isinstance(value, list | tuple):
         raise ValueError("expected the path of a file, or a list of texts, conversations or rows")
