@@ -108,8 +108,7 @@ class RubricDataset(Displayed):
         Raises:
             ValueError: the dataset has no rubric.
         """
-        rubric = self._own_rubric("list criterion names")
-        return [criterion.name or f"C{number}" for number, criterion in enumerate(rubric, start=1)]
+        return [one.name or f"C{n}" for n, one in enumerate(self._own_rubric("list criterion names"), start=1)]
 
     @property
     def num_criteria(self) -> int:
@@ -127,8 +126,7 @@ class RubricDataset(Displayed):
         Raises:
             ValueError: the dataset has no rubric.
         """
-        rubric = self._own_rubric("sum weights")
-        return sum((criterion.weight for criterion in rubric if criterion.weight > 0), 0.0)
+        return sum((one.weight for one in self._own_rubric("sum weights") if one.weight > 0), 0.0)
 
     def _own_rubric(self, purpose: str) -> Rubric:
         if self.rubric is None:
@@ -357,12 +355,9 @@ class RubricDataset(Displayed):
         """
         size_of_plain(path, what="Dataset file")
         try:
-            text = path.read_text(encoding="utf-8")
+            found = parse_dataset(path.read_text("utf-8", "surrogateescape"), "json", f"{path}: ")
         except OSError as error:
             raise unreadable(path, error) from error
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: it is damaged: {error}") from None
-        found = parse_dataset(text, "json", f"{path}: ")
         if isinstance(found, list):
             raise InputError(f"{path}: expected the dataset of a run, got a list")
         return cls._from_parts(found)
