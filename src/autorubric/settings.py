@@ -80,6 +80,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
     ge: float | None = None,
     gt: float | None = None,
     le: float | None = None,
+    lt: float | None = None,
 ) -> Any:
     """A field of a settings model.
 
@@ -100,6 +101,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         ge: the smallest value.
         gt: a bound below all values.
         le: the largest value.
+        lt: a bound above all values.
 
     Example:
         >>> class Speed(Settings):
@@ -110,9 +112,8 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         Traceback (most recent call last):
         autorubric.errors.ConfigError: unknown setting 'concurency'; did you mean 'concurrency'?
     """
-    shown = Flag(flag, short, group, metavar, argument, many, cli, hidden, record and cli, reads, secret)
-    extra = cast("Any", {"flag": shown})
-    return Field(default, description=help, ge=ge, gt=gt, le=le, json_schema_extra=extra)
+    shown: Any = Flag(flag, short, group, metavar, argument, many, cli, hidden, record and cli, reads, secret)
+    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra={"flag": shown})
 
 
 _BUILDING = RLock()

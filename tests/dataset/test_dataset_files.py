@@ -422,3 +422,18 @@ def test_only_a_first_line_that_holds_nothing_but_a_mapping_under_dataset_is_the
     path.write_text(json.dumps({"dataset": "train"}))
     with pytest.raises(InputError, match="no submission column found"):
         RubricDataset.from_file(path)
+
+
+def test_the_copy_of_a_dataset_that_a_run_made_is_read_whatever_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "dataset.json"
+    full_dataset().to_file(path)
+    monkeypatch.setattr("autorubric.files.text.LARGEST_FILE", 10)
+    monkeypatch.setattr("autorubric.rows.reading.LARGEST_FILE", 10)
+    with pytest.raises(InputError, match="the maximum that is read at once"):
+        RubricDataset.from_file(path)
+    assert RubricDataset.from_stored(path) == full_dataset()
+    path.write_bytes(b'{"prompt": "caf\xe9", "rubric": null, "items": []}')
+    with pytest.raises(InputError, match=r"dataset\.json: .*prompt holds half a character"):
+        RubricDataset.from_stored(path)

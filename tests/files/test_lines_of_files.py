@@ -11,7 +11,7 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.files.printable import defused
-from autorubric.files.text import LONGEST_ROW, SharedCopy, decode, iter_lines, json_lines, read_bytes
+from autorubric.files.text import LONGEST_ROW, SharedCopy, decode, iter_lines, json_lines, read_text
 from tests.offenders import each
 
 
@@ -52,7 +52,7 @@ def test_a_document_beyond_512_mib_is_refused_before_it_is_read(tmp_path: Path) 
     with path.open("wb") as file:
         file.truncate(512 * 1024 * 1024 + 1)  # which takes no room on the disk
     with pytest.raises(InputError, match="has 512 MiB; the maximum that is read at once is 512 MiB, split it"):
-        read_bytes(path)
+        read_text(path)
 
 
 def test_the_row_after_one_that_is_too_long_is_read() -> None:

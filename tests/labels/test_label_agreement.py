@@ -39,8 +39,8 @@ from tests.labels.runs import answers, graded, truth_and_verdicts
 from tests.oracles import alpha, cohen_kappa_score
 from tests.view.viewing import STORED
 
-QUICK = Draws(200, seed=0, named="replicates")
-FEW = Draws(20, seed=0, named="replicates")
+QUICK = Draws(200, seed=0)
+FEW = Draws(20, seed=0)
 """Where no interval is looked at."""
 CRITERIA = [
     Criterion(name=f"K{place}", weight=weight, requirement=f"Requirement {place}.")

@@ -7,6 +7,7 @@ from autorubric.metrics.confusion import kappas
 from autorubric.metrics.jackknife import (
     Draws,
     bounded_mean_intervals,
+    checked_draws,
     jackknife_intervals,
     kappa_posterior,
     mean_kappa_interval,
@@ -88,7 +89,7 @@ def test_a_single_item_an_undefined_and_a_constant_statistic_have_no_interval() 
     for made in (np.ones((1, 2)), np.zeros((5, 2)), np.ones((5, 2)), np.array([[1.0, 1.0], [0.0, 0.0]])):
         assert jackknife_intervals(made, ratio, ["plain"], 0.95) == [None]
     with pytest.raises(InputError, match="n_bootstrap=1"):
-        Draws(1)
+        checked_draws("n_bootstrap", 1, 0.95, None)
 
 
 def items(*counts: int) -> Array:

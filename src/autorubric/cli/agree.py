@@ -20,7 +20,7 @@ from autorubric.jobs.agree import (
     measured_agreement,
     refuse_simulation,
 )
-from autorubric.runs.items_file import StoredRun, read_run
+from autorubric.runs.items_file import read_run
 from autorubric.settings import setting
 
 _EXAMPLES = """
@@ -76,7 +76,14 @@ class AgreeFlags(CompareSettings):
         # Rows of labels go with every mode; completed files are a mode of their own.
         if "labels" in given and not has_completed_files(self):
             given = given - {"labels"}
-        mode = _mode(given)
+        asked = [name for name in _HEEDED if name in given]
+        if "pairwise" in asked:  # the rows of its table, and the other run
+            asked = [name for name in asked if name not in ("by", "against")]
+        if asked == ["label_next", "labels"]:
+            asked = ["label_next"]
+        if len(asked) > 1:
+            raise InputError(f"{' and '.join(map(_flag, asked))} exclude each other; use one of them")
+        mode = asked[0] if asked else "by"
         flags = {name: None for heeded in _HEEDED.values() for name in sorted(heeded)}
         ignored = [name for name in flags if name in given and name not in {mode, *_HEEDED[mode]}]
         if ignored:
@@ -101,27 +108,22 @@ def _shown(settings: AgreeFlags) -> Shown:
         return show_analysis(analyzed(settings, settings.rollouts), settings.rollouts)
     if settings.corrected or settings.label_next is not None or (settings.labels and has_completed_files(settings)):
         return _labels_shown(settings)
-    run = None if settings.pairwise else read_run(settings.run)
-    if run is None or _has_no_labels(settings, run):
+    if settings.pairwise:
+        return show_judges(agree_pairwise(settings), settings.by)
+    run = read_run(settings.run)
+    store, judges = label_source(settings, run), (run.grader_config or {}).get("judges")
+    may_have_labels = store is not None or settings.labels or settings.dataset is not None or settings.by == "tag"
+    several_judges = settings.against is not None or (isinstance(judges, list) and len(judges) > 1)
+    if several_judges and not may_have_labels and all(item.ground_truth is None for item in run.dataset.items):
         return show_judges(agree_pairwise(settings), settings.by)
     if settings.against is not None:
         return show_comparison(compare(settings))
-    if label_source(settings, run) is not None:
-        refuse_simulation(settings, OF_LABEL_STORES)
-        return _label_store_shown(settings)
     by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
-    return show_agreement(measured_agreement(run, by_judge), settings.by)
-
-
-def _has_no_labels(settings: AgreeFlags, run: StoredRun) -> bool:
-    """Whether only judges can be compared: there are several, and neither the run nor a flag has labels."""
-    given = settings.model_fields_set
-    if given & {"dataset", "labels", "corrected", "label_next"} or settings.by == "tag":
-        return False
-    if any(item.ground_truth is not None for item in run.dataset.items) or label_source(settings, run) is not None:
-        return False
-    judges = (run.grader_config or {}).get("judges") or ()
-    return settings.against is not None or len(judges) > 1
+    return (
+        show_agreement(measured_agreement(run, by_judge), settings.by)
+        if store is None
+        else _label_store_shown(settings)
+    )
 
 
 def _label_store_shown(settings: AgreeFlags) -> Shown:
@@ -129,6 +131,7 @@ def _label_store_shown(settings: AgreeFlags) -> Shown:
     from autorubric.cli.labels import show_label_agreement
     from autorubric.jobs.labels import label_agreement
 
+    refuse_simulation(settings, OF_LABEL_STORES)
     if settings.by == "tag":
         raise InputError(
             f"--by {settings.by} has no table for labels of a label store; leave it out, or export the labels "
@@ -150,18 +153,6 @@ def _labels_shown(settings: AgreeFlags) -> Shown:
         return show_labelled_score(labelled_score(settings, settings.confidence))
     given = {name: getattr(settings, name) for name in ("dataset", "labels", "annotator", "column")}
     return show_labels_to_collect(label_next(settings.run, n=settings.label_next, seed=settings.seed, **given))
-
-
-def _mode(given: set[str]) -> str:
-    """The flag of the selected mode."""
-    asked = [name for name in _HEEDED if name in given]
-    if "pairwise" in asked:  # the rows of its table, and the other run
-        asked = [name for name in asked if name not in ("by", "against")]
-    if asked == ["label_next", "labels"]:
-        return "label_next"
-    if len(asked) > 1:
-        raise InputError(f"{' and '.join(map(_flag, asked))} are mutually exclusive; use one of them")
-    return asked[0] if asked else "by"
 
 
 def _flag(name: str) -> str:

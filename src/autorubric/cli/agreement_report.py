@@ -23,6 +23,8 @@ from autorubric.metrics.statistic_results import ConfidenceInterval
 
 _TRUST = 0.61
 _DISTRUST = 0.41
+INTERVALS = "{:.10g}% confidence intervals"
+"""What the intervals of a table are called, by their level in percent."""
 _LEAST_SCORES = 30
 """Scores below which Student's interval of the bias covers too little for a conclusion."""
 _AC = "AC: Gwet's AC1 (AC2 for ordered options), chance-corrected like kappa but robust to class imbalance"
@@ -107,16 +109,6 @@ def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def interval_name(confidence: float) -> str:
-    """What the intervals of a table are called.
-
-    Example:
-        >>> interval_name(0.95), interval_name(0.975)
-        ('95% confidence intervals', '97.5% confidence intervals')
-    """
-    return f"{confidence * 100.0:.10g}% confidence intervals"
-
-
 def show_agreement(found: MetricsResult, by: str) -> Shown:
     """The table of the criteria, judges or tags, with the metrics of the whole run above."""
     rows = {"criterion": _criterion_rows, "judge": _judge_rows, "tag": _tag_rows}[by](found)
@@ -126,7 +118,7 @@ def show_agreement(found: MetricsResult, by: str) -> Shown:
     kappa = None if not ends else ConfidenceInterval(lower=ends[0], upper=ends[1])
     above = [
         f"{found.n_items} labelled items, {found.n_samples} pairs of label and verdict; "
-        f"{interval_name(confidence)} clustered by item",
+        f"{INTERVALS.format(100.0 * confidence)} clustered by item",
         f"accuracy {show(found.criterion_accuracy, found.accuracy_ci)} (majority-class baseline "
         f"{show(found.majority_baseline)}), mean kappa {show(found.mean_kappa, kappa)}, "
         f"Gwet's AC1 {show(found.criterion_gwet)}",
@@ -267,7 +259,7 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
     least = found.each_judge[0]
     above = [
         f"{', '.join(found.judges)}: {found.n_items} items, {overall.n} pairs of verdicts, without labels; "
-        f"{interval_name(confidence)} clustered by item",
+        f"{INTERVALS.format(100.0 * confidence)} clustered by item",
         f"two judges give the same verdict in {show(overall.agreement, ends)} of the pairs",
         *([f"least with the others: {least.name}, {show(least.agreement)}"] if len(found.judges) > 2 else []),
         "",

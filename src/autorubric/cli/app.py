@@ -7,7 +7,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -130,7 +129,9 @@ def run(arguments: list[str]) -> int:
         # values of its flags, such as a model called "merge".
         named = next(([word] for word in arguments if word in COMMANDS), [])
         loaded = COMMANDS.keys() if "_AUTORUBRIC_COMPLETE" in os.environ else named
-        with _notes_printed():
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = _print_note
             words = [word for word in arguments if word != "--debug"]
             status = _build(frozenset(loaded))(
                 list(_with_values(words)) if "--batch" in words else words,
@@ -159,20 +160,14 @@ def _with_values(arguments: Iterable[str]) -> Iterator[str]:
         yield _ANY_SIZE
 
 
-@contextmanager
-def _notes_printed() -> Iterator[None]:
-    """Print what the package warns of as notes on standard error."""
-
-    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if category is UserWarning:
-            print(f"note: {message}", file=sys.stderr)
-        else:
-            shown_before(message, category, *place, **more)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        shown_before, warnings.showwarning = warnings.showwarning, show
-        yield
+def _print_note(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """Print what the package warns of as a note on standard error, and other warnings as Python does."""
+    if category is UserWarning:
+        print(f"note: {message}", file=sys.stderr)
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=sys.stderr)
 
 
 def _told(error: BaseException) -> int:

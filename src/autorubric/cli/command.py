@@ -86,7 +86,16 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
             if "again" in model.model_fields:
                 again = command_again(context.obj or sys.argv[1:], without=_ONCE, without_values=_ONCE_WITH_VALUE)
                 held.setdefault("again", again)
-            return carry_out(_checked(model, {**held, **typed}, named, config, {flags[name] for name in typed}))
+            try:
+                settings = model.checked({**held, **typed}, named)
+            except ConfigError as error:
+                if config is None:
+                    raise
+                # A problem that names neither the file nor a flag that was typed is one of the file.
+                places = {str(config), *(flags[name] for name in typed)}
+                told = (p if any(place in p for place in places) else f"{config}: {p}" for p in error.problems)
+                raise ConfigError(told) from None
+            return carry_out(settings)
 
         flags = {name: flag.name for name, flag in model.flags().items()}
         paragraphs = inspect.cleandoc(carry_out.__doc__ or "").split("\n\n")
@@ -101,24 +110,6 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
         return called
 
     return built
-
-
-def _checked(
-    model: type[S],
-    values: Mapping[str, Any],
-    named: Callable[[str], str],
-    config: Path | None,
-    typed: Collection[str],
-) -> S:
-    """The settings; problems with values from the configuration file name that file."""
-    try:
-        return model.checked(values, named)
-    except ConfigError as error:
-        if config is None:
-            raise
-        places = {str(config), *typed}
-        told = (p if any(place in p for place in places) else f"{config}: {p}" for p in error.problems)
-        raise ConfigError(told) from None
 
 
 def _parameters(model: type[Settings]) -> list[inspect.Parameter]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from autorubric.cli.agreement_report import Ranged, Shown, interval_name, simulation_lines
+from autorubric.cli.agreement_report import INTERVALS, Ranged, Shown, simulation_lines
 from autorubric.cli.command import command
 from autorubric.core.display import counted
 from autorubric.errors import InputError
@@ -111,7 +111,7 @@ def show_corrected(found: CorrectedScores, confidence: float, simulation: Covera
     valid = "" if found.weighted else "; valid if the labelled items were drawn at random"
     above = [
         f"{counted(found.score.labelled, 'item')} with labels, {found.score.unlabelled} without; "
-        f"{interval_name(confidence)}{valid}",
+        f"{INTERVALS.format(100.0 * confidence)}{valid}",
         "",
     ]
     below = ["", *(f"note: {note}" for note in _notes(found)), *(simulation_lines(simulation) if simulation else ())]
@@ -142,7 +142,7 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     how = "weighted by the probabilities of the draw" if found.weighted else "unweighted"
     above = [
         f"{counted(judge.items, 'item')} with labels, {counted(judge.n, 'pair')} of label and verdict, {how}; "
-        f"{interval_name(confidence)} clustered by item",
+        f"{INTERVALS.format(100.0 * confidence)} clustered by item",
         f"accuracy {_ranged(judge.accuracy)} (majority-class baseline {show(judge.baseline)}), "
         f"mean kappa {_ranged(judge.mean_kappa)}, kappa of all binary pairs {_ranged(judge.kappa)}",
     ]

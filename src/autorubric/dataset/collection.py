@@ -19,8 +19,9 @@ from autorubric.dataset.item import DataItem
 from autorubric.dataset.splitting import split_indices
 from autorubric.dataset.storage import dataset_record, load, load_text, parse_dataset, save
 from autorubric.errors import InputError
+from autorubric.files.descriptors import unreadable
 from autorubric.files.strict_json import dump_json
-from autorubric.files.text import read_text
+from autorubric.files.text import size_of_plain
 
 
 @dataclass
@@ -107,8 +108,7 @@ class RubricDataset(Displayed):
         Raises:
             ValueError: the dataset has no rubric.
         """
-        rubric = self._own_rubric("list criterion names")
-        return [criterion.name or f"C{number}" for number, criterion in enumerate(rubric, start=1)]
+        return [one.name or f"C{n}" for n, one in enumerate(self._own_rubric("list criterion names"), start=1)]
 
     @property
     def num_criteria(self) -> int:
@@ -126,8 +126,7 @@ class RubricDataset(Displayed):
         Raises:
             ValueError: the dataset has no rubric.
         """
-        rubric = self._own_rubric("sum weights")
-        return sum((criterion.weight for criterion in rubric if criterion.weight > 0), 0.0)
+        return sum((one.weight for one in self._own_rubric("sum weights") if one.weight > 0), 0.0)
 
     def _own_rubric(self, purpose: str) -> Rubric:
         if self.rubric is None:
@@ -348,13 +347,17 @@ class RubricDataset(Displayed):
 
     @classmethod
     def from_stored(cls, path: Path) -> RubricDataset:
-        """The dataset in a file that a run has written; `from_file` reads those of users.
+        """The dataset in a file that a run has written, of any size; `from_file` reads those of users.
 
         Raises:
             FileNotFoundError: the file does not exist.
             ValueError: it is damaged.
         """
-        found = parse_dataset(read_text(path, what="Dataset file"), "json", f"{path}: ")
+        size_of_plain(path, what="Dataset file")
+        try:
+            found = parse_dataset(path.read_text("utf-8", "surrogateescape"), "json", f"{path}: ")
+        except OSError as error:
+            raise unreadable(path, error) from error
         if isinstance(found, list):
             raise InputError(f"{path}: expected the dataset of a run, got a list")
         return cls._from_parts(found)

@@ -45,7 +45,8 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
 
     Raises:
         MissingFileError: the file does not exist.
-        InputError: it cannot be read, or is not UTF-8; the message names the line.
+        InputError: it is not a plain file, is larger than `LARGEST_FILE`, cannot be read, or is not UTF-8; the
+            message names the line.
 
     Example:
         >>> from pathlib import Path
@@ -55,22 +56,6 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
         >>> read_text(path)
         'one\ntwo'
     """
-    text = decode(read_bytes(path, what=what), find_address(path) or str(path))
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def read_bytes(path: str | Path, *, what: str = "File") -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        MissingFileError: the file does not exist.
-        InputError: it is not a plain file, is larger than `LARGEST_FILE`, or cannot be read.
-
-    Example:
-        >>> read_bytes("no-such-file")
-        Traceback (most recent call last):
-        autorubric.errors.MissingFileError: File not found: no-such-file
-    """
     address = find_address(path)
     file = None if address is None else SharedCopy(remote_copy(address, what=what))
     size = size_of_plain(path, what=what) if file is None else file.seek(0, os.SEEK_END)
@@ -79,13 +64,14 @@ def read_bytes(path: str | Path, *, what: str = "File") -> bytes:
         raise InputError(
             f"{address or path}: has {size / 2**20:,.0f} MiB; {most}, split it or write it as JSON Lines"
         )
-    if file is not None:
-        file.seek(0)
-        return file.read()
     try:
-        return Path(path).read_bytes()
+        if file is not None:
+            file.seek(0)
+        data = Path(path).read_bytes() if file is None else file.read()
     except OSError as error:
         raise unreadable(path, error) from error
+    text = decode(data, address or str(path))
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def size_of_plain(path: str | Path, *, what: str = "File") -> int:

@@ -57,7 +57,7 @@ class StatisticSettings(Settings):
     na: Abstentions = setting(
         "exclude", "How not-applicable options count: exclude, as_unmet or as_category.", group="Statistics"
     )
-    confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, le=1)
+    confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, lt=1)
     replicates: int = setting(
         1000, "Number of draws for permutation tests and posteriors.", group="Statistics", ge=2, le=1_000_000
     )
@@ -68,7 +68,7 @@ class StatisticSettings(Settings):
     @property
     def draws(self) -> Draws:
         """The draws of permutation tests and of posteriors."""
-        return Draws(self.replicates, self.confidence, self.seed, named="replicates")
+        return Draws(self.replicates, self.confidence, self.seed)
 
 
 class LabelAgreementSettings(LabelSettings, StatisticSettings):
@@ -271,9 +271,11 @@ def stored_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
     """
     source = label_source(settings, run)
     if source is None:
-        if not settings.labels and settings.dataset is None and store_path(run.directory).exists():
+        if settings.labels or settings.dataset is not None or settings.column or settings.annotator:
+            return read_labels(run, settings)
+        if store_path(run.directory).exists():
             _note_other_labels(run)
-        return read_labels(run, settings)
+        return run.dataset
     from autorubric.labels.exchange import labelled_dataset
 
     history = read_history(source)

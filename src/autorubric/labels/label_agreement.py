@@ -22,7 +22,7 @@ from autorubric.metrics.compare import JudgeComparison, comparison, differences
 from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate, normal_quantile, wilson_interval
-from autorubric.metrics.jackknife import Draws
+from autorubric.metrics.jackknife import Draws, checked_draws
 from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, pairs_in
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.table import ABSTAINED, EXCLUDE, Column, GradedRun, Modes, Points, Table, settle_codes
@@ -86,7 +86,7 @@ def label_agreement(
     dataset: RubricDataset,
     history: History,
     modes: Modes = EXCLUDE,
-    draws: Draws = Draws(seed=0, named="replicates"),  # noqa: B008 (a value)
+    draws: Draws = Draws(seed=0),  # noqa: B008 (a value)
     annotator: str | None = None,
 ) -> LabelAgreement:
     """The agreement of a run with the labels of its store.
@@ -358,7 +358,7 @@ def correct_by_labels(
     Raises:
         InputError: the labels cannot be weighted, or none counts.
     """
-    measure = Measure(run, dataset, Modes(), Draws(2, confidence, 0, named="replicates"))
+    measure = Measure(run, dataset, Modes(), checked_draws("replicates", 2, confidence, 0))
     chosen = weighted_labels(history, PairFinder(dataset), measure.pairs, annotator)
     if not chosen.labels:
         raise InputError(["no judged pair of the run has a label that counts", *chosen.notes])

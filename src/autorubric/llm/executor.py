@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from autorubric.errors import LedgerError, first_cause
-from autorubric.llm.batches.setting import open_batch_queue
+from autorubric.llm.batches.setting import batching, open_batch_queue
 from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.flights import Flights
@@ -83,7 +83,8 @@ class Executor:
         self._ended: dict[int, tuple[Model, Failure]] = {}
         self._tally = Tally(Activity)
         self._limits = ReplyLimits(ledger)
-        self._batch_queue = open_batch_queue(ledger, budget, self._tally)
+        how = batching.get()
+        self._batch_queue = None if how is None else open_batch_queue(how, ledger, budget, self._tally)
         if budget is not None:
             budget.keep_in(ledger)
 

@@ -81,13 +81,6 @@ class Part:
         return confusion_counts(self.truth, self.judged, len(self.labels))
 
     @cached_property
-    def met(self) -> Ints:
-        """`counts` with all categories but the first (MET) as one."""
-        counts = self.counts
-        hits, true, given = counts[0, 0], counts[0].sum(), counts[:, 0].sum()
-        return np.array([[hits, true - hits], [given - hits, counts.sum() - true - given + hits]])
-
-    @cached_property
     def cast(self) -> Ints:
         """`votes` of the judges that have one."""
         return self.votes[(self.votes >= 0).any(axis=1)] if len(self.votes) else self.votes
@@ -144,9 +137,10 @@ STATISTICS = (
     Statistic("precision", lambda part: precision_recall(part.counts).precision, kinds=_BINARY),
     Statistic("recall", lambda part: precision_recall(part.counts).recall, kinds=_BINARY),
     Statistic("f1", lambda part: precision_recall(part.counts).f1, kinds=_BINARY),
-    Statistic("fpr", lambda part: float(ratio(part.met[1, 0], part.met[1].sum())), kinds=_BINARY),
-    Statistic("fnr", lambda part: float(ratio(part.met[0, 1], part.met[0].sum())), kinds=_BINARY),
-    Statistic("phi", lambda part: mcc(part.met), kinds=_BINARY),
+    Statistic("fpr", lambda part: float(ratio(part.counts[1:, 0].sum(), part.counts[1:].sum())), kinds=_BINARY),
+    Statistic("fnr", lambda part: float(ratio(part.counts[0, 1:].sum(), part.counts[0].sum())), kinds=_BINARY),
+    # Of MET, and of all other categories as one.
+    Statistic("phi", lambda p: mcc(np.add.reduceat(np.add.reduceat(p.counts, [0, 1]), [0, 1], 1)), kinds=_BINARY),
     Statistic("adjacent_accuracy", lambda part: accuracy(part.counts, part.ranks, within=1), kinds=_ORDINAL),
     Statistic("rmse", lambda part: rmse(part.judged_values, part.true_values), "values"),
     Statistic("mae", lambda part: mae(part.judged_values, part.true_values), "values"),

@@ -35,6 +35,8 @@ SCORE_SUMS = 6
 SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
 """The first statistics of `Layout.summarize`: `kappa` is over all binary pairs. Those of the criteria follow."""
 
+_POSTERIOR = "bayesian-bootstrap"
+
 
 class Found(NamedTuple):
     """An interval, None where there is none, and its method, as `ConfidenceInterval.method` names it."""
@@ -96,15 +98,24 @@ class Layout:
         [accuracy] = jackknife_intervals(pairs, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], draws.confidence)
         each = [_kappa_interval(*of, draws) for of in zip(tables, self.weights, strict=True)]
         known = [at for at, w in enumerate(self.weights) if not np.isnan(kappas(tables[at].sum(axis=0), w))]
-        mean_kappa = Found(None, "bayesian-bootstrap")
+        mean_kappa = Found(None, _POSTERIOR)
         if len(known) == 1:
             mean_kappa = each[known[0]]
         elif known:
             found = mean_kappa_interval([tables[at] for at in known], [self.weights[at] for at in known], draws)
-            mean_kappa = Found(found, "bayesian-bootstrap")
+            mean_kappa = Found(found, _POSTERIOR)
         micro = _kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
-        errors = _score_intervals(scored[:, cells:], self.span, draws)
-        return [Found(accuracy, "wilson"), mean_kappa, micro, *errors, *each]
+        rmse = mae = of_bias = None
+        if len(scored):
+            shift, squares, sizes = (scored[:, cells + 1 : cells + 4] / scored[:, cells : cells + 1]).T
+            most = max(self.span, float(sizes.max()))
+            ends = np.array([[0.0, 0.0], [most**2, most]])
+            square, mae = bounded_mean_intervals(np.column_stack([squares, sizes]), ends, draws)
+            rmse = Interval(math.sqrt(square.low), math.sqrt(square.high), square.confidence)
+            bias = systematic_bias(shift, np.zeros_like(shift), confidence=draws.confidence).ci
+            of_bias = None if bias is None else Interval(bias.lower, bias.upper, bias.confidence)
+        of_scores = Found(rmse, _POSTERIOR), Found(of_bias, "t"), Found(mae, _POSTERIOR)
+        return [Found(accuracy, "wilson"), mean_kappa, micro, *of_scores, *each]
 
 
 def sum_items(
@@ -134,21 +145,6 @@ def sum_items(
         1.0 if scores is None else scores.span,
     )
     return layout, sums
-
-
-def _score_intervals(scored: Floats, span: float, draws: Draws) -> list[Found]:
-    """The intervals of score RMSE, bias and MAE, given the score sums of the items that have some."""
-    method = "bayesian-bootstrap"
-    if not len(scored):
-        return [Found(None, method), Found(None, "t"), Found(None, method)]
-    shift, squares, sizes = (scored[:, 1:4] / scored[:, :1]).T
-    most = max(span, float(sizes.max()))
-    ends = np.array([[0.0, 0.0], [most**2, most]])
-    square, mae = bounded_mean_intervals(np.column_stack([squares, sizes]), ends, draws)
-    rmse = Interval(math.sqrt(square.low), math.sqrt(square.high), square.confidence)
-    bias = systematic_bias(shift, np.zeros_like(shift), confidence=draws.confidence).ci
-    of_bias = None if bias is None else Interval(bias.lower, bias.upper, bias.confidence)
-    return [Found(rmse, method), Found(of_bias, "t"), Found(mae, method)]
 
 
 def _kappa_interval(tables: Floats, weights: Floats, draws: Draws) -> Found:

@@ -30,21 +30,19 @@ def defined(value: Any) -> float | None:
     return None if np.isnan(number) else number
 
 
-def numbers(values: ArrayLike) -> Floats:
-    """The values as a flat array of floats."""
-    try:
-        found = np.asarray(values, dtype=float).ravel()
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"the values are not a series of numbers: {error}") from None
-    wrong = np.flatnonzero(~np.isfinite(found))
-    if len(wrong):
-        raise InputError(f"value {wrong[0]} of {len(found)} is {found[wrong[0]]}; leave out what has no score")
+def numbers(*series: ArrayLike) -> list[Floats]:
+    """The values of each series as a flat array of floats; several series belong together one by one."""
+    found = list[Floats]()
+    for values in series:
+        try:
+            array = np.asarray(values, dtype=float).ravel()
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"the values are not a series of numbers: {error}") from None
+        wrong = np.flatnonzero(~np.isfinite(array))
+        if len(wrong):
+            raise InputError(f"value {wrong[0]} of {len(array)} is {array[wrong[0]]}; leave out what has no score")
+        found.append(array)
+    if len({len(array) for array in found}) > 1:
+        sizes = " and ".join(str(len(array)) for array in found)
+        raise InputError(f"there are {sizes} values; expected series of the same length")
     return found
-
-
-def number_pairs(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
-    """Two series of values that belong together one by one."""
-    first, second = numbers(x), numbers(y)
-    if len(first) != len(second):
-        raise InputError(f"there are {len(first)} and {len(second)} values; expected two series of the same length")
-    return first, second

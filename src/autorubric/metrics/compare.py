@@ -15,12 +15,12 @@ from autorubric.errors import InputError
 from autorubric.metrics.agreement_sums import SUMMED, Layout, pool, sum_items
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
 from autorubric.metrics.intervals import holm
-from autorubric.metrics.jackknife import Draws, Scale, Summary, jackknife_intervals
+from autorubric.metrics.jackknife import Draws, Scale, Summary, checked_draws, jackknife_intervals
 from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, settle
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points
+from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points, checked_modes
 
 _ROUNDING = 1e-12
 
@@ -116,8 +116,8 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     Raises:
         InputError: the runs have no labelled pair in common; or see `compute_metrics`.
     """
-    draws = Draws(n_replicates, confidence_level, seed, named="n_replicates")
-    modes = Modes(cannot_assess, na_mode)
+    draws = checked_draws("n_replicates", n_replicates, confidence_level, seed)
+    modes = checked_modes(cannot_assess, na_mode)
     first, second, two_rules = _use_one_rule(_read("a", a, dataset, modes), _read("b", b, dataset, modes))
     first, second, left_out = _align(first, second)
     notes = [

@@ -15,7 +15,7 @@ from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
-from autorubric.metrics.jackknife import Draws
+from autorubric.metrics.jackknife import Draws, checked_draws
 from autorubric.metrics.labelled_run import (
     LabelledRun,
     PerItemMetrics,
@@ -35,7 +35,16 @@ from autorubric.metrics.results import (
 )
 from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
 from autorubric.metrics.statistic_results import ConfidenceInterval
-from autorubric.metrics.table import ABSENT, ABSTAINED, FAILED, CannotAssessMode, GradedRun, Modes, NAMode, Table
+from autorubric.metrics.table import (
+    ABSENT,
+    ABSTAINED,
+    FAILED,
+    CannotAssessMode,
+    GradedRun,
+    NAMode,
+    Table,
+    checked_modes,
+)
 
 
 def compute_metrics(  # noqa: PLR0913 (published signature)
@@ -82,8 +91,8 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
         (0.833, 0.667, 4)
     """
     check_confidence(confidence_level)
-    draws = Draws(n_bootstrap, confidence_level, seed) if bootstrap else None
-    run = read_labelled_run(eval_result, dataset, Modes(cannot_assess, na_mode), per_item_metrics)
+    draws = checked_draws("n_bootstrap", n_bootstrap, confidence_level, seed) if bootstrap else None
+    run = read_labelled_run(eval_result, dataset, checked_modes(cannot_assess, na_mode), per_item_metrics)
     return measure_run(run, confidence_level, draws, per_judge=per_judge)
 
 

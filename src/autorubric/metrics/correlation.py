@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import Ints, number_pairs, numbers
+from autorubric.metrics.arrays import Floats, Ints, numbers
 from autorubric.metrics.intervals import normal_p_value, normal_quantile, t_p_value
 from autorubric.metrics.statistic_results import (
     INSUFFICIENT,
@@ -32,7 +32,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(r, 4), round(p, 4)
         (0.9827, 0.0173)
     """
-    first, second = number_pairs(x, y)
+    first, second = numbers(x, y)
     n = len(first)
     if n < 3 or is_constant(first) or is_constant(second):
         return None
@@ -47,10 +47,9 @@ def _p_value(r: float, n: int) -> float:
     return 0.0 if rest <= 0.0 else t_p_value(r * math.sqrt((n - 2) / rest), n - 2)
 
 
-def is_constant(values: ArrayLike) -> bool:
+def is_constant(values: Floats) -> bool:
     """Whether the values are all the same, up to rounding."""
-    found = numbers(values)
-    return len(found) == 0 or bool(np.ptp(found) <= _CONSTANT * np.abs(found).max())
+    return len(values) == 0 or bool(np.ptp(values) <= _CONSTANT * np.abs(values).max())
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
@@ -64,7 +63,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         (0.8, 0.2)
     """
     # Twice the distance from the mean rank is a whole number, so that one order on both sides gives 1, not nearly 1.
-    places = (np.unique(v, return_inverse=True, return_counts=True)[1:] for v in number_pairs(x, y))
+    places = (np.unique(v, return_inverse=True, return_counts=True)[1:] for v in numbers(x, y))
     # The mean rank of equal values is the end of their ranks less half of their number, and half of it over.
     a, b = (2.0 * (np.cumsum(n) - (n - 1) / 2.0)[place] - (len(place) + 1.0) for place, n in places)
     spread = math.sqrt(float(a @ a) * float(b @ b))
@@ -85,7 +84,7 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(tau, 12), round(p, 12)
         (0.666666666667, 0.333333333333)
     """
-    a, b = (np.unique(series, return_inverse=True)[1] for series in number_pairs(x, y))
+    a, b = (np.unique(series, return_inverse=True)[1] for series in numbers(x, y))
     n = len(a)
     if n < 3 or a.max() == 0 or b.max() == 0:
         return None
@@ -199,7 +198,7 @@ def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:
         >>> rmse([0.0, 1.0], [0.0, 0.5])
         0.3535533905932738
     """
-    difference = np.subtract(*number_pairs(predicted, true))
+    difference = np.subtract(*numbers(predicted, true))
     return math.sqrt(float(np.mean(difference**2))) if len(difference) else None
 
 
@@ -210,5 +209,5 @@ def mae(predicted: ArrayLike, true: ArrayLike) -> float | None:
         >>> mae([0.0, 1.0], [0.0, 0.5])
         0.25
     """
-    difference = np.subtract(*number_pairs(predicted, true))
+    difference = np.subtract(*numbers(predicted, true))
     return float(np.mean(np.abs(difference))) if len(difference) else None

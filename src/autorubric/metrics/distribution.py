@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from autorubric.extras import require
-from autorubric.metrics.arrays import Floats, number_pairs, numbers
+from autorubric.metrics.arrays import Floats, numbers
 from autorubric.metrics.correlation import is_constant
 from autorubric.metrics.intervals import check_confidence, t_p_value, t_quantile
 from autorubric.metrics.statistic_results import (
@@ -49,7 +49,7 @@ def systematic_bias(
         (None, None)
     """
     check_confidence(confidence)
-    predicted, true = number_pairs(y_pred, y_true) if paired else (numbers(y_pred), numbers(y_true))
+    predicted, true = numbers(y_pred, y_true) if paired else [*numbers(y_pred), *numbers(y_true)]
     if not len(predicted) or not len(true):
         return BiasResult(mean_bias=None, std_bias=None, is_significant=False, direction="none", n_samples=0)
     scale = max(float(abs(predicted).max()), float(abs(true).max()))
@@ -140,7 +140,7 @@ def earth_movers_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool
         >>> round(found.emd, 6), found.bias_direction, found.interpretation
         (0.333333, 'lower', 'substantial differences')
     """
-    first, second = numbers(dist1), numbers(dist2)
+    [first], [second] = numbers(dist1), numbers(dist2)
     unit = float(np.ptp(np.concatenate([first, second]))) if normalize and len(first) and len(second) else 1.0
     return _moved(first, second, unit or 1.0)
 
@@ -161,7 +161,7 @@ def score_distance(dist1: ArrayLike, dist2: ArrayLike) -> EMDResult:
         >>> round(found.emd, 6), found.bias_direction, found.interpretation
         (0.001, 'none', 'very similar')
     """
-    first, second = numbers(dist1), numbers(dist2)
+    [first], [second] = numbers(dist1), numbers(dist2)
     every = np.concatenate([first, second, [0.0, 1.0]])
     return _moved(first, second, float(np.ptp(every)))
 
@@ -219,11 +219,11 @@ def ks_test(sample1: ArrayLike, sample2: ArrayLike | None = None) -> KSTestResul
         >>> found.statistic, round(found.p_value, 6), found.is_significant
         (1.0, 0.028571, True)
     """
-    first = numbers(sample1)
+    [first] = numbers(sample1)
     if sample2 is None:
         spread = float(first.std()) if len(first) and not is_constant(first) else 0.0
         return _tested("kstest", first, "norm", (first.mean(), spread)) if spread else _tested("kstest")
-    second = numbers(sample2)
+    [second] = numbers(sample2)
     return _tested("ks_2samp", first, second) if len(first) and len(second) else _tested("ks_2samp")
 
 
@@ -238,7 +238,7 @@ def ks_test_uniform(sample: ArrayLike) -> KSTestResult:
         >>> found.statistic, found.is_significant
         (0.9, True)
     """
-    values = numbers(sample)
+    [values] = numbers(sample)
     return _tested("kstest", values, "uniform") if len(values) else _tested("kstest")
 
 
@@ -271,7 +271,7 @@ def score_distribution(
         >>> found.mean, found.std, found.iqr, found.histogram
         (0.5, 0.5, 0.5, ([1.0, 2.0], [0.0, 0.5, 1.0]))
     """
-    values = numbers(scores)
+    [values] = numbers(scores)
     n = len(values)
     if not n:
         return DistributionResult(n=0, **dict.fromkeys(_FIGURES))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,24 +32,29 @@ _TRANSFORMS: dict[Scale, tuple[Callable[[Floats], Floats], Callable[[float], flo
 """The transform of each scale, its inverse, and the bounds that it maps to infinity."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draws:
+class Draws(NamedTuple):
     """How many draws a posterior or a permutation test takes, their seed, and the level of intervals."""
 
     replicates: int = 1000
     confidence: float = 0.95
     seed: int | None = None
-    named: str = "n_bootstrap"  # what the caller calls `replicates`
 
-    def __post_init__(self) -> None:
-        check_confidence(self.confidence)
-        problems = []
-        if not isinstance(self.replicates, Integral) or self.replicates < 2:
-            problems.append(f"{self.named}={self.replicates!r}; expected a whole number, 2 or more")
-        if self.seed is not None and (not isinstance(self.seed, Integral) or self.seed < 0):
-            problems.append(f"seed={self.seed!r}; expected a whole number, 0 or more, or None")
-        if problems:
-            raise InputError(problems)
+
+def checked_draws(named: str, replicates: int, confidence: float, seed: int | None) -> Draws:
+    """The draws that a caller asks for; `named` is what it calls `replicates`.
+
+    Raises:
+        InputError: a value is out of its range.
+    """
+    check_confidence(confidence)
+    problems = []
+    if not isinstance(replicates, Integral) or replicates < 2:
+        problems.append(f"{named}={replicates!r}; expected a whole number, 2 or more")
+    if seed is not None and (not isinstance(seed, Integral) or seed < 0):
+        problems.append(f"seed={seed!r}; expected a whole number, 0 or more, or None")
+    if problems:
+        raise InputError(problems)
+    return Draws(replicates, confidence, seed)
 
 
 def jackknife_intervals(

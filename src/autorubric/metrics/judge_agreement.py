@@ -18,12 +18,21 @@ from autorubric.metrics.agreement_sums import measure_columns
 from autorubric.metrics.arrays import Flags, Floats, Ints, ratio
 from autorubric.metrics.confusion import krippendorff_alpha, rating_counts
 from autorubric.metrics.intervals import wilson_interval
-from autorubric.metrics.jackknife import Draws, jackknife_intervals
+from autorubric.metrics.jackknife import Draws, checked_draws, jackknife_intervals
 from autorubric.metrics.labelled_run import LabelledRun, settle
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScorePairs, ScoreRule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import ABSENT, CannotAssessMode, Column, GradedRun, Modes, NAMode, Table, settle_codes
+from autorubric.metrics.table import (
+    ABSENT,
+    CannotAssessMode,
+    Column,
+    GradedRun,
+    NAMode,
+    Table,
+    checked_modes,
+    settle_codes,
+)
 
 _MOST_CRITERIA = 200
 """Criteria that are listed one by one; more come from rubrics of the items' own."""
@@ -160,8 +169,8 @@ def agreement_among_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         >>> agreement_among_judges(run, dataset, run, names=("run", "its copy")).overall.agreement
         1.0
     """
-    modes = Modes(cannot_assess, na_mode)
-    draws = Draws(n_replicates, confidence_level, seed, named="n_replicates")
+    modes = checked_modes(cannot_assess, na_mode)
+    draws = checked_draws("n_replicates", n_replicates, confidence_level, seed)
     if against is None:
         table, part = _of_panel(graded_table(run, dataset, modes))
     else:

@@ -15,7 +15,6 @@ from autorubric.metrics.confusion import precision_recall
 from autorubric.metrics.correlation import correlation, pearson, spearman
 from autorubric.metrics.criterion_results import (
     ConfusionMatrix,
-    CoverageStats,
     CriterionMetrics,
     CriterionMetricsUnion,
     NominalCriterionMetrics,
@@ -58,50 +57,36 @@ def measure_criteria(
         ends = np.cumsum([0, *np.bincount(points.column, minlength=len(run.table.columns))])
         ordered = points.where(np.argsort(points.column, kind="stable"))
         by_column.append([ordered.where(slice(*each)) for each in pairwise(ends)])
-    return [
-        _measure_one(
-            criterion_part(column, points, raw.votes),
-            column,
-            measure_coverage(raw, len(points), int(run.errored[column.index])),
-            kappa_intervals.get(str(column.index)),
-            confidence,
-        )
-        for column, raw, points in zip(run.table.columns, *by_column, strict=True)
-    ]
-
-
-def _measure_one(
-    part: Part, column: Column, coverage: CoverageStats, kappa_ci: ConfidenceInterval | None, confidence: float
-) -> CriterionMetricsUnion:
-    values, counts, n = measure(part), part.counts, coverage.n_covered
-    wilson = wilson_interval(int(np.trace(counts)), n, confidence)
-    fields: dict[str, Any] = {
-        "name": column.name,
-        "index": column.index,
-        "n_samples": n,
-        "kappa_ci": kappa_ci,
-        "kappa_interpretation": KappaResult.interpret_kappa(values.get("kappa")),
-        "is_degenerate": n > 0 and values.get("kappa") is None,
-        "coverage_stats": coverage,
-        "weight": column.criterion.weight,
-        "tags": column.criterion.tags,
-        "accuracy_ci": ConfidenceInterval.of(wilson, "wilson"),
-        "n_judges": max(len(part.cast), 1),
-        "confusion_matrix": ConfusionMatrix(matrix=counts.tolist(), labels=list(part.labels)),
-    }
-    if column.kind == "binary":
-        supports = {"support_true": int(counts[0].sum()), "support_pred": int(counts[:, 0].sum())}
-        return CriterionMetrics(**fields, **supports, **CriterionMetrics.measured(values))
-    fields |= {"n_options": len(column.labels), "per_option": _measure_options(counts, part.labels)}
-    if column.kind == "nominal":
-        return NominalCriterionMetrics(**fields, **NominalCriterionMetrics.measured(values))
-    series = part.judged_values, part.true_values
-    return OrdinalCriterionMetrics(
-        **fields,
-        **OrdinalCriterionMetrics.measured(values),
-        spearman=correlation(*series, "spearman", confidence),
-        kendall=correlation(*series, "kendall", confidence),
-    )
+    measured: list[CriterionMetricsUnion] = []
+    for column, raw, points in zip(run.table.columns, *by_column, strict=True):
+        part, n = criterion_part(column, points, raw.votes), len(points)
+        values, counts = measure(part), part.counts
+        fields: dict[str, Any] = {
+            "name": column.name,
+            "index": column.index,
+            "n_samples": n,
+            "kappa_ci": kappa_intervals.get(str(column.index)),
+            "kappa_interpretation": KappaResult.interpret_kappa(values.get("kappa")),
+            "is_degenerate": n > 0 and values.get("kappa") is None,
+            "coverage_stats": measure_coverage(raw, n, int(run.errored[column.index])),
+            "weight": column.criterion.weight,
+            "tags": column.criterion.tags,
+            "accuracy_ci": ConfidenceInterval.of(wilson_interval(int(np.trace(counts)), n, confidence), "wilson"),
+            "n_judges": max(len(part.cast), 1),
+            "confusion_matrix": ConfusionMatrix(matrix=counts.tolist(), labels=list(part.labels)),
+        }
+        if column.kind == "binary":
+            supports = {"support_true": int(counts[0].sum()), "support_pred": int(counts[:, 0].sum())}
+            measured.append(CriterionMetrics(**fields, **supports, **CriterionMetrics.measured(values)))
+            continue
+        fields |= {"n_options": len(column.labels), "per_option": _measure_options(counts, part.labels)}
+        if column.kind == "nominal":
+            measured.append(NominalCriterionMetrics(**fields, **NominalCriterionMetrics.measured(values)))
+        else:
+            series = part.judged_values, part.true_values
+            fields |= {name: correlation(*series, name, confidence) for name in ("spearman", "kendall")}
+            measured.append(OrdinalCriterionMetrics(**fields, **OrdinalCriterionMetrics.measured(values)))
+    return measured
 
 
 def _measure_options(counts: Ints, labels: Sequence[str]) -> list[OptionMetrics]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -46,21 +46,27 @@ def classify_criteria(criteria: Sequence[Criterion]) -> list[CriterionType]:
     return [classify_criterion(criterion) for criterion in criteria]
 
 
-@dataclass(frozen=True, slots=True)
-class Modes:
+class Modes(NamedTuple):
     """What an abstention counts as, on binary criteria (`cannot_assess`) and on those with options (`na`)."""
 
     cannot_assess: CannotAssessMode = "exclude"
     na: NAMode = "exclude"
 
-    def __post_init__(self) -> None:
-        problems = [
-            f"{name}={value!r} is not one of {', '.join(get_args(CannotAssessMode))}"
-            for name, value in (("cannot_assess", self.cannot_assess), ("na_mode", self.na))
-            if value not in get_args(CannotAssessMode)
-        ]
-        if problems:
-            raise InputError(problems)
+
+def checked_modes(cannot_assess: CannotAssessMode = "exclude", na: NAMode = "exclude") -> Modes:
+    """The modes that a caller asks for.
+
+    Raises:
+        InputError: there is no such mode.
+    """
+    problems = [
+        f"{name}={value!r} is not one of {', '.join(get_args(CannotAssessMode))}"
+        for name, value in (("cannot_assess", cannot_assess), ("na_mode", na))
+        if value not in get_args(CannotAssessMode)
+    ]
+    if problems:
+        raise InputError(problems)
+    return Modes(cannot_assess, na)
 
 
 EXCLUDE = Modes()

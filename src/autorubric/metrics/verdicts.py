@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.errors import InputError
-from autorubric.metrics.table import CannotAssessMode, Modes, NAMode, Report
+from autorubric.metrics.table import CannotAssessMode, NAMode, Report, checked_modes
 
 Verdict: TypeAlias = CriterionVerdict | str
 T = TypeVar("T")
@@ -170,7 +170,7 @@ def filter_cannot_assess(
         >>> filter_cannot_assess([met, unsure], [met, met])
         ([<CriterionVerdict.MET: 'MET'>], [<CriterionVerdict.MET: 'MET'>])
     """
-    Modes(cannot_assess=mode)
+    checked_modes(cannot_assess=mode)
     unsure, unmet = CriterionVerdict.CANNOT_ASSESS, CriterionVerdict.UNMET
     return _filtered(pred_verdicts, true_verdicts, lambda verdict: verdict is unsure, unmet, mode)
 
@@ -195,7 +195,7 @@ def filter_na_multi_choice(
         >>> filter_na_multi_choice([0, None], [0, 1], Criterion(requirement="Is it right?", options=options))
         ([0], [0], 0, 1, 0)
     """
-    Modes(na=mode)
+    checked_modes(na=mode)
     if mode == "as_category" and criterion.scale_type == "ordinal" and criterion.na_option_index is not None:
         raise InputError(
             [

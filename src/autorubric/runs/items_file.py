@@ -313,12 +313,14 @@ class StoredRun:
     Attributes:
         directory: where it is.
         dataset: its copy of what was graded.
+        manifest: what was run, and how far it came.
         grader_config: the configuration of its grader, as the manifest records it.
     """
 
     directory: Path
     dataset: RubricDataset
-    grader_config: Mapping[str, Any] | None = None
+    manifest: ExperimentManifest
+    grader_config: Mapping[str, Any] | None
 
     @property
     def source(self) -> Path:
@@ -347,27 +349,6 @@ class StoredRun:
             raise InputError(f"{self.directory}: no item has been graded yet")
 
 
-def stored_dataset(directory: Path, manifest: ExperimentManifest) -> RubricDataset:
-    """What was graded in a run directory.
-
-    AutoRubric 1.6 stored no submissions: its items have the criteria of their report, and are empty otherwise.
-
-    Raises:
-        MissingFileError: the directory is one of this package's and lacks the dataset.
-        InputError: the dataset is damaged.
-    """
-    path = directory / DATASET_FILE
-    if manifest.dataset_path is not None or path.exists():
-        return RubricDataset.from_stored(path)
-    rubrics = {record["item_idx"]: _rubric(record) for record in read_items(directory / ITEMS_FILE)}
-    known = next((rubric for rubric in rubrics.values() if rubric is not None), None)
-    items = [
-        DataItem("", "", rubric=rubrics.get(index) or known)
-        for index in range(max(manifest.total_items, *rubrics, 0) if known else 0)
-    ]
-    return RubricDataset("", None, items, name=manifest.dataset_name)
-
-
 def _rubric(record: Mapping[str, Any]) -> Rubric | None:
     """The criteria of the report in a line; None where it holds none."""
     try:
@@ -380,10 +361,21 @@ def _rubric(record: Mapping[str, Any]) -> Rubric | None:
 def read_run(directory: Path | str) -> StoredRun:
     """The run of a directory.
 
+    AutoRubric 1.6 stored no submissions: its items have the criteria of their report, and are empty otherwise.
+
     Raises:
-        MissingFileError: the directory holds no experiment.
+        MissingFileError: the directory holds no experiment, or is one of this package's and lacks the dataset.
         InputError: its files are not what a run writes.
     """
-    path = Path(directory)
-    manifest = load_manifest(path)
-    return StoredRun(path, stored_dataset(path, manifest), manifest.grader_config)
+    folder = Path(directory)
+    manifest, path = load_manifest(folder), folder / DATASET_FILE
+    if manifest.dataset_path is not None or path.exists():
+        return StoredRun(folder, RubricDataset.from_stored(path), manifest, manifest.grader_config)
+    rubrics = {record["item_idx"]: _rubric(record) for record in read_items(folder / ITEMS_FILE)}
+    known = next((rubric for rubric in rubrics.values() if rubric is not None), None)
+    items = [
+        DataItem("", "", rubric=rubrics.get(index) or known)
+        for index in range(max(manifest.total_items, *rubrics, 0) if known else 0)
+    ]
+    dataset = RubricDataset("", None, items, name=manifest.dataset_name)
+    return StoredRun(folder, dataset, manifest, manifest.grader_config)

@@ -170,7 +170,8 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             self._shown = now - self._view.interval + (0.0 if self._view.is_live else self.delay)
         self._state = state
         if now - self._shown >= self._view.interval:
-            self._show(self._view, state, now)
+            with suppress(OSError):  # a log on a full disk or a terminal that is gone ends the display, not the run
+                self._view.show(state, now - self._started)
             self._state, self._shown = None, now
 
     def tell(self, sentence: str) -> None:
@@ -185,13 +186,10 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             return
         now = time.monotonic()
         if self._state is not None and (self._view.is_live or now - self._started >= self.delay):
-            self._show(self._view, self._state, now)
+            with suppress(OSError):
+                self._view.show(self._state, now - self._started)
         if isinstance(self._view, _TerminalView):
             self._view.close()
-
-    def _show(self, view: _View, state: RunState, now: float) -> None:
-        with suppress(OSError):  # a log on a full disk or a terminal that is gone ends the display and not the run
-            view.show(state, now - self._started)
 
 
 def _open_view(out: TextIO | None) -> _View:

@@ -19,8 +19,8 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError
 from autorubric.metrics.intervals import estimate_mean
 from autorubric.runs.cells import list_entries
-from autorubric.runs.items_file import Report, read_items, report_from, report_json, stored_dataset
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
+from autorubric.runs.items_file import Report, read_items, read_run, report_from, report_json
+from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest
 from autorubric.runs.summary import EvalTimingStats
 
 if TYPE_CHECKING:
@@ -245,11 +245,11 @@ class EvalResult(Displayed):
             ValueError: its files are not what a run writes.
         """
         directory = Path(experiment_path)
-        manifest = load_manifest(directory)
-        results = list(StoredItems(directory / ITEMS_FILE, stored_dataset(directory, manifest)))
+        run = read_run(directory)
+        results = list(StoredItems(run.source, run.dataset))
         usage, cost = paid(_totals(directory), [result.report for result in results])
         seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
-        return make_result(results, manifest, directory, usage, cost, seen=seen)
+        return make_result(results, run.manifest, directory, usage, cost, seen=seen)
 
 
 class StoredItems(Sequence[ItemResult]):

@@ -123,11 +123,7 @@ class Summary:
 
 def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], store: RowStore) -> None:
     """List every row with a failed stage: its id, its line, and each failure with its reason."""
-    path = directory / UNFINISHED_FILE
-    if not store.failed:
-        path.unlink(missing_ok=True)
-        return
-    with atomic_writer(path) as file:
+    with atomic_writer(directory / UNFINISHED_FILE) as file:
         for query in queries:
             if query.index not in store.failed:
                 continue

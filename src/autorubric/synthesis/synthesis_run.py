@@ -188,7 +188,10 @@ class SynthesisRun(StoppableRun):
             )
             await loading
             self.summary.replaced.update(write_steps(self._steps, prepared.source, store))
-            write_unfinished(prepared.folder, prepared.plan, prepared.source, store)
+            if store.failed:
+                write_unfinished(prepared.folder, prepared.plan, prepared.source, store)
+            else:
+                (prepared.folder / UNFINISHED_FILE).unlink(missing_ok=True)
             if export is not None:
                 path = self._steps[last]  # with rows that this run does not have, it is read again
                 made = store.exported() if path in store.owned else map(export, read_rows(path))

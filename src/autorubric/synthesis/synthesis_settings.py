@@ -20,13 +20,6 @@ from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, lay_settings
 
-
-def _check_printable(value: Any) -> Any:
-    if isinstance(value, str) and not (value.strip() and value.isprintable()):
-        raise ValueError("expected the name of a file or folder, in printable characters")
-    return value
-
-
 Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
 """A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""
 
@@ -35,8 +28,10 @@ _MOST_NAMED = 10
 
 
 def _check_queries(value: Any) -> Any:
+    if isinstance(value, str) and not (value.strip() and value.isprintable()):
+        raise ValueError("expected the name of a file or folder, in printable characters")
     if isinstance(value, str | Path):
-        return make_path(_check_printable(value))
+        return make_path(value)
     value = memory_rows(value, blanks=True)
     if not isinstance(value, list | tuple):
         raise ValueError("expected the path of a file, or a list of strings, conversations or rows")
@@ -201,24 +196,22 @@ class SynthesisSettings(EndpointSettings):
             del laid["roles"]  # what is wrong elsewhere is said first
         made = read(laid)
         made._nested = {name: values[name] for name in NESTED if name in values}
-        made._check([name for name in values if name in FULL_ONLY and values[name] is not None])
-        return made
-
-    def _check(self, of_full: Sequence[str]) -> None:
-        if self.input is None:
+        if made.input is None:
             raise InputError("no queries; pass INPUT (--config: input), or queries as the first argument")
-        if of_full and self.profile != "full":
-            names = ", ".join(type(self).flags()[name].name for name in of_full)
+        of_full = [name for name in values if name in FULL_ONLY and values[name] is not None]
+        if of_full and made.profile != "full":
+            names = ", ".join(cls.flags()[name].name for name in of_full)
             verb = "needs" if len(of_full) == 1 else "need"
             raise ConfigError(f"{names} {verb} the full profile; pass --profile full")
-        if self.profile == "full" and not self.role_models.judges:
+        if made.profile == "full" and not made.role_models.judges:
             raise ConfigError("no model for the role 'judges'; pass --judge-model-a, or set roles.judges in --config")
-        if self.profile == "basic" and self.responses_column:
+        if made.profile == "basic" and made.responses_column:
             raise ConfigError("responses_column needs the full profile; pass --profile full")
-        if self.refresh:
+        if made.refresh:
             from autorubric.synthesis.slots import refreshed_slots
 
-            refreshed_slots(self)
+            refreshed_slots(made)
+        return made
 
     def given(self) -> dict[str, Any]:
         """The settings that were passed, the nested ones as they were passed."""

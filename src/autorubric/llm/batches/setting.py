@@ -96,11 +96,8 @@ batching: ContextVar[Batching | None] = ContextVar("batching", default=None)
 """How batches are sent in this context; None where requests are sent one by one."""
 
 
-def open_batch_queue(records: Records, budget: Budget | None, tally: Tally) -> BatchQueue | None:
-    """The queue for batches of a new executor; None where requests are sent one by one."""
-    how = batching.get()
-    if how is None:
-        return None
+def open_batch_queue(how: Batching, records: Records, budget: Budget | None, tally: Tally) -> BatchQueue | None:
+    """The queue for batches of a new executor; None where its records are not in a run directory."""
     from autorubric.llm.batches.batch_queue import BatchQueue  # what sends batches is loaded only where it is needed
     from autorubric.llm.records.ledger import Ledger
 

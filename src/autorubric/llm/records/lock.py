@@ -85,7 +85,8 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
     """
     named = private_file(directory, HOLDER_NAME)
     lock = try_lock(directory / FILE_NAME, wait=wait)
-    left = None if lock is None else _left_behind(directory, wait=wait)
+    had_processes = lock is not None and (directory / PROCESSES_FOLDER).is_dir()
+    left = _left_behind(directory, wait=wait) if had_processes else None
     if lock is None or left is not None:
         if lock is not None:
             lock.release()
