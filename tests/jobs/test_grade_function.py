@@ -352,3 +352,9 @@ def test_json_lines_without_a_readable_row_are_reported_line_by_line(tmp_path: P
     rubric = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
     with pytest.raises(InputError, match=r"answers\.jsonl:1: x is nan"):
         grade(path, rubric=rubric, judge="builtin/offline", out=tmp_path / "run")
+
+
+async def test_runs_of_one_event_loop_wait_for_each_other_and_let_it_run(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"rubric": RUBRIC, "judge": "builtin/offline", "out": tmp_path / "run"}
+    found = await asyncio.gather(*(grade_async(TEXTS[:count], **settings, wait=True) for count in (1, 2)))
+    assert [result.get_scores() for result in found] == [[1.0], [1.0, 0.0]]

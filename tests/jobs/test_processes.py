@@ -92,6 +92,25 @@ def test_a_run_that_is_stopped_again_keeps_the_results_of_items_that_have_moved(
         assert graded(out) == list(range(ITEMS, 2 * ITEMS))
 
 
+@pytest.mark.usefixtures("forked")
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_the_summary_of_a_resumed_run_says_what_this_session_spent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], processes: str
+) -> None:
+    with NearEndpoint() as endpoint:
+        words = ["grade", str(many_essays(tmp_path)), "--judge", f"a@{endpoint.base_url}", "--processes", processes]
+        words += ["-o", str(tmp_path / "run"), "--limit"]
+        assert run([*words, "18"]) == 0
+        told = capsys.readouterr().out
+        assert "judge a: 18 calls, " in told
+        assert "in this session" not in told
+        for more, count in (("24", "6 calls, "), ("24", "0 calls, 0 in, 0 out, $0.00")):
+            assert run([*words, more]) == 0
+            told = capsys.readouterr().out
+            assert "judge a: 24 calls, " in told
+            assert f"of these, in this session: {count}" in told
+
+
 def fault_of(body: Body) -> str | None:
     """The same fault in every run: an error for one text, and a reply that cannot be used for another."""
     asked = json.dumps(body["messages"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
@@ -44,18 +45,24 @@ def print_failures(groups: FailureGroups, noun: str, indent: str = "  ") -> None
 
 
 def print_spending(totals: Sequence[Totals], file: TextIO | None = None) -> None:
-    """Print calls, tokens and cost of each role and model, and what is uncertain about them."""
+    """Print calls, tokens and cost of each role and model in all sessions, and of this one; what is uncertain."""
     width = max((len(total.role) for total in totals), default=0)
     for total in totals:
-        failed = f", {total.failed} failed" if total.failed else ""
-        usage, cost = total.usage, format_cost(None if total.unpriced else total.cost)
-        reasoning = f" ({format_count(usage.reasoning_tokens)} reasoning)" if usage.reasoning_tokens else ""
-        cached = f" ({format_count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
-        tokens = f"{format_count(usage.prompt_tokens)} in, {format_count(usage.completion_tokens)} out"
-        calls = counted(total.calls, "call") + failed
-        print(f"  {total.role:<{width}} {total.model}: {calls}, {tokens}{reasoning}{cached}, {cost}", file=file)
+        print(f"  {total.role:<{width}} {total.model}: {_spent(total)}", file=file)
+    if any(total.now is not None for total in totals):
+        now = reduce(lambda one, more: one.plus(more), (total.now or total for total in totals))
+        print(f"  of these, in this session: {_spent(now)}", file=file)
     for note in cost_notes(totals) if any(total.unpriced or total.unmetered for total in totals) else ():
         print(f"  {note}", file=file)
+
+
+def _spent(total: Totals) -> str:
+    failed = f", {total.failed} failed" if total.failed else ""
+    usage, cost = total.usage, format_cost(None if total.unpriced else total.cost)
+    reasoning = f" ({format_count(usage.reasoning_tokens)} reasoning)" if usage.reasoning_tokens else ""
+    cached = f" ({format_count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
+    tokens = f"{format_count(usage.prompt_tokens)} in, {format_count(usage.completion_tokens)} out"
+    return f"{counted(total.calls, 'call')}{failed}, {tokens}{reasoning}{cached}, {cost}"
 
 
 def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool = False) -> int:

@@ -23,6 +23,7 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import find_address, make_path
 from autorubric.llm.batches.setting import POLL, Batching, batches_on
 from autorubric.llm.http.providers import keys_missing
+from autorubric.llm.records.ledger_view import session
 from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
 from autorubric.settings import LocalName, NewDirectory, Settings, flag_for, setting
@@ -85,7 +86,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         async def awaited(data: Any = None, /, **given: Any) -> Any:
             value, settings = read(data, given)
-            with ExitStack() as stack:
+            with session(), ExitStack() as stack:
                 if getattr(settings, "batch", None) is not None:
                     stack.enter_context(_use_batches(settings))
                 if getattr(settings, "dry_run", False):

@@ -77,7 +77,7 @@ async def merged_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
     model, run = load_job(first.command)
     own = {"out": settings.out, "replace": settings.replace, "wait": settings.wait, "again": settings.again}
     of_run = model.checked({**first.settings, **own}).of_parts(parts)
-    with locked(parts, wait=settings.wait):
+    async with locked(parts, wait=settings.wait):
         return await run(of_run), of_run
 
 

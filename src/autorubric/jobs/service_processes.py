@@ -8,7 +8,7 @@ import socket
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -252,9 +252,9 @@ async def serve_by_processes(
         budget: given what was spent before.
         announce: called with the address once all processes serve.
     """
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         content = describe_service(service, grader, None)
-        replaces = stack.enter_context(held_service(service, content))
+        replaces = await stack.enter_async_context(held_service(service, content))
         with opened_service(service, replaces=replaces) as ledger:
             ledger.price((await grader.open_session()).models.values())
             processes.left = budget(spent=ledger.spent()).left()

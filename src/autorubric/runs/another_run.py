@@ -7,8 +7,8 @@ import shutil
 import socket
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.descriptors import sync_folder
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
-from autorubric.llm.records.lock import run_lock
+from autorubric.llm.records.lock import held_run, run_lock
 from autorubric.llm.records.union import add_all_rows, add_ledger, rename_items
 from autorubric.runs.changes import describe_change
 from autorubric.runs.manifest import DATASET_FILE, MANIFEST_FILE, read_manifest
@@ -119,7 +119,7 @@ async def locked_ledger(
         RunLockedError: another process works in the directory.
         LedgerError: see `open_ledger`.
     """
-    with run_lock(directory / LEDGER_FOLDER, wait=opening.wait):
+    with await held_run(directory / LEDGER_FOLDER, wait=opening.wait):
         replaces = refuse_another_run(directory, kind, find_changes, replace=opening.replace)
         await take_in(directory, opening.parts)
         with open_ledger(directory, start_over=opening.start_over) as ledger:
@@ -193,8 +193,8 @@ def _next_folder(directory: Path) -> Path:
 _RENAMED_ROLE = "judge"
 
 
-@contextmanager
-def locked(parts: Parts, *, wait: bool) -> Iterator[None]:
+@asynccontextmanager
+async def locked(parts: Parts, *, wait: bool) -> AsyncIterator[None]:
     """Keep other processes out of the shards.
 
     Raises:
@@ -202,7 +202,7 @@ def locked(parts: Parts, *, wait: bool) -> Iterator[None]:
     """
     with ExitStack() as stack:
         for folder in parts.folders.values():
-            stack.enter_context(run_lock(folder / LEDGER_FOLDER, wait=wait))
+            stack.enter_context(await held_run(folder / LEDGER_FOLDER, wait=wait))
         yield
 
 

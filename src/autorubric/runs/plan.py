@@ -21,7 +21,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.models import negotiated
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import run_lock
+from autorubric.llm.records.lock import held_run
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import move_run_away, refuse_another_run, take_in
 from autorubric.runs.blocks import feed
@@ -123,7 +123,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
     await _check_rubrics(plan)
     with ExitStack() as stack:
         stack.enter_context(rare_collections())
-        stack.enter_context(run_lock(folder, wait=plan.wait))
+        stack.enter_context(await held_run(folder, wait=plan.wait))
         changes = partial(plan.find_changes, content)
         replaces = refuse_another_run(plan.directory, "evaluation", changes, replace=plan.replace)
         await take_in(plan.directory, plan.parts, plan.dataset)

@@ -132,6 +132,7 @@ class RunStatus:
         whole["row_counts"] = {k: v for k, v in self.row_counts._asdict().items() if k != "groups"}
         whole["failure_groups"] = [asdict(group) for group in self.row_counts.groups]
         whole["spent"] = self.spent._asdict()
+        whole["totals"] = tuple(total.to_dict() for total in self.totals)
         whole["failures"] = dict(self.failures)
         return {**whole, "advice": self.advice}
 

@@ -243,7 +243,7 @@ class SynthesisRun(StoppableRun):
             "steps": list(STEPS[: prepared.plan.last_step + 1]),
             "stages": {stage.name: {"step": stage.step, "slots": stage.slots} for stage in prepared.plan.stages},
             "counts": self.summary.as_dict(),
-            "usage": [asdict(total) for total in ledger.totals()] if status != "running" else [],
+            "usage": [total.to_dict() for total in ledger.totals()] if status != "running" else [],
             "calls": ledger.count,
             **({} if prepared.part is None else {PART: prepared.part.recorded()}),
         }

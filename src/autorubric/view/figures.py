@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.errors import AutorubricError
@@ -236,7 +235,7 @@ MOST_CALLS = 200
 
 def costs(source: Source) -> dict[str, Any]:
     """Calls, tokens and dollars by role and model; `problem` where the ledger cannot be read."""
-    rows, problem = _from_ledger(source, lambda view: [_row(asdict(one)) for one in view.totals()])
+    rows, problem = _from_ledger(source, lambda view: [_row(one.to_dict()) for one in view.totals()])
     unpriced = any(row["unpriced"] for row in rows)
     return {
         "rows": rows,

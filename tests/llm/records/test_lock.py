@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import RunLockedError
-from autorubric.llm.records.lock import Claims, WriteLock, lock_holder, run_lock
+from autorubric.llm.records.lock import Claims, WriteLock, held_run, lock_holder, run_lock
 from tests.warm_commands import WarmPython
 
 HOLDER = """
@@ -55,6 +55,21 @@ def test_a_killed_process_lets_go_of_the_directory(tmp_path: Path) -> None:
         held = (tmp_path / "run.holder").read_text()
         assert f"process {os.getpid()}," in held
         assert "long name" not in held
+
+
+async def test_other_tasks_run_while_one_waits_and_it_can_be_cancelled(tmp_path: Path) -> None:
+    with run_lock(tmp_path):
+        waiting, cancelled = (asyncio.create_task(held_run(tmp_path, wait=True)) for _ in range(2))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        with pytest.raises(RunLockedError):
+            await held_run(tmp_path, wait=False)
+        assert not waiting.done()
+    with await waiting:
+        assert lock_holder(tmp_path) is not None
+    assert lock_holder(tmp_path) is None
 
 
 def test_waiting_ends_when_the_holder_ends(tmp_path: Path) -> None:

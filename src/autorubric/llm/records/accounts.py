@@ -7,9 +7,9 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import is_exhausted, opened, written_at
@@ -23,7 +23,8 @@ class Totals:
     """The calls of one role to one model.
 
     `cost` sums the calls with a known price. `unpriced` calls may have been billed at an unknown price; `unmetered`
-    replies have no plausible token counts and are charged at their worst case where that is known.
+    replies have no plausible token counts and are charged at their worst case where that is known. `now` is the part
+    of this session; None where there is no other.
     """
 
     role: str
@@ -34,12 +35,17 @@ class Totals:
     cost: float
     unpriced: int
     unmetered: int = 0
+    now: Totals | None = None
 
     def plus(self, more: Totals) -> Totals:
         """The sum with further calls of the same role to the same model."""
         counts = (self.calls + more.calls, self.failed + more.failed, self.usage + more.usage, self.cost + more.cost)
         unclear = (self.unpriced + more.unpriced, self.unmetered + more.unmetered)
         return Totals(self.role, self.model, *counts, *unclear)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sums of all sessions as JSON values."""
+        return {name: value for name, value in asdict(self).items() if name != "now"}
 
 
 class Spent(NamedTuple):

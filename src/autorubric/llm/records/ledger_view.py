@@ -6,6 +6,8 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,11 +33,12 @@ _PACE_SECONDS = 60.0
 _PACE_CALLS = 20_000
 
 _TOTALS = """
-    SELECT role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
+    SELECT at >= ?1 AS is_now,
+        role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
         total(cached_tokens), total(reasoning_tokens), total(cost),
         sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
         sum(status = 'ok' AND prompt_tokens IS NULL)
-    FROM calls GROUP BY role, model ORDER BY role, model"""
+    FROM calls GROUP BY role, model, is_now ORDER BY role, model, is_now"""
 _RECENT = "SELECT at FROM calls ORDER BY id DESC LIMIT ?"
 _TOUCHED = "SELECT count(*), count(DISTINCT item) FROM calls WHERE status = 'ok'"
 _ANSWERED = "SELECT count(DISTINCT item) FROM calls WHERE status = 'ok' AND role = ?"
@@ -71,8 +74,33 @@ class Pace(NamedTuple):
     last: float | None
 
 
+_began: ContextVar[float | None] = ContextVar("began", default=None)
+
+
+@contextmanager
+def session() -> Iterator[None]:
+    """Within the block, all ledgers that are opened count as of one session."""
+    token = _began.set(_began.get() or time.time())
+    try:
+        yield
+    finally:
+        _began.reset(token)
+
+
+def session_start() -> float:
+    """When the session began, in seconds since the epoch: now, outside a `session`."""
+    return _began.get() or time.time()
+
+
 class LedgerView:
-    """A look at a ledger, while another process writes it or after one crashed."""
+    """A look at a ledger, while another process writes it or after one crashed.
+
+    Attributes:
+        began: when the session began, in seconds since the epoch; None where there is none.
+        folder: of the file; None in memory.
+    """
+
+    began: float | None = None
 
     def __init__(self, connection: sqlite3.Connection, place: str, folder: Path | None = None) -> None:
         self._connection = connection
@@ -90,10 +118,18 @@ class LedgerView:
 
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost of all sessions, by role and model."""
-        return [
-            Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
-            for role, model, calls, failed, *tokens, cost, unpriced, unmetered in self._query(_TOTALS)
-        ]
+        found: dict[tuple[str, str], Totals] = {}
+        for is_now, role, model, calls, failed, *tokens, cost, unpriced, unmetered in self._query(
+            _TOTALS, self.began
+        ):
+            one = Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
+            before = found.get((role, model))
+            if before is not None:
+                one = replace(before.plus(one), now=one)
+            elif not is_now and self.began is not None:
+                one = replace(one, now=Totals(role, model, 0, 0, Usage(), 0.0, 0))
+            found[role, model] = one
+        return list(found.values())
 
     def spent(self, role: str | None = None) -> Spent:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""

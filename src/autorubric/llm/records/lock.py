@@ -31,6 +31,7 @@ PROCESSES_FOLDER = "processes"
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
 _WRITE_POLL = 0.002  # seconds; a commit takes about one millisecond
+_RUN_POLL = 0.05  # seconds
 _CLAIMS_FILE = "claims.lock"
 _CLAIMS = 2**31 - 1  # Windows locks no byte beyond
 _CLAIM_POLL = 0.02  # seconds
@@ -105,6 +106,25 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         with contextlib.suppress(OSError):
             named.write_text("", encoding="utf-8")
         lock.release()
+
+
+async def held_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
+    """What holds the run directory until it is closed, as `run_lock` does; other tasks run while it is waited for.
+
+    Raises:
+        RunLockedError: another process holds the directory, and `wait` is False.
+        InputError: see `run_lock`.
+    """
+    while True:
+        held = contextlib.ExitStack()
+        try:
+            held.enter_context(run_lock(directory))
+        except RunLockedError:
+            if not wait:
+                raise
+        else:
+            return held
+        await asyncio.sleep(_RUN_POLL)
 
 
 def folders_of_processes(directory: Path) -> list[Path]:

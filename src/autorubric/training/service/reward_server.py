@@ -6,8 +6,8 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.http.access import BACKLOG, listening_at
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import run_lock
+from autorubric.llm.records.lock import held_run
 from autorubric.runs.another_run import move_run_away, refuse_another_run
 from autorubric.runs.changes import changed_grader, changed_values
 from autorubric.runs.manifest import write_manifest
@@ -194,7 +194,7 @@ async def serve_rewards(
         models += (await audit.grader.open_session()).models.values()
     async with AsyncExitStack() as stack:
         content = describe_service(settings, grader, audit)
-        replaces = stack.enter_context(held_service(settings, content))
+        replaces = await stack.enter_async_context(held_service(settings, content))
         ledger = stack.enter_context(opened_service(settings, replaces=replaces))
         ledger.price(models)
         engine = RewardEngine(grader, ledger, rule, audit, settings.repeat_share, prefix_first=settings.prefix_first)
@@ -215,14 +215,14 @@ async def serve_rewards(
     return engine
 
 
-@contextmanager
-def held_service(settings: ServiceSettings, content: Mapping[str, Any]) -> Iterator[bool]:
+@asynccontextmanager
+async def held_service(settings: ServiceSettings, content: Mapping[str, Any]) -> AsyncIterator[bool]:
     """Hold the run directory for a service; whether it replaces another run there.
 
     Raises:
         InputError: the directory cannot be taken, or holds another run.
     """
-    with run_lock(settings.out / LEDGER_FOLDER, wait=settings.wait):
+    with await held_run(settings.out / LEDGER_FOLDER, wait=settings.wait):
         changes = partial(_find_changes, content)
         yield refuse_another_run(settings.out, "service", changes, replace=settings.replace)
 
