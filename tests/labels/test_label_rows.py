@@ -126,7 +126,7 @@ READ: list[tuple[str, str | list[Any], dict[str, str], Marks, list[str]]] = [
      {}, {("q2", "Moon", "ana"): "MET"}, ["items are found by their submission"]),
     ("Label Studio, JSON", [studio({"text": TEXTS[2]}, (2, {"Moon": {"choices": ["UNMET"]}, "Stars": {"rating": 3},
                                                            "why": {"text": ["so"]}}))],
-     {}, STARRED, ["text of 'why' is no label and is left out"]),
+     {}, STARRED, ["'why' is left out"]),
     ("Label Studio, number",
      [studio({"id": "q2"}, (2, {"Stars": {"number": 3}}))], {}, {("q2", "Stars", "2"): "3"}, []),
     ("Label Studio, JSON-MIN",

@@ -155,6 +155,8 @@ class LabelRows:
         seconds = cells.pop("seconds", "") or None
         texts = tuple(text for name in layout.texts if (text := _text(fields[name])))
         said = {name: fields[name] for name in layout.criteria} or {criterion: fields[label or ""]}
+        if not is_blank(fields.get("probability")):
+            self._note("the probabilities of drawn pairs are not read; `labels --export` keeps them in .jsonl")
         for name, value in said.items():
             word = one_word(value)
             if word:

@@ -162,7 +162,7 @@ def _of_label_studio(record: Record, left_out: dict[str, None]) -> Iterator[Give
             elif kind is not None:
                 chosen.append((name, _only(name, value[kind])))
             else:
-                left_out.setdefault(f"{result.get('type', 'what')} of {name!r} is no label and is left out")
+                left_out.setdefault(f"{name!r} is left out: only choices, ratings and numbers are labels")
         for name, word in chosen:
             who, seconds = _annotator(annotation.get("completed_by")), annotation.get("lead_time")
             criterion = str(data.get("criterion") or name)
