@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -279,6 +280,13 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
         raise InputError(
             f"no item has a label for every criterion ({len(found)} have some), so none has ground truth; export the "
             "labels as .csv or .jsonl"
+        )
+    whole = sum(items[index].ground_truth is not None for index in found)
+    if whole < len(found):
+        warnings.warn(
+            f"{len(found) - whole} of {len(found)} labelled items have labels for some criteria only; left out",
+            UserWarning,
+            stacklevel=2,
         )
     return replace(dataset, items=items)
 
