@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.judgment import CriterionVerdict
 from autorubric.dataset.ground_truth import criterion_called
 from autorubric.errors import InputError
 from autorubric.files.printable import defused, undefused
@@ -133,7 +134,8 @@ class LabelRows:
         for row in rows:
             columns = self._layout(row.fields).criteria
             wholes.append(row)
-            yield row._replace(fields={k: v for k, v in row.fields.items() if k not in columns})
+            own = {name: cell for name, cell in row.fields.items() if name not in columns} if columns else row.fields
+            yield row._replace(fields=own)
 
     def _labels(self, read: Record, fields: Mapping[str, Any]) -> Iterator[Given]:
         layout, label = self._layout(fields), read.columns.get("label")
@@ -205,6 +207,7 @@ class ItemFinder:
         self._dataset, self.notes = dataset, notes
         self._places = {item.id if item.id is not None else f"#{at}": at for at, item in enumerate(dataset.items)}
         self._by_text: dict[str, list[int]] | None = None
+        self._called: dict[tuple[int, str], int] = {}
 
     def find(self, given: Given) -> tuple[int, int]:
         """The places of the item and of the criterion.
@@ -216,9 +219,12 @@ class ItemFinder:
         rubric = self._dataset.get_item_rubric(place)
         if not given.criterion and len(rubric) == 1:
             return place, 0
-        marked = {defused(name): at for at, name in enumerate(criterion_names(rubric.rubric))}
-        at = marked.get(given.criterion)
-        return place, criterion_called(given.criterion, rubric) if at is None else at
+        key = id(rubric), given.criterion
+        if key not in self._called:
+            marked = {defused(name): at for at, name in enumerate(criterion_names(rubric.rubric))}
+            at = marked.get(given.criterion)
+            self._called[key] = criterion_called(given.criterion, rubric) if at is None else at
+        return place, self._called[key]
 
     def _item(self, given: Given) -> int:
         own = next((key for key in (given.item, undefused(given.item)) if key in self._places), None)
@@ -241,6 +247,8 @@ class ItemFinder:
 
         Yes, true, 1 and accept mean that a binary criterion is met; a number means the option with that number.
         """
+        if word in CriterionVerdict.__members__:
+            return word
         number = _number(word)
         if criterion.options is None:
             meant = _WORDS.get(word.casefold() if number is None else str(int(number)) if number in (0, 1) else "")
