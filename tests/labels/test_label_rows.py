@@ -149,6 +149,16 @@ READ: list[tuple[str, str | list[Any], dict[str, str], Marks, list[str]]] = [
      {("q2", "Moon", "ana"): "MET"}, ["2 rows have no label"]),
     ("Langfuse, scores", "id,traceId,name,dataType,value,stringValue,authorUserName\ns1,q0,Moon,BOOLEAN,1,True,Ana\n"
      "s2,q1,Stars,NUMERIC,3,,Ana\n", LANGFUSE, {("q0", "Moon", "Ana"): "MET"}, ["1 row has no label"]),
+    ("Braintrust, scores by name",
+     [{"id": "b1", "output": TEXTS[2], "scores": {"Moon": 1, "Stars": 4, "Short": None}, "user": "ana"}],
+     {"label": "scores", "annotator": "user"}, {("q2", "Moon", "ana"): "MET", ("q2", "Stars", "ana"): "4"},
+     ["items are found by their submission"]),
+    ("ground truth in order", [{"id": "q1", "ground_truth": ["MET", "UNMET", "5"], "annotator": "ana"},
+                               {"id": "q2", "ground_truth": None, "annotator": "ana"}],
+     {}, {("q1", "Short", "ana"): "MET", ("q1", "Moon", "ana"): "UNMET", ("q1", "Stars", "ana"): "5"},
+     ["1 row has no label"]),
+    ("ground truth by name in a table", 'id,ground_truth,annotator\nq1,"{""Moon"": ""MET""}",ana\n', {},
+     {("q1", "Moon", "ana"): "MET"}, []),
     ("LangSmith, feedback", [{"id": "f1", "run_id": "q0", "key": "Moon", "score": 0.0, "who": "ana"}],
      {"id": "run_id", "criterion": "key", "label": "score", "annotator": "who"}, {("q0", "Moon", "ana"): "UNMET"},
      ["label '0.0' is read as UNMET"]),
@@ -184,6 +194,9 @@ REFUSED: list[tuple[str, str | list[Any], str]] = [
     ("several labels", [{"id": "q0", "criterion": "Moon", "label": ["MET", "UNMET"], "annotator": "ana"}],
      "expected one label, got ['MET', 'UNMET']"),
     ("a column an annotator", "id,criterion,ana,ben\nq0,Moon,MET,UNMET\n", "no column for label; the columns are"),
+    ("a label without a criterion", "id,label,annotator\nq0,MET,ana\n", "no column for criterion; the columns are"),
+    ("labels of another number of criteria", [{"id": "q1", "ground_truth": ["MET"], "annotator": "ana"}],
+     "no column for criterion"),
     ("no column of a criterion", "id,Mon,annotator\nq0,MET,ana\n", "or name columns like the criteria"),
     ("Label Studio without id and text",
      [studio({"x": 1}, (1, {"Moon": {"choices": ["MET"]}}), task=0)], "no id of an item"),
@@ -263,3 +276,15 @@ def test_texts_that_a_spreadsheet_would_carry_out_come_back_from_csv(tmp_path: P
 def test_a_marked_text_is_what_it_was() -> None:
     for text in ("=1", "-x", "+", "@a", "\t=1", "-0.5", "'tis", "plain", ""):
         assert undefused(defused(text)) == text
+
+
+def test_a_dataset_in_json_lines_is_read(tmp_path: Path) -> None:
+    labelled = answers()
+    labelled.items[1].ground_truth = ["MET", "UNMET", "5"]
+    labelled.to_file(tmp_path / "labelled.jsonl")
+    found = read_labels(answers(), [tmp_path / "labelled.jsonl"], "ana")
+    assert marks(found) == {
+        ("q1", "Short", "ana"): "MET",
+        ("q1", "Moon", "ana"): "UNMET",
+        ("q1", "Stars", "ana"): "5",
+    }

@@ -30,6 +30,7 @@ _TEXTS = frozenset((*ROLES["submission"].names, "data"))
 _EXPORTS = ({"fields", "responses"}, {"data", "annotations"})
 _WORDS = dict.fromkeys(("yes", "true", "1", "accept"), "MET") | dict.fromkeys(("no", "false", "0", "reject"), "UNMET")
 _HEAD = 100
+_TRUTH = "ground_truth"
 _FLAT, _HUB = ".responses", "-suggestion"
 
 
@@ -138,32 +139,48 @@ class LabelRows:
             yield row._replace(fields=own)
 
     def _labels(self, read: Record, fields: Mapping[str, Any]) -> Iterator[Given]:
-        layout, label = self._layout(fields), read.columns.get("label")
-        if (self._is_wide and not layout.criteria) or _is_passed_over(fields, label):
+        label = read.columns.get("label", _TRUTH if _TRUTH in fields else None)
+        if (self._is_wide and not self._layout(fields).criteria) or _is_passed_over(fields, label):
             return
         cells = {role: _text(fields[name]) for role, name in read.columns.items() if role != "label"}
-        there = {
-            "id": "id" in cells or layout.texts,
-            "criterion": layout.criteria or "criterion" in cells or self._has_one_criterion,
-            "label": layout.criteria or label,
-        }
-        if not all(there.values()):
-            missing = ", ".join(role for role, is_there in there.items() if not is_there)
-            raise InputError(
-                f"{input_name(self.path)}: no column for {missing}; the columns are {listed(fields)}; name one with "
-                "--column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
-            )
-        criterion, item = cells.pop("criterion", ""), cells.pop("id", "")
-        seconds = cells.pop("seconds", "") or None
-        texts = tuple(text for name in layout.texts if (text := _text(fields[name])))
-        said = {name: fields[name] for name in layout.criteria} or {criterion: fields[label or ""]}
+        texts = tuple(text for name in self._layout(fields).texts if (text := _text(fields[name])))
+        said = self._said(fields, label, cells.pop("criterion", None))
+        if said is None or ("id" not in cells and not self._layout(fields).texts):
+            raise InputError(self._missing(read, label, is_read=said is not None))
         if not is_blank(fields.get("probability")):
             self._note("the probabilities of drawn pairs are not read; `labels --export` keeps them in .jsonl")
+        item, seconds = cells.pop("id", ""), cells.pop("seconds", "") or None
         for name, value in said.items():
             word = one_word(value)
             if word:
                 own = _STUDIO not in fields
                 yield Given(read.where, item, name, word, **cells, seconds=seconds, texts=texts, is_own_id=own)
+
+    def _said(self, fields: Mapping[str, Any], label: str | None, criterion: str | None) -> dict[str, Any] | None:
+        """The labels of a row by criterion: each in its column, or in one by name or in order; None without any."""
+        columns = self._layout(fields).criteria
+        if columns or label is None:
+            return {name: fields[name] for name in columns} or None
+        if criterion is not None:
+            return {criterion: fields[label]}
+        held, only = _plain(fields[label]), self._has_one_criterion
+        if isinstance(held, Mapping) and not (only and len(held) == 1):
+            return dict(held)
+        if isinstance(held, list) and len(self._rubrics) == 1 and len(held) == len(self._rubrics[0]):
+            return dict(zip(criterion_names(self._rubrics[0]), held, strict=True))
+        return {"": held} if only else {} if is_blank(held) else None
+
+    def _missing(self, read: Record, label: str | None, *, is_read: bool) -> str:
+        there = {
+            "id": "id" in read.columns or self._layout(read.fields).texts,
+            "criterion": "criterion" in read.columns or is_read,
+            "label": label is not None or is_read,
+        }
+        missing = ", ".join(role for role, is_there in there.items() if not is_there)
+        return (
+            f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one with "
+            "--column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
+        )
 
     def _layout(self, fields: Mapping[str, Any]) -> _Layout:
         """The columns called like a criterion, unless one names the criterion; and those of the submission."""
@@ -298,9 +315,7 @@ def one_word(value: Any) -> str:
         >>> one_word([{"rating": 3}]), one_word(["MET"]), one_word(True), one_word(None)
         ('3', 'MET', 'True', '')
     """
-    if isinstance(value, str) and value[:1] in "[{":
-        with suppress(InputError):
-            value = parse_json(value)
+    value = _plain(value)
     while isinstance(value, list | Mapping) and len(value) == 1:
         value = next(iter(value.values() if isinstance(value, Mapping) else value))
     if isinstance(value, list | Mapping) and value:
@@ -320,6 +335,14 @@ def is_label_table(path: Path) -> bool:
     """
     first = next(iter(read_rows(path, [], what="Label file")), None)
     return first is not None and not {"draw", "probability"} <= {folded(name) for name in first.fields}
+
+
+def _plain(value: Any) -> Any:
+    """A value, or what a cell of a table has as JSON."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        with suppress(InputError):
+            return parse_json(value)
+    return value
 
 
 def is_question(keys: Collection[str], key: str) -> bool:

@@ -55,7 +55,7 @@ class LabelFile:
         if first is None:
             return
         keys = first.fields.keys()
-        if "items" in keys:
+        if "items" in keys or keys == {"dataset"}:
             yield from self._of_dataset(dataset)
         elif keys >= {"fields", "responses"} or any(is_question(keys, key) for key in keys):
             yield from self._each(_of_argilla, "Argilla", chain([first], rows), problems)
