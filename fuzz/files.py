@@ -19,7 +19,7 @@ from autorubric import EvalResult, Rubric, RubricDataset
 from autorubric.checks import run_check
 from autorubric.core.criterion import Criterion
 from autorubric.core.entries import rubric_from
-from autorubric.dataset.ground_truth import LabelTable
+from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import AutorubricError
 from autorubric.files import dump_json, iter_jsonl, parse_json, read_document
 from autorubric.files.strict_yaml import dump_yaml, parse_yaml

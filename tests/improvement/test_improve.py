@@ -265,6 +265,20 @@ def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path) -> None:
     assert sum(one.weight for one in made) == pytest.approx(14, abs=0.01)
 
 
+def test_weights_that_fit_already_are_said_to(tmp_path: Path, capsys: Capture) -> None:
+    data = answers(240)
+    for item in data:
+        assert item.ground_truth is not None
+        item.metadata["people"] = data.compute_weighted_score(item.ground_truth)
+    with endpoint(
+        lambda requirement, text: judge(BETTER if "tides" in requirement else requirement, text)
+    ).in_thread() as near:
+        words = [*files(tmp_path, data), "--judge", f"judge@{near.base_url}", "--weights", "--score", "people"]
+        assert run(words) == 0
+    assert "weights: skipped: no other weights fit the scores better" in capsys.readouterr().out
+    assert record(tmp_path)["weights"] is None
+
+
 def test_without_labels_a_panel_decides_and_the_result_says_so(tmp_path: Path, capsys: Capture) -> None:
     data = RubricDataset("How do tides arise?", RUBRIC)
     for item in answers(60):

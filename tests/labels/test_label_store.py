@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from autorubric import InputError
-from autorubric.errors import RunLockedError
+from autorubric.errors import NotSavedError, RunLockedError
 from autorubric.labels import Ask, History, label_queue, label_store, read_history, store_path
 from tests.labels.runs import answers, graded
 from tests.processes import LONG, environment
@@ -94,6 +95,18 @@ def test_a_full_disk_saves_nothing_of_a_label_and_keeps_those_before(run: Path) 
     assert len(read_history(run).events) == len(lines) - 1
     with label_queue(run) as queue:  # and the store takes labels again
         assert queue.label("ana", 0, 0, "MET").id == len(lines)
+
+
+def test_a_full_disk_takes_no_new_store(run: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(NotSavedError, match=r"not saved: .*; check the disk and try again"), label_store(run):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with label_queue(run) as queue:
+        assert queue.label("ana", 0, 0, "MET").id == 1
 
 
 def test_the_database_refuses_to_change_or_delete_an_event(run: Path) -> None:

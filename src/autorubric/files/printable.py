@@ -58,6 +58,16 @@ def defused(value: Any) -> Any:
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
+def undefused(text: str) -> str:
+    """A text as it was before `defused` marked it; any other text as it is.
+
+    Example:
+        >>> undefused("'=HYPERLINK(A1)"), undefused("'tis"), undefused(defused("-x"))
+        ('=HYPERLINK(A1)', "'tis", '-x')
+    """
+    return text[1:] if text[:1] == "'" and defused(text[1:]) == text else text
+
+
 def csv_text(rows: Iterable[Mapping[str, Any]], end: str = "\n") -> str:
     r"""Rows as CSV, safe to open in a spreadsheet.
 

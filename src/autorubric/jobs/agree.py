@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.ground_truth import LABEL_ROLES, MAJORITY, LabelTable, is_label_table
+from autorubric.dataset.ground_truth import MAJORITY
+from autorubric.dataset.label_rows import LABEL_ROLES, is_label_table
+from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
 from autorubric.jobs.job import DatasetSource, RunSource, job
 from autorubric.labels.label_store import History, read_history, run_of_store, store_path

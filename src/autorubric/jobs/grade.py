@@ -15,8 +15,9 @@ from pydantic import BeforeValidator, PlainValidator, model_validator
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset.ground_truth import LABEL_ROLES, LabelTable
 from autorubric.dataset.item import ROLES
+from autorubric.dataset.label_rows import LABEL_ROLES
+from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
 from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader

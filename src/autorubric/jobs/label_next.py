@@ -130,6 +130,7 @@ TEXTS = ("requirement", "choices", "submission")
 _LONGEST_TEXT = 30_000
 """Characters of a text in that file: spreadsheets take 32,767 in a cell."""
 _LEAST_PROBABILITY = 1e-9
+_KEPT = ("item", "criterion", "probability", "batch", "draw")
 _DRAW = re.compile(r"(\d+) of (\d+), seed (\d+)")
 
 
@@ -248,7 +249,8 @@ def _read(row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str])
         batch, draw = int(row["batch"]), row["draw"].strip()
         read_draw(draw)
     except (ValueError, TypeError, AttributeError):
-        return [], ["item, criterion, probability, batch and draw must stay as written"]
+        held = ", ".join(f"{name}={row.get(name)!r}" for name in _KEPT)
+        return [], [f"item, criterion, probability, batch and draw must stay as written; found {held}"]
     if draws.setdefault(batch, draw) != draw:
         return [], [
             f"batch {batch} comes from two draws ({draws[batch]}; {draw}); "

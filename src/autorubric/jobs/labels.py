@@ -50,8 +50,8 @@ class ImportLabelsSettings(LabelStatusSettings):
 
     files: FileNames = setting(
         (),
-        "Labels to add: rows of id, criterion, label, annotator; a labelled dataset; a completed file of agree "
-        "--label-next; or a JSON export of Argilla or Label Studio; repeatable.",
+        "Labels to add: rows of id, criterion, label, annotator, or a column per criterion; a labelled dataset; a "
+        "completed file of agree --label-next; or a JSON export of Argilla or Label Studio; repeatable.",
         flag="--import",
         group="Input",
         reads=True,

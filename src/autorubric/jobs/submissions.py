@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 from autorubric.core.entries import is_foreign, rubric_from, table_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset.ground_truth import GroundTruthReader, LabelTable
+from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import ROLES, item_reader, item_records, take_label_columns
+from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
 from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file, without_nulls

@@ -5,18 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from autorubric.core.criterion import criterion_names
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.ground_truth import criterion_called
+from autorubric.dataset.label_rows import Given, ItemFinder
 from autorubric.errors import InputError
-from autorubric.files.printable import defused
+from autorubric.files.printable import defused, undefused
 from autorubric.labels.event import (
     Event,
     Pair,
@@ -28,7 +28,7 @@ from autorubric.labels.event import (
     find_pair,
     storable,
 )
-from autorubric.labels.label_files import Given, LabelFile
+from autorubric.labels.label_files import LabelFile
 from autorubric.labels.label_store import History, LabelStore
 from autorubric.rows import input_name, read_rows
 
@@ -91,14 +91,14 @@ def read_labels(
     events: list[Event] = []
     notes: list[str] = []
     exports: list[Path] = []
-    finder = PairFinder(dataset)
+    finder, given = PairFinder(dataset), _GivenLabels(dataset, ItemFinder(dataset, notes), annotator, problems)
     for path in paths:
         before = len(events), len(problems)
         if _is_events(path):
             exports.append(path)
             events += _read_events(path, dataset, finder, problems)
         else:
-            events += _read_labels(LabelFile(path, columns or {}, notes), dataset, finder, annotator, problems)
+            events += given.events(LabelFile(path, columns or {}, notes).labels(dataset, problems))
         if before == (len(events), len(problems)):
             problems.append(f"{input_name(path)}: no labels found")
     if problems:
@@ -125,47 +125,53 @@ def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
     fresh = list(_fresh(labels.events, store.history))
     store.append(fresh)
     added = sum(event.kind == "label" for event in fresh)
-    return Imported(added, sum(event.kind == "label" for event in labels.events) - added, labels.notes)
+    replaced = sum(event.kind == "label" and not event.id and event.supersedes is not None for event in fresh)
+    notes = [*labels.notes, *[f"{replaced} of them replace an earlier label of the same annotator"] * bool(replaced)]
+    return Imported(added, sum(event.kind == "label" for event in labels.events) - added, tuple(notes))
 
 
-def _read_labels(
-    file: LabelFile, dataset: RubricDataset, finder: PairFinder, annotator: str | None, problems: list[str]
-) -> Iterator[Event]:
-    for given in file.labels(dataset, problems):
+@dataclass
+class _GivenLabels:
+    """Labels of files on their way to events."""
+
+    dataset: RubricDataset
+    finder: ItemFinder
+    annotator: str | None
+    problems: list[str]
+    first: dict[tuple[Any, str], tuple[str | None, str]] = field(default_factory=dict)
+
+    def events(self, labels: Iterable[Given]) -> Iterator[Event]:
+        """An event for each label; what is wrong with one joins the problems."""
+        for given in labels:
+            try:
+                event = self._event(given)
+            except InputError as error:
+                self.problems += (f"{given.where}: {problem}" for problem in error.problems)
+                continue
+            verdict, where = self.first.setdefault((event.key, event.annotator), (event.verdict, given.where))
+            if verdict != event.verdict:
+                self.problems.append(
+                    f"{given.where}: {event.annotator!r} says {event.verdict} here and {verdict} at {where}; keep one"
+                )
+            yield event
+
+    def _event(self, given: Given) -> Event:
+        name = undefused(given.annotator) or self.annotator
+        if not name:
+            raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
+        pair = find_pair(self.dataset, *self.finder.find(given))
+        criterion = self.dataset.get_item_rubric(pair.index)[pair.place]
+        seconds = given.seconds
         try:
-            yield _event(given, dataset, finder, annotator)
-        except InputError as error:
-            problems += (f"{given.where}: {problem}" for problem in error.problems)
-
-
-def _event(given: Given, dataset: RubricDataset, finder: PairFinder, annotator: str | None) -> Event:
-    name = given.annotator or annotator
-    if not name:
-        raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
-    pair = _pair(given, dataset, finder)
-    criterion = dataset.get_item_rubric(pair.index)[pair.place]
-    seconds = given.seconds
-    try:
-        seconds = None if seconds is None else float(seconds)
-    except (TypeError, ValueError):
-        raise InputError(f"seconds={seconds!r}; expected a number of seconds, 0 or more") from None
-    return Event(
-        0, 0.0, "label", pair.item, pair.criterion, pair.digest, checked_annotator(name),
-        checked_verdict(criterion, given.verdict), checked_text(given.note, "note"),
-        checked_text(given.quote, "quote"), checked_seconds(seconds),
-    )  # fmt: skip
-
-
-def _pair(given: Given, dataset: RubricDataset, finder: PairFinder) -> Pair:
-    place = finder.find_place(given.item)
-    if place is None and given.item.startswith("'"):  # a cell that a spreadsheet would have carried out
-        place = finder.find_place(given.item[1:])
-    if place is None:
-        raise InputError(f"no item has the id {given.item!r}")
-    rubric = dataset.get_item_rubric(place)
-    plain = {defused(name): at for at, name in enumerate(criterion_names(rubric.rubric))}
-    at = plain.get(given.criterion)
-    return find_pair(dataset, place, criterion_called(given.criterion, rubric) if at is None else at)
+            seconds = None if seconds is None else float(seconds)
+        except (TypeError, ValueError):
+            raise InputError(f"seconds={seconds!r}; expected a number of seconds, 0 or more") from None
+        return Event(
+            0, 0.0, "label", pair.item, pair.criterion, pair.digest, checked_annotator(name),
+            checked_verdict(criterion, self.finder.verdict(criterion, given.verdict)),
+            checked_text(undefused(given.note), "note"), checked_text(undefused(given.quote), "quote"),
+            checked_seconds(seconds),
+        )  # fmt: skip
 
 
 def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
@@ -274,6 +280,13 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
         raise InputError(
             f"no item has a label for every criterion ({len(found)} have some), so none has ground truth; export the "
             "labels as .csv or .jsonl"
+        )
+    whole = sum(items[index].ground_truth is not None for index in found)
+    if whole < len(found):
+        warnings.warn(
+            f"{len(found) - whole} of {len(found)} labelled items have labels for some criteria only; left out",
+            UserWarning,
+            stacklevel=2,
         )
     return replace(dataset, items=items)
 

@@ -1,53 +1,29 @@
 """Labels in files of others: rows, datasets, and what Argilla and Label Studio export.
 
-Argilla (`dataset.records.to_json`) and Label Studio (JSON export) are recognized by their keys. A question of either
-is a criterion, by name, unless the record names the criterion itself (`criterion` in Argilla's metadata, in Label
-Studio's data). The item is the record's `id` or `item` in these, else the id of the record.
+Argilla (`records.to_json`, the flat `records.to_list(flatten=True)` and `to_datasets()`, and rows of the Hugging Face
+hub) and Label Studio (JSON export) are recognized by their keys. A question of either is a criterion, by name, unless
+the record names the criterion itself (`criterion` in Argilla's metadata, in Label Studio's data). The item is named
+by `id` or `item` in these, in Argilla by the id of the record, or is the one with this submission.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.ground_truth import read_label_rows
+from autorubric.dataset.label_rows import Given, LabelRows, is_question, one_word, submission_texts
 from autorubric.metrics.joining import relabelled
-from autorubric.rows import Record, read_rows
+from autorubric.rows import Record, input_name, read_rows
 
 _MORE = ("note", "quote", "seconds")
-_CELLS = ("id", "criterion", "label", "annotator", *_MORE)
 _ITEM_KEYS = ("id", "item", "item_id")
 _NOTES = frozenset({"note", "notes", "comment", "comments", "reason"})
 _QUOTES = frozenset({"quote", "quotes", "evidence"})
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A label as a file has it.
-
-    Attributes:
-        where: its place, for messages.
-        item: the item's id, or `#` and its place.
-        criterion: the criterion's name.
-        verdict: the word for the verdict.
-        annotator: who; empty where the file does not say.
-        note: free text.
-        quote: a part of the submission.
-        seconds: time spent.
-    """
-
-    where: str
-    item: str
-    criterion: str
-    verdict: str
-    annotator: str = ""
-    note: str = ""
-    quote: str = ""
-    seconds: Any = None
+_LABELS = ("choices", "rating", "number")
 
 
 @dataclass(slots=True)
@@ -78,31 +54,26 @@ class LabelFile:
         first = next(rows, None)
         if first is None:
             return
-        if "items" in first.fields:
+        keys = first.fields.keys()
+        if "items" in keys or keys == {"dataset"}:
             yield from self._of_dataset(dataset)
-        elif first.fields.keys() >= {"fields", "responses"}:
-            yield from self._each(_of_argilla, first, rows, problems)
-        elif first.fields.keys() >= {"data", "annotations"}:
-            yield from self._each(_of_label_studio, first, rows, problems)
+        elif keys >= {"fields", "responses"} or any(is_question(keys, key) for key in keys):
+            yield from self._each(_of_argilla, "Argilla", chain([first], rows), problems)
+        elif keys >= {"data", "annotations"}:
+            yield from self._each(_of_label_studio, "Label Studio", chain([first], rows), problems)
         else:
-            yield from self._of_table(first, rows)
+            table = LabelRows(self.path, dataset, self.columns, self.notes, problems, _MORE)
+            yield from table.labels(chain([first], rows))
 
-    def _each(self, read: Any, first: Record, rows: Iterator[Record], problems: list[str]) -> Iterator[Given]:
-        for record in (first, *rows):
+    def _each(self, read: _Reader, tool: str, rows: Iterator[Record], problems: list[str]) -> Iterator[Given]:
+        left_out: dict[str, None] = {}
+        for record in rows:
             try:
-                yield from read(record)
+                yield from read(record, left_out)
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-                problems.append(f"{record.where}: this record is not as {read.__doc__} writes it: {said}")
-
-    def _of_table(self, first: Record, rows: Iterator[Record]) -> Iterator[Given]:
-        every = itertools.chain([first], rows)
-        for record in read_label_rows(self.path, every, self.columns, self.notes, _MORE):
-            cells = {role: str(record.fields.get(role, "")).strip() for role in _CELLS}
-            if cells["label"]:
-                seconds = cells.pop("seconds") or None
-                item, verdict = cells.pop("id"), cells.pop("label")
-                yield Given(record.where, item, verdict=verdict, seconds=seconds, **cells)
+                problems.append(f"{record.where}: this record is not as {tool} writes it: {said}")
+        self.notes += (f"{input_name(self.path)}: {what}" for what in left_out)
 
     def _of_dataset(self, graded: RubricDataset) -> Iterator[Given]:
         from autorubric.core.criterion import criterion_names
@@ -119,12 +90,17 @@ class LabelFile:
                 yield Given(f"{self.path}: item {index}", item_name(item, index), name, str(word))
 
 
-def _of_argilla(record: Record) -> Iterator[Given]:
-    """Argilla"""  # noqa: D415 (a name, for messages)
+_Reader = Callable[[Record, dict[str, None]], Iterator[Given]]
+"""Reads a record; what it leaves out joins the second argument."""
+
+
+def _of_argilla(record: Record, left_out: dict[str, None]) -> Iterator[Given]:
     fields = record.fields
-    named = {**(fields.get("metadata") or {})}
-    item = _first(named, _ITEM_KEYS) or fields.get("id") or fields.get("external_id")
-    for user, answers in _argilla_answers(fields["responses"] or {}):
+    metadata = fields.get("metadata")
+    named = {**metadata} if isinstance(metadata, Mapping) else {}
+    item = _first((named, _ITEM_KEYS), (fields, ("external_id", "item", "id")))
+    texts = submission_texts(fields["fields"] if isinstance(fields.get("fields"), Mapping) else fields)
+    for user, answers in _argilla_answers(fields, left_out).items():
         note = " ".join(str(value) for name, value in answers.items() if name.lower() in _NOTES)
         for name, value in answers.items():
             if name.lower() in _NOTES:
@@ -132,29 +108,45 @@ def _of_argilla(record: Record) -> Iterator[Given]:
             word = value[0] if isinstance(value, list) and len(value) == 1 else value
             if isinstance(word, bool | list | dict) or word is None:
                 raise ValueError(f"{name}: expected one label, got {word!r}")
-            yield Given(record.where, _id(item), str(named.get("criterion") or name), str(word), user, note)
+            criterion = str(named.get("criterion") or name)
+            yield Given(record.where, _id(item, texts), criterion, str(word), user, note, texts=texts)
 
 
-def _argilla_answers(responses: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _argilla_answers(fields: Mapping[str, Any], left_out: dict[str, None]) -> dict[str, dict[str, Any]]:
     """The submitted answers of each user, by question."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, user, status, value in _each_answer(fields):
+        if status in ("submitted", None):
+            found.setdefault(str(user or ""), {})[name] = value
+        if status is None:
+            left_out.setdefault(
+                "its answers have no status, so drafts and discarded ones count as well; "
+                "`dataset.records.to_list(flatten=True)` has it"
+            )
+    return found
+
+
+def _each_answer(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Question, user, status and value of each answer, as each version of Argilla has them."""
+    responses = fields.get("responses") or {}
     if isinstance(responses, list):  # Argilla 1
         for one in responses:
-            if one.get("status", "submitted") == "submitted":
-                yield str(one.get("user_id") or ""), {name: said["value"] for name, said in one["values"].items()}
+            for name, said in (one.get("values") or {}).items():
+                yield name, one.get("user_id"), one.get("status", "submitted"), said["value"]
         return
-    by_user: dict[str, dict[str, Any]] = {}
-    for name, answers in responses.items():
-        for one in answers or ():
-            if one.get("status", "submitted") in ("submitted", None):
-                by_user.setdefault(str(one.get("user_id") or ""), {})[name] = one["value"]
-    yield from by_user.items()
+    flat = {key: fields[key] or () for key in fields if is_question(fields, key)}
+    for name, answers in (responses or flat).items():
+        if f"{name}.users" in fields:
+            users, states = (fields.get(f"{name}.{what}") or () for what in ("users", "status"))
+            own = name.removesuffix(".responses")
+            yield from ((own, who, status, value) for value, who, status in zip_longest(answers, users, states))
+        else:
+            yield from ((name, one.get("user_id"), one.get("status"), one["value"]) for one in answers or ())
 
 
-def _of_label_studio(record: Record) -> Iterator[Given]:
-    """Label Studio"""  # noqa: D415 (a name, for messages)
+def _of_label_studio(record: Record, left_out: dict[str, None]) -> Iterator[Given]:
     data = record.fields["data"]
-    item = _first(data, _ITEM_KEYS)
-    item = record.fields.get("id") if item is None else item
+    item, texts = _first((data, _ITEM_KEYS)), submission_texts(data)
     for annotation in record.fields["annotations"] or ():
         if annotation.get("was_cancelled"):
             continue
@@ -162,22 +154,25 @@ def _of_label_studio(record: Record) -> Iterator[Given]:
         chosen: list[tuple[str, str]] = []
         for result in annotation["result"]:
             name, value = str(result["from_name"]), result["value"]
+            kind = next((one for one in _LABELS if one in value), None)
             if name.lower() in _NOTES:
                 note = value["text"] if isinstance(value.get("text"), str) else " ".join(value.get("text") or ())
             elif name.lower() in _QUOTES:
                 quote = str(value.get("text") or "")
-            elif "choices" in value:
-                chosen.append((name, _only_choice(name, value["choices"])))
+            elif kind is not None:
+                chosen.append((name, _only(name, value[kind])))
+            else:
+                left_out.setdefault(f"{name!r} is left out: only choices, ratings and numbers are labels")
         for name, word in chosen:
             who, seconds = _annotator(annotation.get("completed_by")), annotation.get("lead_time")
             criterion = str(data.get("criterion") or name)
-            yield Given(record.where, _id(item), criterion, word, who, note, quote, seconds)
+            yield Given(record.where, _id(item, texts), criterion, word, who, note, quote, seconds, texts)
 
 
-def _only_choice(name: str, words: Sequence[Any]) -> str:
-    if len(words) != 1:
-        raise ValueError(f"{name}: expected one choice, got {len(words)}")
-    return str(words[0])
+def _only(name: str, value: Any) -> str:
+    if isinstance(value, list) and len(value) != 1:
+        raise ValueError(f"{name}: expected one choice, got {len(value)}")
+    return one_word(value)
 
 
 def _annotator(who: Any) -> str:
@@ -186,11 +181,11 @@ def _annotator(who: Any) -> str:
     return "" if who is None else str(who)
 
 
-def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((values[name] for name in names if values.get(name) is not None), None)
+def _first(*places: tuple[Mapping[str, Any], Sequence[str]]) -> Any:
+    return next((values[name] for values, names in places for name in names if values.get(name) is not None), None)
 
 
-def _id(value: Any) -> str:
-    if value is None or isinstance(value, bool | list | dict):
+def _id(value: Any, texts: Sequence[str]) -> str:
+    if isinstance(value, bool | list | dict) or (value is None and not texts):
         raise ValueError(f"not an item id: {value!r}")
-    return str(value)
+    return "" if value is None else str(value)

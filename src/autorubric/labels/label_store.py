@@ -151,6 +151,8 @@ FILE = "labels.sqlite"
 _VERSION = 1
 _APPLICATION = 0x6172_6C62  # "arlb", in the header of the file
 
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+
 _COLUMNS = (
     "id", "at", "kind", "item", "criterion", "digest", "annotator", "verdict", "note", "quote", "seconds",
     "supersedes", "batch", "policy", "scope", "seed", "probability", "open", "seen",
@@ -210,7 +212,7 @@ class LabelStore:
                 if isinstance(error, sqlite3.IntegrityError):
                     raise InputError(f"{self.path}: an event is not valid: {error}; nothing was stored") from error
                 if isinstance(error, sqlite3.Error):
-                    raise NotSavedError(f"{self.path}: not saved: {error}; check the disk and try again") from error
+                    raise _not_saved(self.path, error) from error
                 raise
             for event in made:
                 self.history.add(event)
@@ -275,7 +277,8 @@ def _connected(path: Path) -> sqlite3.Connection:
         if connection is not None:
             connection.close()
         if isinstance(error, sqlite3.DatabaseError):
-            raise _unreadable(path, error) from error
+            is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_ROOM
+            raise (_not_saved(path, error) if is_full else _unreadable(path, error)) from error
         raise
     return connection
 
@@ -289,6 +292,10 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise InputError(f"{path} is not a label store; move it away")
     if version > _VERSION:
         raise InputError(f"{path} was written by a newer autorubric (version {version}); use that one")
+
+
+def _not_saved(path: Path, error: sqlite3.Error) -> NotSavedError:
+    return NotSavedError(f"{path}: not saved: {error}; check the disk and try again")
 
 
 def _unreadable(path: Path, error: sqlite3.Error) -> InputError:

@@ -1,0 +1,377 @@
+"""Labels in tables: one a row, or a column for each criterion; read for the items that they are about."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.judgment import CriterionVerdict
+from autorubric.dataset.ground_truth import criterion_called
+from autorubric.errors import InputError
+from autorubric.files.printable import defused, undefused
+from autorubric.files.strict_json import parse_json
+from autorubric.rows import Record, RowReader, input_name, listed, read_rows
+from autorubric.rows.columns import ROLES, folded
+from autorubric.rows.record import is_blank
+
+if TYPE_CHECKING:
+    from autorubric.dataset.collection import RubricDataset
+
+LABEL_ROLES = ("criterion", "label", "annotator")
+_STUDIO = "annotation_id"  # Label Studio writes it, and with it the number of the task as the id
+_TEXTS = frozenset((*ROLES["submission"].names, "data"))
+_EXPORTS = ({"fields", "responses"}, {"data", "annotations"})
+_WORDS = dict.fromkeys(("yes", "true", "1", "accept"), "MET") | dict.fromkeys(("no", "false", "0", "reject"), "UNMET")
+_HEAD = 100
+_TRUTH = "ground_truth"
+_FLAT, _HUB = ".responses", "-suggestion"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A label as a file has it.
+
+    Attributes:
+        where: its place, for messages.
+        item: the item's id, or `#` and its place; empty where the file has only the submission.
+        criterion: the criterion's name or text; empty where a rubric has only one.
+        verdict: the word for the verdict.
+        annotator: who; empty where the file does not say.
+        note: free text.
+        quote: a part of the submission.
+        seconds: time spent.
+        texts: what the file has for the submission.
+        is_own_id: whether people gave the id, not the tool that wrote the file.
+    """
+
+    where: str
+    item: str
+    criterion: str
+    verdict: str
+    annotator: str = ""
+    note: str = ""
+    quote: str = ""
+    seconds: Any = None
+    texts: tuple[str, ...] = ()
+    is_own_id: bool = True
+
+
+class _SeveralError(ValueError):
+    """A cell has several labels."""
+
+
+class _Layout(NamedTuple):
+    criteria: tuple[str, ...]
+    texts: tuple[str, ...]
+
+
+@dataclass
+class LabelRows:
+    """A table of labels.
+
+    Attributes:
+        path: the file, for messages.
+        dataset: what was graded.
+        columns: columns that the user named, by role.
+        notes: takes a sentence for each column that was guessed, and on rows without a label.
+        problems: takes a sentence for each label that cannot be read.
+        more: further roles to find: note, quote, seconds.
+    """
+
+    path: Path
+    dataset: RubricDataset
+    columns: Mapping[str, str]
+    notes: list[str]
+    problems: list[str]
+    more: Sequence[str] = ()
+    _is_wide: bool = False
+    _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
+
+    def labels(self, rows: Iterable[Record]) -> Iterator[Given]:
+        """The labels; a blank cell is none.
+
+        Raises:
+            InputError: the file lacks a column for the id, the criterion or the label.
+        """
+        rows = iter(rows)
+        head = list(itertools.islice(rows, _HEAD))
+        if not head:
+            return
+        first = head[0]
+        if any(first.fields.keys() >= keys for keys in _EXPORTS) or any(
+            is_question(first.fields, k) for k in first.fields
+        ):
+            raise InputError(
+                f"{input_name(self.path)}: this looks like an export of Argilla or Label Studio; add it to the label "
+                "store of the run with `autorubric labels RUN --import FILE` (Python: import_labels)"
+            )
+        given, names = dict(self.columns), {folded(name): name for name in first.fields}
+        if "item" in names and not names.keys() & {*ROLES["id"].names}:
+            given.setdefault("id", names["item"])
+        reader = RowReader(input_name(self.path), ("id", *LABEL_ROLES, *self.more), given=given, notes=self.notes)
+        wholes: deque[Record] = deque()
+        self._is_wide = any(self._layout(record.fields).criteria for record in head)
+        blank = 0
+        for read in reader.rows(self._without_labels(itertools.chain(head, rows), wholes)):
+            try:
+                found = list(self._labels(read, wholes.popleft().fields))
+            except _SeveralError as error:
+                self.problems.append(f"{read.where}: {error}")
+                continue
+            blank += not found
+            yield from found
+        if blank:
+            self._note(f"{blank} row{'s have' if blank > 1 else ' has'} no label")
+
+    def _without_labels(self, rows: Iterable[Record], wholes: deque[Record]) -> Iterator[Record]:
+        """The rows without the columns of the criteria; `wholes` takes the rows as they are."""
+        for row in rows:
+            columns = self._layout(row.fields).criteria
+            wholes.append(row)
+            own = {name: cell for name, cell in row.fields.items() if name not in columns} if columns else row.fields
+            yield row._replace(fields=own)
+
+    def _labels(self, read: Record, fields: Mapping[str, Any]) -> Iterator[Given]:
+        label = read.columns.get("label", _TRUTH if _TRUTH in fields else None)
+        if (self._is_wide and not self._layout(fields).criteria) or _is_passed_over(fields, label):
+            return
+        cells = {role: _text(fields[name]) for role, name in read.columns.items() if role != "label"}
+        texts = tuple(text for name in self._layout(fields).texts if (text := _text(fields[name])))
+        said = self._said(fields, label, cells.pop("criterion", None))
+        if said is None or ("id" not in cells and not self._layout(fields).texts):
+            raise InputError(self._missing(read, label, is_read=said is not None))
+        if not is_blank(fields.get("probability")):
+            self._note("the probabilities of drawn pairs are not read; `labels --export` keeps them in .jsonl")
+        item, seconds = cells.pop("id", ""), cells.pop("seconds", "") or None
+        for name, value in said.items():
+            word = one_word(value)
+            if word:
+                own = _STUDIO not in fields
+                yield Given(read.where, item, name, word, **cells, seconds=seconds, texts=texts, is_own_id=own)
+
+    def _said(self, fields: Mapping[str, Any], label: str | None, criterion: str | None) -> dict[str, Any] | None:
+        """The labels of a row by criterion: each in its column, or in one by name or in order; None without any."""
+        columns = self._layout(fields).criteria
+        if columns or label is None:
+            return {name: fields[name] for name in columns} or None
+        if criterion is not None:
+            return {criterion: fields[label]}
+        held, only = _plain(fields[label]), self._has_one_criterion
+        if isinstance(held, Mapping) and not (only and len(held) == 1):
+            return dict(held)
+        if isinstance(held, list) and len(self._rubrics) == 1 and len(held) == len(self._rubrics[0]):
+            return dict(zip(criterion_names(self._rubrics[0]), held, strict=True))
+        return {"": held} if only else {} if is_blank(held) else None
+
+    def _missing(self, read: Record, label: str | None, *, is_read: bool) -> str:
+        there = {
+            "id": "id" in read.columns or self._layout(read.fields).texts,
+            "criterion": "criterion" in read.columns or is_read,
+            "label": label is not None or is_read,
+        }
+        missing = ", ".join(role for role, is_there in there.items() if not is_there)
+        return (
+            f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one with "
+            "--column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
+        )
+
+    def _layout(self, fields: Mapping[str, Any]) -> _Layout:
+        """The columns called like a criterion, unless one names the criterion; and those of the submission."""
+        names = tuple(fields)
+        if names not in self._layouts:
+            own = {folded(name) for criteria in self._rubrics for name in _called(criteria)}
+            found = tuple(name for name in names if folded(name) in own)
+            others = {folded(name) for name in names if name not in found}
+            if self.columns.keys() & {"criterion", "label"} or others & {*ROLES["criterion"].names}:
+                found = ()
+            if found:
+                self._note(f"labels are read from {listed(found)}, named like the criteria")
+            texts = tuple(name for name in names if folded(name) in _TEXTS and name not in found)
+            self._layouts[names] = _Layout(found, texts)
+        return self._layouts[names]
+
+    @cached_property
+    def _rubrics(self) -> list[Sequence[Criterion]]:
+        """The different rubrics of the items."""
+        rubrics = (self.dataset.get_item_rubric(place) for place in range(len(self.dataset)))
+        return [rubric.rubric for rubric in {id(rubric): rubric for rubric in rubrics}.values()]
+
+    @cached_property
+    def _has_one_criterion(self) -> bool:
+        return all(len(criteria) == 1 for criteria in self._rubrics)
+
+    def _note(self, said: str) -> None:
+        note = f"{input_name(self.path)}: {said}"
+        if note not in self.notes:
+            self.notes.append(note)
+
+
+class ItemFinder:
+    """Finds the item and the criterion of a label.
+
+    Attributes:
+        notes: takes a sentence where items are found by their submission only, and on words read as a verdict.
+    """
+
+    def __init__(self, dataset: RubricDataset, notes: list[str]) -> None:
+        self._dataset, self.notes = dataset, notes
+        self._places = {item.id if item.id is not None else f"#{at}": at for at, item in enumerate(dataset.items)}
+        self._by_text: dict[str, list[int]] | None = None
+        self._called: dict[tuple[int, str], int] = {}
+
+    def find(self, given: Given) -> tuple[int, int]:
+        """The places of the item and of the criterion.
+
+        Raises:
+            InputError: there is no such item or criterion, or the id and the submission are of different items.
+        """
+        place = self._item(given)
+        rubric = self._dataset.get_item_rubric(place)
+        if not given.criterion and len(rubric) == 1:
+            return place, 0
+        key = id(rubric), given.criterion
+        if key not in self._called:
+            marked = {defused(name): at for at, name in enumerate(criterion_names(rubric.rubric))}
+            at = marked.get(given.criterion)
+            self._called[key] = criterion_called(given.criterion, rubric) if at is None else at
+        return place, self._called[key]
+
+    def _item(self, given: Given) -> int:
+        own = next((key for key in (given.item, undefused(given.item)) if key in self._places), None)
+        place, alike = self._places.get(own or ""), self._with_text(given.texts)
+        if place is not None and (place in alike or not alike):
+            return place
+        if place is not None and given.is_own_id:
+            other = self._name(alike[0])
+            raise InputError(f"the id is that of item {own!r}, but the submission is that of {other!r}")
+        if len(alike) == 1:
+            self._note("items are found by their submission, since the file does not have their ids")
+            return alike[0]
+        if given.item and not alike and all(item.id is None for item in self._dataset.items):
+            raise InputError("the items of the dataset have no ids; give them ids that the labels can name")
+        named = f"no item has the id {given.item!r}" if given.item else "the label does not name its item"
+        raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
+
+    def verdict(self, criterion: Criterion, word: str) -> str:
+        """The verdict that a word of a file stands for; the word itself where it stands for none.
+
+        Yes, true, 1 and accept mean that a binary criterion is met; a number means the option with that number.
+        """
+        if word in CriterionVerdict.__members__:
+            return word
+        number = _number(word)
+        if criterion.options is None:
+            meant = _WORDS.get(word.casefold() if number is None else str(int(number)) if number in (0, 1) else "")
+        else:
+            labels = [option.label for option in criterion.options]
+            alike = [label for label in labels if number is not None and _number(label) == number]
+            meant = alike[0] if len(alike) == 1 and word not in labels else None
+        if meant is None:
+            return word
+        self._note(f"label {word!r} is read as {meant}")
+        return meant
+
+    def _with_text(self, texts: Sequence[str]) -> list[int]:
+        """The places of the items that have one of these submissions."""
+        if texts and self._by_text is None:
+            self._by_text = {}
+            for place, item in enumerate(self._dataset.items):
+                self._by_text.setdefault(" ".join(str(item.submission).split()), []).append(place)
+        return [place for text in texts for place in (self._by_text or {}).get(" ".join(text.split()), ())]
+
+    def _name(self, place: int) -> str:
+        own = self._dataset.items[place].id
+        return f"#{place}" if own is None else own
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+
+def submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a row has in columns that usually hold the submission.
+
+    Example:
+        >>> submission_texts({"text": "So.", "id": "a"})
+        ('So.',)
+    """
+    return tuple(text for name, text in fields.items() if isinstance(text, str) and folded(name) in _TEXTS)
+
+
+def one_word(value: Any) -> str:
+    """The label in a cell, also where a tool wrote it as a list of one, or as its kind and value; empty for none.
+
+    Raises:
+        ValueError: there are several labels in it.
+
+    Example:
+        >>> one_word([{"rating": 3}]), one_word(["MET"]), one_word(True), one_word(None)
+        ('3', 'MET', 'True', '')
+    """
+    value = _plain(value)
+    while isinstance(value, list | Mapping) and len(value) == 1:
+        value = next(iter(value.values() if isinstance(value, Mapping) else value))
+    if isinstance(value, list | Mapping) and value:
+        raise _SeveralError(f"expected one label, got {value!r}")
+    return undefused(_text(value))
+
+
+def is_label_table(path: Path) -> bool:
+    """Whether a file holds labels, rather than pairs that `--label-next` drew.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+        >>> _ = path.write_text("id,criterion,label")
+        >>> is_label_table(path)
+        False
+    """
+    first = next(iter(read_rows(path, [], what="Label file")), None)
+    return first is not None and not {"draw", "probability"} <= {folded(name) for name in first.fields}
+
+
+def _plain(value: Any) -> Any:
+    """A value, or what a cell of a table has as JSON."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        with suppress(InputError):
+            return parse_json(value)
+    return value
+
+
+def is_question(keys: Collection[str], key: str) -> bool:
+    """Whether a column of flat records has the answers of people to a question of Argilla.
+
+    Example:
+        >>> is_question({"Tone.responses.users"}, "Tone.responses"), is_question({"Tone-suggestion"}, "Tone")
+        (True, True)
+    """
+    return f"{key}.users" in keys if key.endswith(_FLAT) else f"{key}{_HUB}" in keys
+
+
+def _is_passed_over(fields: Mapping[str, Any], label: str | None) -> bool:
+    """Whether a row of Prodigy has no label, since its task was ignored, or rejected with all that was chosen."""
+    answer = fields.get("answer") if "_task_hash" in fields else None
+    return answer == "ignore" or (answer == "reject" and label != "answer")
+
+
+def _called(criteria: Sequence[Criterion]) -> Iterator[str]:
+    yield from criterion_names(criteria)
+    yield from (criterion.requirement for criterion in criteria)
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _text(value: Any) -> str:
+    return "" if is_blank(value) else str(value).strip()

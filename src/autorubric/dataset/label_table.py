@@ -1,0 +1,134 @@
+"""Labels in files, joined to the items of a dataset as their ground truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.core.criterion import criterion_names
+from autorubric.core.rubric import Rubric
+from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader
+from autorubric.dataset.label_rows import Given, ItemFinder, LabelRows
+from autorubric.errors import InputError
+from autorubric.rows import listed, read_rows
+
+if TYPE_CHECKING:
+    from autorubric.dataset.collection import RubricDataset
+
+_SINGLE_PAIRS = (
+    "Labels of single pairs of a graded run belong in its label store, which weights those of pairs that it drew: "
+    "`autorubric labels RUN --import FILE --annotator NAME`, then `autorubric agree RUN` (Python: import_labels, "
+    "label_agreement)."
+)
+
+
+@dataclass(slots=True)
+class LabelTable:
+    """Files of labels: rows of id, criterion, label and perhaps annotator.
+
+    Attributes:
+        paths: the files, of any kind that holds rows.
+        annotator: whose labels count; `majority` for the label that most annotators gave; None where they agree.
+        columns: columns that the user named, by role.
+        notes: takes a sentence for each column that was guessed, and on items without labels.
+    """
+
+    paths: Sequence[Path]
+    annotator: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def joined(self, dataset: RubricDataset) -> RubricDataset:
+        """The dataset with these labels as ground truth; items that have none here are unlabelled.
+
+        Raises:
+            InputError: an id, criterion, label or annotator is unknown, a label comes twice, annotators disagree and
+                none is chosen, or an item has labels for a part of its criteria; all at once.
+        """
+        problems: list[str] = []
+        join = _Join(dataset, self.annotator, problems, self.notes)
+        for path in self.paths:
+            rows = LabelRows(path, dataset, self.columns, self.notes, problems)
+            for given in rows.labels(read_rows(path, problems, what="Label file")):
+                join.add(given)
+        truths = join.truths()
+        if not problems and not truths:
+            problems.append(f"{', '.join(map(str, self.paths))}: it has no labels")
+        if problems:
+            raise InputError(problems, _SINGLE_PAIRS if join.has_parts else "")
+        items = [
+            replace(item, ground_truth=truths.get(index), ground_truth_reasons=None)
+            for index, item in enumerate(dataset.items)
+        ]
+        if len(truths) < len(items):
+            without = len(items) - len(truths)
+            self.notes.append(f"{without} of {len(items)} items have no labels in the file and count as unlabelled")
+        return replace(dataset, items=items)
+
+
+class _Join:
+    """Labels on their way to the items of a dataset."""
+
+    def __init__(self, dataset: RubricDataset, annotator: str | None, problems: list[str], notes: list[str]) -> None:
+        self._dataset, self._annotator, self._problems = dataset, annotator, problems
+        self._finder = ItemFinder(dataset, notes)
+        self._labels: dict[int, dict[int, dict[str, str]]] = {}
+        self._first: dict[tuple[int, int, str], str] = {}
+        self._annotators: dict[str, None] = {}
+        self.has_parts = False
+
+    def add(self, given: Given) -> None:
+        """Take in a label; what is wrong with it joins the problems."""
+        self._annotators[given.annotator] = None
+        try:
+            place, at = self._finder.find(given)
+            criterion = self._dataset.get_item_rubric(place)[at]
+            label = self._finder.verdict(criterion, given.verdict)
+            GroundTruthReader(Rubric([criterion])).check(label)
+        except InputError as error:
+            self._problems += (f"{given.where}: {problem}" for problem in error.problems)
+            return
+        first = self._first.setdefault((place, at, given.annotator), given.where)
+        if first != given.where:
+            self._problems.append(f"{given.where}: this label is given at {first} already")
+            return
+        self._labels.setdefault(place, {}).setdefault(at, {})[given.annotator] = label
+
+    def truths(self) -> dict[int, Any]:
+        """The labels of each labelled item in the order of its criteria."""
+        if self._annotator not in (None, MAJORITY, *self._annotators):
+            known = ", ".join(filter(None, self._annotators)) or "none; no column names annotators"
+            self._problems.append(f"--annotator {self._annotator!r} is unknown; the annotators are {known}")
+            return {}
+        return {place: truth for place in self._labels if (truth := self._truth(place)) is not None}
+
+    def _truth(self, place: int) -> list[str] | None:
+        """The labels of an item; None where it has none, or after adding to the problems."""
+        rubric = self._dataset.get_item_rubric(place).rubric
+        names, given = criterion_names(rubric), self._labels[place]
+        chosen = {at: self._chosen(place, names[at], by) for at, by in given.items()}
+        found = {at: label for at, label in chosen.items() if label is not None}
+        is_one = self._annotator not in (None, MAJORITY)
+        missing = [name for at, name in enumerate(names) if at not in (found if is_one else given)]
+        if found and missing:
+            own, self.has_parts = self._dataset.items[place].id, True
+            self._problems.append(f"item {own!r} has no label for {listed(missing)}; label all criteria or none")
+        return [found[at] for at in range(len(names))] if len(found) == len(names) else None
+
+    def _chosen(self, place: int, name: str, by_annotator: Mapping[str, str]) -> str | None:
+        """The label that counts."""
+        if self._annotator not in (None, MAJORITY):
+            return by_annotator.get(self._annotator or "")
+        counts = Counter(label.upper() for label in by_annotator.values()).most_common()
+        if len(counts) == 1 or (self._annotator == MAJORITY and counts[0][1] > counts[1][1]):
+            return next(label for label in by_annotator.values() if label.upper() == counts[0][0])
+        said = ", ".join(f"{who or 'one'}: {label}" for who, label in by_annotator.items())
+        where = f"item {self._dataset.items[place].id!r}, criterion {name!r}"
+        if self._annotator == MAJORITY:
+            self._problems.append(f"{where}: no label has a majority ({said}); pass --annotator NAME")
+        else:
+            self._problems.append(f"{where}: annotators disagree ({said}); pass --annotator NAME or majority")
+        return None

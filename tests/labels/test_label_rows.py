@@ -1,0 +1,287 @@
+"""Labels as people and other tools write them: each form is read, or refused."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import autorubric
+from autorubric import Criterion, CriterionOption, InputError, Rubric, RubricDataset
+from autorubric.files.printable import defused, undefused
+from autorubric.labels import read_history
+from autorubric.labels.exchange import LabelsRead, read_labels
+from tests.labels.runs import RUBRIC, graded
+from tests.offenders import offenders
+
+STARS = [CriterionOption(label=str(stars), value=stars / 5) for stars in range(6)]
+TEXTS = ["The moon.", "It depends on so much.", "The moon pulls.", "The moon."]
+Marks = dict[tuple[str, str, str], str]
+
+
+def answers() -> RubricDataset:
+    """q0 and q3 have the same text."""
+    dataset = RubricDataset(
+        "Why?", Rubric([*RUBRIC, Criterion(name="Stars", requirement="How good?", options=STARS)])
+    )
+    for number, text in enumerate(TEXTS):
+        dataset.add_item(text, "", id=f"q{number}")
+    return dataset
+
+
+def read(path: Path, dataset: RubricDataset, columns: dict[str, str] | None = None) -> LabelsRead:
+    return read_labels(dataset, [path], None, columns)
+
+
+def marks(found: LabelsRead) -> Marks:
+    return {(one.item, one.criterion, one.annotator): str(one.verdict) for one in found.events}
+
+
+def studio(data: dict[str, Any], *annotations: tuple[int, dict[str, Any]], task: int = 1) -> dict[str, Any]:
+    """A task of Label Studio's JSON export; of each annotation who made it, and the value of each control."""
+    return {
+        "id": task,
+        "data": data,
+        "predictions": [{"result": [{"from_name": "Moon", "type": "choices", "value": {"choices": ["MET"]}}]}],
+        "annotations": [
+            {
+                "completed_by": who,
+                "was_cancelled": False,
+                "lead_time": 4.2,
+                "result": [
+                    {"from_name": name, "to_name": "text", "type": next(iter(value)), "value": value}
+                    for name, value in values.items()
+                ],
+            }
+            for who, values in annotations
+        ],
+    }
+
+
+# As label-studio-sdk 2.1 converts the same task; the id of JSON-MIN is the number of the task.
+STUDIO_MIN = [
+    {"text": TEXTS[2], "id": 0, "Moon": "UNMET", "Stars": [{"rating": 3}], "annotator": 2, "annotation_id": 2,
+     "created_at": "2024-03-03T10:00:00Z", "lead_time": 4.2},
+    {"text": TEXTS[1], "id": 2, "annotator": None, "annotation_id": None, "created_at": None, "lead_time": None},
+]  # fmt: skip
+STUDIO_CSV = (
+    '"Moon","Stars","annotation_id","annotator","comment","created_at","id","lead_time","text"\n'
+    f'"UNMET","[{{""rating"":3}}]",2,"2","","2024-03-03T10:00:00Z","q2",4.2,"{TEXTS[2]}"\n'
+    f'"","","","","","","q1","","{TEXTS[1]}"\n'
+)
+
+
+# As argilla 2.8 gives them with `to_list(flatten=True)`, and as version 1 puts them on the hub.
+def flat(*answers: tuple[str, str, str]) -> dict[str, Any]:
+    values, users, states = (list(column) for column in zip(*answers, strict=True))
+    return {
+        "id": "q0", "status": "pending", "text": TEXTS[0], "Moon.suggestion": "MET", "Moon.suggestion.score": 0.9,
+        "Moon.responses": values, "Moon.responses.users": users, "Moon.responses.status": states,
+        "Stars.responses": None, "Stars.responses.users": None, "Stars.responses.status": None,
+    }  # fmt: skip
+
+
+HUB = {
+    "text": TEXTS[0], "external_id": "q0", "metadata": "{}", "Moon-suggestion": "MET", "Stars-suggestion": None,
+    "Moon": [{"user_id": "ana", "value": "UNMET", "status": "submitted"},
+             {"user_id": "ben", "value": "MET", "status": "discarded"}],
+    "Stars": [{"user_id": "ana", "value": 4, "status": "submitted"}],
+}  # fmt: skip
+ARGILLA_1 = {
+    "id": "4a6cba2f-5e4d-4b0c-8b6a-b0bb2a5a0b2c", "external_id": "q0", "fields": {"text": "other"}, "metadata": {},
+    "responses": [{"user_id": "ana", "status": "submitted", "values": {"Moon": {"value": "UNMET"}}},
+                  {"user_id": "ben", "status": "discarded", "values": None}],
+    "suggestions": [{"question_name": "Moon", "value": "MET"}],
+}  # fmt: skip
+
+
+def prodigy(answer: str, **more: Any) -> dict[str, Any]:
+    return {"text": TEXTS[2], "answer": answer, "_task_hash": -7, "_annotator_id": "ana", **more}
+
+
+PRODIGY = {"annotator": "_annotator_id", "criterion": "task"}
+LANGFUSE = {"id": "traceId", "criterion": "name", "label": "stringValue", "annotator": "authorUserName"}
+MOON = {("q2", "Moon", "2"): "UNMET"}
+STARRED = {**MOON, ("q2", "Stars", "2"): "3"}
+
+READ: list[tuple[str, str | list[Any], dict[str, str], Marks, list[str]]] = [
+    ("words", "id,criterion,label,annotator\nq0,Moon,yes,ana\nq1,Moon,No,ana\nq2,Moon,TRUE,ana\nq2,Short,false,ana\n",
+     {}, {("q0", "Moon", "ana"): "MET", ("q1", "Moon", "ana"): "UNMET", ("q2", "Moon", "ana"): "MET",
+          ("q2", "Short", "ana"): "UNMET"}, ["label 'No' is read as UNMET", "label 'TRUE' is read as MET"]),
+    ("numbers of a table with gaps",
+     "id,criterion,label,annotator\nq0,Moon,1.0,ana\nq1,Moon,0,ana\nq2,Stars,3.0,ana\n",
+     {}, {("q0", "Moon", "ana"): "MET", ("q1", "Moon", "ana"): "UNMET", ("q2", "Stars", "ana"): "3"},
+     ["label '1.0' is read as MET", "label '3.0' is read as 3"]),
+    ("numbers and truth values of JSON", [{"id": "q0", "criterion": "Moon", "label": True, "annotator": "ana"},
+                                          {"id": "q0", "criterion": "Stars", "label": 0, "annotator": "ana"}],
+     {}, {("q0", "Moon", "ana"): "MET", ("q0", "Stars", "ana"): "0"}, ["label 'True' is read as MET"]),
+    ("a column a criterion",
+     "id,Moon,mentions the moon.,stars,annotator,why\nq0,MET,,5,ana,\nq1,,,,ana,\nq2,,MET,,ben,\n",
+     {}, {("q0", "Moon", "ana"): "MET", ("q0", "Stars", "ana"): "5", ("q2", "Moon", "ben"): "MET"},
+     ["labels are read from 'Moon', 'mentions the moon.', 'stars', named like the criteria", "1 row has no label"]),
+    ("BOM, semicolons, CRLF, other scripts", "\ufeffid;criterion;label;annotator\r\nq0;Moon;MET;Ünal 月\r\n",
+     {}, {("q0", "Moon", "Ünal 月"): "MET"}, []),
+    ("the submission instead of an id", "text,criterion,label,annotator\nThe  moon pulls. ,Moon,MET,ana\n",
+     {}, {("q2", "Moon", "ana"): "MET"}, ["items are found by their submission"]),
+    ("Label Studio, JSON", [studio({"text": TEXTS[2]}, (2, {"Moon": {"choices": ["UNMET"]}, "Stars": {"rating": 3},
+                                                           "why": {"text": ["so"]}}))],
+     {}, STARRED, ["'why' is left out"]),
+    ("Label Studio, number",
+     [studio({"id": "q2"}, (2, {"Stars": {"number": 3}}))], {}, {("q2", "Stars", "2"): "3"}, []),
+    ("Label Studio, JSON-MIN",
+     STUDIO_MIN, {}, STARRED, ["items are found by their submission", "1 row has no label"]),
+    ("Label Studio, CSV", STUDIO_CSV, {}, STARRED, ["1 row has no label"]),
+    ("Argilla 2, flat", [flat(("UNMET", "ana", "submitted"), ("MET", "ben", "draft"), ("MET", "cy", "discarded"))],
+     {}, {("q0", "Moon", "ana"): "UNMET"}, []),
+    ("Argilla 2, nested", [{"id": "q0", "fields": {}, "metadata": {}, "suggestions": {},
+                            "responses": {"Moon": [{"value": "UNMET", "user_id": "ana"}]}}],
+     {}, {("q0", "Moon", "ana"): "UNMET"},
+      ["its answers have no status, so drafts and discarded ones count as well"]),
+    ("Argilla 1", [ARGILLA_1], {}, {("q0", "Moon", "ana"): "UNMET"}, []),
+    ("Argilla 1, hub", [HUB], {}, {("q0", "Moon", "ana"): "UNMET", ("q0", "Stars", "ana"): "4"}, []),
+    ("Prodigy, yes or no", [prodigy("reject", task="Moon"), prodigy("accept", task="Short"),
+                            prodigy("ignore", task="Stars")], {**PRODIGY, "label": "answer"},
+     {("q2", "Moon", "ana"): "UNMET", ("q2", "Short", "ana"): "MET"}, ["1 row has no label"]),
+    ("Prodigy, choice",
+     [prodigy("accept", task="Moon", accept=["MET"]), prodigy("reject", task="Short", accept=["MET"]),
+                         prodigy("ignore", task="Short", accept=["MET"])], {**PRODIGY, "label": "accept"},
+     {("q2", "Moon", "ana"): "MET"}, ["2 rows have no label"]),
+    ("Langfuse, scores", "id,traceId,name,dataType,value,stringValue,authorUserName\ns1,q0,Moon,BOOLEAN,1,True,Ana\n"
+     "s2,q1,Stars,NUMERIC,3,,Ana\n", LANGFUSE, {("q0", "Moon", "Ana"): "MET"}, ["1 row has no label"]),
+    ("Braintrust, scores by name",
+     [{"id": "b1", "output": TEXTS[2], "scores": {"Moon": 1, "Stars": 4, "Short": None}, "user": "ana"}],
+     {"label": "scores", "annotator": "user"}, {("q2", "Moon", "ana"): "MET", ("q2", "Stars", "ana"): "4"},
+     ["items are found by their submission"]),
+    ("ground truth in order", [{"id": "q1", "ground_truth": ["MET", "UNMET", "5"], "annotator": "ana"},
+                               {"id": "q2", "ground_truth": None, "annotator": "ana"}],
+     {}, {("q1", "Short", "ana"): "MET", ("q1", "Moon", "ana"): "UNMET", ("q1", "Stars", "ana"): "5"},
+     ["1 row has no label"]),
+    ("ground truth by name in a table", 'id,ground_truth,annotator\nq1,"{""Moon"": ""MET""}",ana\n', {},
+     {("q1", "Moon", "ana"): "MET"}, []),
+    ("LangSmith, feedback", [{"id": "f1", "run_id": "q0", "key": "Moon", "score": 0.0, "who": "ana"}],
+     {"id": "run_id", "criterion": "key", "label": "score", "annotator": "who"}, {("q0", "Moon", "ana"): "UNMET"},
+     ["label '0.0' is read as UNMET"]),
+]  # fmt: skip
+
+
+def test_labels_are_read_as_people_and_tools_write_them(tmp_path: Path) -> None:
+    dataset = answers()
+    with offenders() as case:
+        for name, content, columns, expected, notes in READ:
+            with case(name):
+                path = tmp_path / ("labels.csv" if isinstance(content, str) else "labels.json")
+                path.write_text(content if isinstance(content, str) else json.dumps(content), newline="")
+                found = read(path, dataset, columns)
+                assert marks(found) == expected
+                assert len(found.events) == len(expected)
+                for note in notes:
+                    assert any(note in one for one in found.notes), found.notes
+
+
+REFUSED: list[tuple[str, str | list[Any], str]] = [
+    ("one annotator says two things", "id,criterion,label,annotator,time\nq0,Moon,MET,ana,2\nq0,Moon,UNMET,ana,1\n",
+     "labels.csv:3: 'ana' says UNMET here and MET at "),
+    ("an id of one item and the text of another", f"id,text,criterion,label,annotator\nq1,{TEXTS[2]},Moon,MET,ana\n",
+     "labels.csv:2: the id is that of item 'q1', but the submission is that of 'q2'"),
+    ("a text of two items",
+     f"text,criterion,label,annotator\n{TEXTS[0]},Moon,MET,ana\n", "2 items have its submission"),
+    ("no item", "text,criterion,label,annotator\nOther.,Moon,MET,ana\n", "the label does not name its item"),
+    ("pass", "id,criterion,label,annotator\nq0,Moon,pass,ana\n", "'pass' is not one of MET, UNMET, CANNOT_ASSESS"),
+    ("N/A", "id,criterion,label,annotator\nq0,Moon,N/A,ana\n", "'N/A' is not one of MET, UNMET, CANNOT_ASSESS"),
+    ("a number that is no verdict", "id,criterion,label,annotator\nq0,Moon,2,ana\n", "'2' is not one of MET"),
+    ("a number that is no option", "id,criterion,label,annotator\nq0,Stars,2.5,ana\n", "'2.5' is not one of 0, 1"),
+    ("several labels", [{"id": "q0", "criterion": "Moon", "label": ["MET", "UNMET"], "annotator": "ana"}],
+     "expected one label, got ['MET', 'UNMET']"),
+    ("a column an annotator", "id,criterion,ana,ben\nq0,Moon,MET,UNMET\n", "no column for label; the columns are"),
+    ("a label without a criterion", "id,label,annotator\nq0,MET,ana\n", "no column for criterion; the columns are"),
+    ("labels of another number of criteria", [{"id": "q1", "ground_truth": ["MET"], "annotator": "ana"}],
+     "no column for criterion"),
+    ("no column of a criterion", "id,Mon,annotator\nq0,MET,ana\n", "or name columns like the criteria"),
+    ("Label Studio without id and text",
+     [studio({"x": 1}, (1, {"Moon": {"choices": ["MET"]}}), task=0)], "no id of an item"),
+    ("a question that is no criterion", [{**HUB, "why-suggestion": None, "why": [{"user_id": "a", "value": "so"}]}],
+     "no criterion is called 'why'"),
+]  # fmt: skip
+
+
+def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    dataset = answers()
+    with offenders() as case:
+        for name, content, message in REFUSED:
+            with case(name):
+                path = tmp_path / ("labels.csv" if isinstance(content, str) else "labels.json")
+                path.write_text(content if isinstance(content, str) else json.dumps(content))
+                with pytest.raises(InputError) as caught:
+                    read(path, dataset)
+                assert message in str(caught.value)
+
+
+def test_with_one_criterion_no_column_names_it(tmp_path: Path) -> None:
+    dataset = RubricDataset("Why?", Rubric([Criterion(requirement="Mentions the moon.")]))
+    dataset.add_item("The moon.", "", id="q0")
+    (tmp_path / "doccano.jsonl").write_text('{"id": 7, "text": "The moon.", "label": ["MET"], "annotator": "ana"}\n')
+    found = read(tmp_path / "doccano.jsonl", dataset)
+    assert [(one.item, one.verdict) for one in found.events] == [("q0", "MET")]
+
+
+def test_a_column_of_each_annotator_is_read_one_after_the_other(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("id,criterion,ana,ben\nq0,Moon,MET,UNMET\nq1,Moon,,MET\n")
+    found = read_labels(answers(), [tmp_path / "labels.csv"], "ben", {"label": "ben"})
+    assert marks(found) == {("q0", "Moon", "ben"): "UNMET", ("q1", "Moon", "ben"): "MET"}
+
+
+def test_a_label_that_replaces_another_is_told(tmp_path: Path) -> None:
+    run, file = graded(tmp_path / "run"), tmp_path / "labels.csv"
+    file.write_text("id,criterion,label,annotator\nq0,Moon,MET,ana\nq1,Moon,MET,ana\n")
+    autorubric.import_labels(run, files=file)
+    file.write_text("id,criterion,label,annotator\nq0,Moon,UNMET,ana\nq1,Moon,MET,ana\n")
+    with pytest.warns(UserWarning, match="1 of them replace an earlier label of the same annotator"):
+        done = autorubric.import_labels(run, files=file)
+    assert (done.labels, done.repeated) == (1, 1)
+
+
+def test_agree_reads_the_same_tables(tmp_path: Path) -> None:
+    run = graded(tmp_path / "run")
+    rows = [(f"q{n}", "1" if n % 2 else "0", "yes" if n % 3 else "no") for n in range(12)]
+    wide, long = tmp_path / "wide.csv", tmp_path / "long.csv"
+    wide.write_text("id,Short,Moon\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    words = {"1": "MET", "0": "UNMET", "yes": "MET", "no": "UNMET"}
+    long.write_text(
+        "id,criterion,label\n" + "".join(f"{n},Short,{words[a]}\n{n},Moon,{words[b]}\n" for n, a, b in rows)
+    )
+    with pytest.warns(UserWarning, match="is read as|labels are read from"):
+        assert autorubric.agree(run, labels=wide) == autorubric.agree(run, labels=long)
+
+
+def test_texts_that_a_spreadsheet_would_carry_out_come_back_from_csv(tmp_path: Path) -> None:
+    options = [CriterionOption(label=label, value=0.0) for label in ("-bad", "+good", "=x", "'q")]
+    dataset = RubricDataset("Why?", Rubric([Criterion(name="@Tone", requirement="How?", options=options)]))
+    for number in range(len(options)):
+        dataset.add_item("So.", "", id=f"={number}")
+    run, copy = graded(tmp_path / "run", dataset=dataset), graded(tmp_path / "copy", dataset=dataset)
+    rows = [
+        {"id": f"={number}", "criterion": "@Tone", "label": option.label, "annotator": "=ana", "note": "-1 +1\n=b",
+         "quote": "+q", "seconds": 1.5}
+        for number, option in enumerate(options)
+    ]  # fmt: skip
+    (tmp_path / "labels.json").write_text(json.dumps(rows))
+    autorubric.import_labels(run, files=tmp_path / "labels.json")
+    autorubric.import_labels(copy, files=autorubric.export_labels(run, target=tmp_path / "out.csv"))
+    first, second = ([replace(one, at=0.0) for one in read_history(one).events] for one in (run, copy))
+    assert first == second
+    assert [one.verdict for one in first] == [option.label for option in options]
+
+
+def test_a_marked_text_is_what_it_was() -> None:
+    for text in ("=1", "-x", "+", "@a", "\t=1", "-0.5", "'tis", "plain", ""):
+        assert undefused(defused(text)) == text
+
+
+def test_a_dataset_in_json_lines_is_read(tmp_path: Path) -> None:
+    labelled = answers()
+    labelled.items[1].ground_truth = ["MET", "UNMET", "5"]
+    labelled.to_file(tmp_path / "labelled.jsonl")
+    found = read_labels(answers(), [tmp_path / "labelled.jsonl"], "ana")
+    words = {"Short": "MET", "Moon": "UNMET", "Stars": "5"}
+    assert marks(found) == {("q1", name, "ana"): word for name, word in words.items()}
