@@ -193,7 +193,10 @@ class Carrier:
         attempt = 0
         while True:
             try:
-                return self._sent(record, await dialect.create(model.link, parcel), guessed=False)
+                remote = await dialect.create(model.link, parcel)
+                if not remote.id:
+                    raise LinkFault(Fault("network", "the answer to the creation names no batch", 200, again=True))
+                return self._sent(record, remote, guessed=False)
             except LinkFault as fault:
                 problem = fault
             found = await self._find_twice(model, record) if problem.is_unclear else None
@@ -226,10 +229,9 @@ class Carrier:
         return None
 
     def _is_ours(self, model: BatchModel, record: BatchRecord, batch: RemoteBatch) -> bool:
-        if model.service.dialect.keeps_metadata:
-            return batch.batch == record.id
-        if record.file or batch.file:
-            return bool(batch.file) and batch.file == record.file
+        if model.service.dialect.keeps_metadata or record.file or batch.file:
+            # Some services take metadata, and do not return it.
+            return batch.batch == record.id or (bool(record.file) and batch.file == record.file)
         return batch.count in (None, record.count)
 
     def _sent(self, record: BatchRecord, remote: RemoteBatch, *, guessed: bool = True) -> BatchRecord:

@@ -186,11 +186,11 @@ async def collect(
     missing = [entry.key for entry in entries.values() if entry.key not in known]
     for key in missing:
         found.faults[key] = _missing(remote, found.damage)
-    if missing and found.damage:
+    if missing and found.faults[missing[0]].maybe_billed:
         _LOG.warning(
             "batch %s of %s: %s. %s without a reply will be sent again. The provider may charge for both attempts, "
             "so the first one counts at its worst case",
-            *(remote.id, model.name, found.damage, counted(len(missing), "request")),
+            *(remote.id, model.name, found.damage or "its results are incomplete", counted(len(missing), "request")),
         )
     return found
 
