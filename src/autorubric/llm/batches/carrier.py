@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry, PlanWriter
-from autorubric.llm.batches.collecting import BrokenOff, Collection, ResultsGone, Uncollected, collect, given_up
+from autorubric.llm.batches.collecting import (
+    BrokenOff,
+    Collection,
+    ResultsGone,
+    Uncollected,
+    asked,
+    collect,
+    given_up,
+)
 from autorubric.llm.batches.dialect import Parcel, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
@@ -64,7 +72,7 @@ class Carrier:
     async def close(self, writer: PlanWriter) -> BatchRecord:
         """Put a planned batch on the disk."""
         record = await asyncio.to_thread(writer.close)
-        return await asyncio.to_thread(self.store.keep, record)
+        return await asyncio.to_thread(self.store.keep_plan, record)
 
     async def plan(self, model: BatchModel, waiting: Sequence[Planned]) -> BatchRecord:
         """Write the files of a batch of the first requests, as many as fit."""
@@ -150,8 +158,9 @@ class Carrier:
         found = None
         while found is None and record.state == "sent":
             remote = RemoteBatch(record.remote, record.word, files=(record.file,) if record.file else ())
-            entries = await asyncio.to_thread(self.store.entries, record)
+            entries: dict[str, Entry] = {}
             try:
+                entries = await asyncio.to_thread(asked, self.store, record)
                 remote = await self.follow(model, record, once=once)
                 if not remote.ended:
                     return None
@@ -161,7 +170,7 @@ class Carrier:
                 if not self.how.cancel or (isinstance(problem, BrokenOff) and not record.trouble):
                     self.store.keep(replace(record, word=remote.word, trouble=problem.words))
                     raise
-                found = given_up(model, self.ledger, entries, problem.words)
+                found = given_up(model, self.ledger, entries or record.lost_entry, problem.words)
             if found is None:
                 strangers = (*record.strangers, remote.id)
                 record = replace(record, state="planned", remote="", guessed=False, strangers=strangers)
