@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -10,6 +12,7 @@ from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.request import Reply, Usage
 from autorubric.runs.manifest import write_manifest
 from autorubric.runs.run_folder import open_ledger, run_folder
+from tests.offenders import each
 
 
 def test_starting_over_without_the_ledger_says_that_a_budget_counts_what_is_lost(
@@ -48,3 +51,19 @@ def test_a_refused_run_removes_the_folders_that_it_made_and_nothing_of_another_r
     with pytest.raises(InputError), run_folder(tmp_path / "a" / "b", []):
         raise InputError("the key was refused")
     assert not (tmp_path / "a").exists()
+
+
+@each(
+    ("error", "filename"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "run"),
+        (OSError(errno.ENOSPC, "No space left on device", "there"), "there"),
+        (OSError(errno.EMFILE, "Too many open files"), None),
+    ],
+)
+def test_a_full_disk_is_told_with_the_directory_of_the_run(error: OSError, filename: str | None) -> None:
+    with TemporaryDirectory() as folder:
+        with pytest.raises(OSError, match=str(error.strerror)) as caught, run_folder(Path(folder) / "run", []):
+            raise error
+        named = caught.value.filename
+        assert named == (str(Path(folder) / "run") if filename == "run" else filename)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from autorubric.core.display import counted
 from autorubric.errors import AutorubricError, InputError, LedgerError
 from autorubric.files.atomic import remove_drafts
+from autorubric.files.descriptors import is_exhausted, is_out_of_files
 from autorubric.files.text import size_of_plain
 from autorubric.llm.batches.batch_store import FOLDER as BATCHES
 from autorubric.llm.batches.batch_store import check_collectable, open_batches
@@ -85,6 +86,10 @@ def run_folder(
         for folder in new:
             with suppress(OSError):  # other runs may be in it
                 folder.rmdir()
+        raise
+    except OSError as error:
+        if is_exhausted(error) and not is_out_of_files(error) and error.filename is None:
+            error.filename = str(out)  # a write to an open file does not say where
         raise
 
 

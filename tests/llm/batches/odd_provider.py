@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import threading
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,10 +23,17 @@ WORDS = {
     "anthropic": ["in_progress", "in_progress", "ended"],
     "gemini": ["BATCH_STATE_PENDING", "BATCH_STATE_RUNNING", "BATCH_STATE_SUCCEEDED"],
     "mistral": ["QUEUED", "RUNNING", "SUCCESS"],
+    "together": ["VALIDATING", "IN_PROGRESS", "COMPLETED"],
 }
-EXPIRED = {"openai": "expired", "anthropic": "ended", "gemini": "BATCH_STATE_EXPIRED", "mistral": "TIMEOUT_EXCEEDED"}
+EXPIRED = {
+    "openai": "expired",
+    "anthropic": "ended",
+    "gemini": "BATCH_STATE_EXPIRED",
+    "mistral": "TIMEOUT_EXCEEDED",
+    "together": "EXPIRED",
+}
 ROUTES = [
-    ("POST", r"/upload/v1beta/files.*|/v1/files", "upload"),
+    ("POST", r"/upload/v1beta/files.*|/v1/files(?:/upload)?", "upload"),
     ("POST", r"/v1/batches|/v1/messages/batches|/v1/batch/jobs|/v1beta/models/[^:]+:batchGenerateContent", "create"),
     ("POST", r".*(?:/|:)cancel", "cancel"),
     (
@@ -50,6 +58,10 @@ class OddProvider:
         refusals: for a step, statuses and headers of the answers to its first requests.
         expires: requests of the first batch that do not run, from its end.
         refused_lines: requests of the first batch that are refused with 400, from its end.
+        refusal: the kind of their error, at Anthropic.
+        lost_lines: requests of the first batch that run and have no line in the results.
+        creations: statuses and bodies that answer the first creations, whose batches exist nevertheless.
+        forgets_metadata: whether batches are shown without the metadata that they were created with.
         problems: for each batch in turn, the lines and words by which it fails while it is validated; empty if not.
         jobs: what the batches look like, by name.
         paid: how often each request ran.
@@ -60,6 +72,10 @@ class OddProvider:
     refusals: dict[str, list[tuple[int, dict[str, str]]]] = field(default_factory=dict)
     expires: int = 0
     refused_lines: int = 0
+    refusal: str = "invalid_request_error"
+    lost_lines: int = 0
+    creations: list[tuple[int, bytes]] = field(default_factory=list)
+    forgets_metadata: bool = False
     problems: list[list[Json]] = field(default_factory=list)
     jobs: dict[str, Json] = field(default_factory=dict)
     paid: Counter[str] = field(default_factory=Counter)
@@ -85,15 +101,22 @@ class OddProvider:
             return 200, {"Content-Type": "application/octet-stream"}, self.files[name]
         if step == "chat":
             return 200, {}, self._chat(json.loads(body)).encode()
-        return 200, {}, json.dumps(self._about_batches(step, name, body)).encode()
+        about = self._about_batches(step, name, body)
+        if step == "create" and self.creations:
+            status, content = self.creations.pop(0)
+            return status, {}, content
+        return 200, {}, json.dumps(about).encode()
 
-    def _about_batches(self, step: str, name: str, body: bytes) -> Json:
+    def _about_batches(self, step: str, name: str, body: bytes) -> Json | list[Json]:
         if step == "create":
-            return self._create(json.loads(body))
+            created = self._create(json.loads(body))
+            return {"job": created, "warning": None} if self.dialect == "together" else created
         if step == "find":
             return self._find(name)
         listed = [self._shown(job) for job in reversed(self.jobs.values())] if step == "list" else []
-        return {"data": listed, "has_more": False}
+        if self.dialect == "together":
+            return listed
+        return {"data": listed, "operations": listed, "has_more": False}
 
     def _chat(self, body: Json) -> str:
         message = {"role": "assistant", "content": self.say(body), "annotations": []}
@@ -148,14 +171,15 @@ class OddProvider:
 
     def _openai(self, job: Json, word: str, told: list[Json], output: str | None, errors: str | None) -> Json:
         shown = {"id": job["id"], "object": "batch", "status": "failed" if told else word, "usage": {"x": 1}}
-        shown |= {"errors": {"object": "list", "data": told} if told else None, "metadata": job["body"]["metadata"]}
+        metadata = None if self.forgets_metadata else job["body"].get("metadata")
+        shown |= {"errors": {"object": "list", "data": told} if told else None, "metadata": metadata}
         shown |= {"input_file_id": job["file"], "output_file_id": output, "error_file_id": errors}
-        return {**shown, "created_at": 1_700_000_000, "expires_at": 1_700_086_400, "request_counts": None}
+        return {**shown, "created_at": int(time.time()), "expires_at": 1_900_000_000, "request_counts": None}
 
     def _mistral(self, job: Json, word: str, told: list[Json], output: str | None, errors: str | None) -> Json:
         shown = {"id": job["id"], "status": "FAILED" if told else word, "input_files": [job["file"]], "outputs": None}
         shown |= {"errors": [{"message": one["message"], "count": 1} for one in told], "agent_id": None}
-        shown |= {"metadata": job["body"]["metadata"], "model": job["body"]["model"], "created_at": 1_700_000_000}
+        shown |= {"metadata": job["body"]["metadata"], "model": job["body"]["model"], "created_at": int(time.time())}
         return {**shown, "output_file": output, "error_file": errors}
 
     def _anthropic(self, job: Json, word: str, told: list[Json], output: str | None, errors: str | None) -> Json:
@@ -163,12 +187,12 @@ class OddProvider:
         counts |= {"expired": self.expires if output and job["first"] else 0}
         counts["succeeded"] = len(job["lines"]) - sum(counts.values())
         shown = {"id": job["id"], "type": "message_batch", "processing_status": word, "request_counts": counts}
-        return {**shown, "created_at": "2026-01-01T10:00:00.123456Z", "archived_at": None, "results_url": None}
+        return {**shown, "created_at": _now("123456"), "archived_at": None, "results_url": None}
 
     def _gemini(self, job: Json, word: str, told: list[Json], output: str | None, errors: str | None) -> Json:
         failed = {"error": {"code": 3, "message": told[0]["message"]}} if told else {}
         about = {"state": "BATCH_STATE_FAILED" if failed else word, "priority": "0", "batchStats": {}}
-        about |= {"createTime": "2026-01-01T10:00:00.123456789Z", "inputConfig": {"fileName": job["file"]}}
+        about |= {"createTime": _now("123456789"), "inputConfig": {"fileName": job["file"]}}
         about |= {"displayName": job["body"]["batch"]["display_name"], "@type": "x"}
         ended = {"done": True, "response": {"@type": "x", "responsesFile": output}} if output else {}
         return {"name": job["id"], "metadata": about, **ended, **failed}
@@ -177,7 +201,8 @@ class OddProvider:
         if "written" in job:
             return job["written"]  # type: ignore[no-any-return]
         count = len(job["lines"])
-        expires, refused = (self.expires, self.refused_lines) if job["first"] else (0, 0)
+        settings = (self.expires, self.refused_lines, self.lost_lines)
+        expires, refused, lost = settings if job["first"] else (0, 0, 0)
         fine, bad = [], []
         for place, (id, body) in enumerate(job["lines"]):
             if place >= count - expires:
@@ -187,6 +212,7 @@ class OddProvider:
             else:
                 self.paid[id] += 1
                 fine.append(self._line(id, self.say(_chat_body(self.dialect, body)), ""))
+        fine = fine[lost:]
         fine.reverse()
         written: tuple[str | None, str | None]
         if self.dialect in ("anthropic", "gemini"):
@@ -207,7 +233,7 @@ class OddProvider:
             usage = {"input_tokens": 9, "output_tokens": 3, "service_tier": "batch", "cache_creation": {}}
             said = {"type": "message", "content": [{"type": "text", "text": text, "citations": None}], "usage": usage}
             result: Json = {"type": "succeeded", "message": {"model": "m", "stop_reason": "end_turn", **said}}
-            error = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+            error = {"type": "error", "error": {"type": self.refusal, "message": message}}
             bad = {"type": "expired"} if why == "expired" else {"type": "errored", "error": error}
             return _row({"custom_id": id, "result": bad if why else result})
         if self.dialect == "gemini":
@@ -231,6 +257,10 @@ def _completion(text: str) -> str:
     usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12, "prompt_tokens_details": None}
     choice = {"index": 0, "message": {"role": "assistant", "content": text, "refusal": None}, "finish_reason": "stop"}
     return json.dumps({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage})
+
+
+def _now(fraction: str) -> str:
+    return time.strftime(f"%Y-%m-%dT%H:%M:%S.{fraction}Z", time.gmtime())
 
 
 def _row(value: Json) -> bytes:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from autorubric.llm.batches.anthropic import AnthropicDialect
 from autorubric.llm.batches.dialect import BatchDialect
 from autorubric.llm.batches.gemini import GeminiDialect
-from autorubric.llm.batches.link import Link
+from autorubric.llm.batches.link import Link, read_object
 from autorubric.llm.batches.openai_variants import MistralDialect
 from autorubric.llm.http.retry import Backoff
 
@@ -13,14 +14,14 @@ from autorubric.llm.http.retry import Backoff
 class Pages(Link):
     """A provider whose list has these pages."""
 
-    def __init__(self, *pages: dict[str, Any]) -> None:
+    def __init__(self, *pages: Any) -> None:
         super().__init__("http://localhost/v1", {}, 1.0, 0, Backoff(0.0, 0.0), ())
         self.asked: list[str] = []
         self._pages = iter(pages)
 
-    async def find(self, path: str, most: int = 0) -> dict[str, Any]:
+    async def find(self, path: str, most: int = 0, field: str = "") -> dict[str, Any]:
         self.asked.append(path)
-        return next(self._pages)
+        return read_object(json.dumps(next(self._pages)).encode(), field)
 
 
 def batches(*ids: str, more: bool) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def batches(*ids: str, more: bool) -> dict[str, Any]:
 
 OPENAI = [batches("a", "b", more=True), batches("c", more=False)]
 FULL = [{"id": f"job-{number}"} for number in range(100)]
-LISTS: list[tuple[BatchDialect, list[dict[str, Any]], list[str], list[str]]] = [
+LISTS: list[tuple[BatchDialect, list[Any], list[str], list[str]]] = [
     (BatchDialect(), OPENAI, ["/batches?limit=100", "/batches?limit=100&after=b"], ["a", "b", "c"]),
     (
         AnthropicDialect(),
@@ -53,6 +54,8 @@ LISTS: list[tuple[BatchDialect, list[dict[str, Any]], list[str], list[str]]] = [
         ],
         [*(one["id"] for one in FULL + FULL), "last"],
     ),
+    # Together has one page, which is an array.
+    (BatchDialect(), [[{"id": "a"}, {"id": "b"}]], ["/batches?limit=100"], ["a", "b"]),
     # A page that says there are more but holds none ends the list.
     (BatchDialect(), [{"data": [], "has_more": True}], ["/batches?limit=100"], []),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,63 @@ def test_awkward_services_answer_each_request_once(
         assert found.paid.total() + found.asked["chat"] == ASKED
         assert len(found.jobs) == 1
     assert recorded(tmp_path)[:2] == (ASKED, 0)
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic", "together"])
+def test_a_creation_whose_answer_says_nothing_of_a_batch_is_looked_for_and_not_repeated(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [
+        (200, b"<html>"),
+        (200, b""),
+        (202, b"{}"),
+        (200, b'{"id": null}'),
+        (302, b""),
+        (409, b"{}"),
+        (500, b""),
+    ]
+    with provider(monkeypatch, dialect) as found:
+        offenders = []
+        for number, answer in enumerate(answers):
+            found.creations, found.jobs = [answer], {}
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            result = graded(folder, dialect)
+            if (len(result.get_scores()), len(found.jobs)) != (ITEMS, 1):
+                offenders.append((answer, result.stopped, len(found.jobs)))
+        assert not offenders
+
+
+@pytest.mark.parametrize("dialect", ["openai", "together"])
+def test_a_batch_whose_metadata_does_not_come_back_is_found_by_its_file(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with provider(monkeypatch, dialect, forgets_metadata=True) as found:
+        graded(tmp_path, dialect, batch_detach=True)
+        [path] = (tmp_path / "run/ledger/batches").glob("*.json")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"state": "planned", "remote": ""}))
+        assert len(graded(tmp_path, dialect).get_scores()) == ITEMS
+        assert (len(found.jobs), found.paid.total()) == (1, ASKED)
+
+
+@pytest.mark.parametrize("dialect", WORDS)
+def test_results_that_lack_requests_are_said_before_these_are_sent_again(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with provider(monkeypatch, dialect, lost_lines=3) as found:
+        assert len(graded(tmp_path, dialect).get_scores()) == ITEMS
+        [job] = found.jobs
+    [told] = [record.message for record in caplog.records if record.name == "autorubric.batches"]
+    words = (
+        f"batch {job} of {dialect}/judge: its results are incomplete. 3 requests without a reply will be sent again"
+    )
+    assert told.startswith(words)
+
+
+def test_a_used_up_credit_in_a_result_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with provider(monkeypatch, "anthropic", refused_lines=1, refusal="billing_error") as found:
+        assert "HTTP 402" in str(graded(tmp_path, "anthropic").stopped)
+        assert (len(found.jobs), found.asked["chat"]) == (1, 0)
 
 
 @pytest.mark.parametrize("dialect", WORDS)

@@ -319,14 +319,19 @@ async def test_a_second_judge_sees_its_share_through_the_same_ledger_and_holds_n
     assert sorted(models.values()) == sorted([40, 2 * len(pairs)])
 
 
-async def test_a_ledger_that_takes_nothing_more_stops_the_asking(serve: Serve) -> None:
+async def test_a_ledger_that_takes_nothing_more_stops_the_asking(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     async with serve(LoopbackEndpoint(replier=verdict)) as served:
         served.service.engine.ledger.close()
         status, found = await served.post(one())
         assert status == 503
         assert "nothing can be recorded" in found["error"]["problems"][0]
+        assert (await served.post(one()))[0] == 503
         assert (await served.read("/healthz"))[0] == 503
         assert served.judge.counts.requests == 0
+    [told] = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert told.startswith("every call gets HTTP 503 from now on, and no judge is asked: ")
 
 
 async def test_a_repeated_verdict_is_a_hit_even_when_only_one_criterion_is_new(serve: Serve) -> None:

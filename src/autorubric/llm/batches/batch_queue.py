@@ -363,7 +363,7 @@ class BatchQueue:
                 self._tally[role].collected(reply)
             self._keep_faults(model, record, found)
             if found.gone:
-                lost = f"its {counted(len(found.faults), 'request')} without a saved reply"
+                lost = f"its {counted(record.count - len(found.replies), 'request')} without a saved reply"
                 self._gone.append(f"{found.gone}, so {lost} count at their worst case and are sent again next time")
         hold = self._holds.pop(record.id, None)
         if hold is None or self._budget is None:

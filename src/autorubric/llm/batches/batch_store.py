@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 from uuid import uuid4
 
 from autorubric.core.display import counted
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FOLDER = "batches"
 State: TypeAlias = Literal["planned", "sent", "collected", "dropped"]
+_DRAFT = ".draft"
 
 
 class Entry(NamedTuple):
@@ -73,6 +74,7 @@ class BatchRecord:
             its results are in the ledger or given up, `dropped` if it was never created.
         count: requests.
         sha: of the file.
+        rows: the SHA-256 of the file of rows; empty in records of earlier versions.
         tokens: the most tokens that it can be billed for; `cost` likewise in dollars.
         file: the uploaded file; empty before.
         remote: the provider's name of it; empty before.
@@ -92,6 +94,7 @@ class BatchRecord:
     state: State = "planned"
     count: int = 0
     sha: str = ""
+    rows: str = ""
     tokens: int = 0
     cost: float = 0.0
     file: str = ""
@@ -109,6 +112,13 @@ class BatchRecord:
     def most(self) -> Sum:
         """The most that it can cost."""
         return Sum.of(self.tokens, self.cost)
+
+    @property
+    def lost_entry(self) -> dict[str, Entry]:
+        """One request that can cost as much as all of the batch, for a batch whose rows are lost."""
+        unbounded = self.count and not self.tokens
+        key, most = sha256(self.id.encode()).digest(), (-1, 0) if unbounded else (0, self.tokens)
+        return {self.id: Entry(key, "", "batch", 0, 0, 0, *most, 0)}
 
     @property
     def is_open(self) -> bool:
@@ -138,8 +148,16 @@ class BatchStore:
         self._run = ""
 
     def records(self) -> list[BatchRecord]:
-        """All batches, oldest first; a `LedgerError` for one that cannot be read."""
+        """All batches, oldest first; a `LedgerError` for one that cannot be read, or has lost its record."""
         found = [_read(path) for path in self._folder.glob("*.json")]
+        known = {record.id for record in found}
+        for path in self._folder.glob("*.rows"):
+            if path.stem not in known:
+                raise LedgerError(
+                    f"{path.with_suffix('.json')} is missing, the record of a batch that the provider may still "
+                    f"charge; restore it from a copy. If you remove {path.name} too, the batch is given up, and its "
+                    "requests are sent again"
+                )
         return sorted(found, key=lambda record: record.planned_at)
 
     def find(self, id: str) -> BatchRecord:
@@ -170,21 +188,32 @@ class BatchStore:
         return self._folder / f"{record.id}.rows"
 
     def entries(self, record: BatchRecord) -> dict[str, Entry]:
-        """What was asked, by custom id."""
-        with self._rows(record).open("rb") as file:
-            rows = map(json_value, file)
-            return {key: Entry(bytes.fromhex(key), *rest) for key, *rest in rows}
+        """What was asked, by custom id; a `LedgerError` if the file is not as it was written."""
+        path = self._rows(record)
+        try:
+            content = path.read_bytes()
+            found = {key: Entry(bytes.fromhex(key), *rest) for key, *rest in map(json_value, content.splitlines())}
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise LedgerError(f"{path} cannot be read: {error}") from error
+        if len(found) != record.count or record.rows not in ("", sha256(content).hexdigest()):
+            raise LedgerError(f"{path} has changed since the batch was planned")
+        return found
 
     def writer(self, record: BatchRecord) -> PlanWriter:
         """Takes the requests of a batch."""
-        return PlanWriter(record, self.requests(record), self._rows(record))
+        return PlanWriter(record, *(_draft(path) for path in (self.requests(record), self._rows(record))))
+
+    def keep_plan(self, record: BatchRecord) -> BatchRecord:
+        """Put a planned batch on the disk, whose files are complete; returns its record."""
+        record = self.keep(record)
+        for path in (self.requests(record), self._rows(record)):
+            _draft(path).replace(path)
+        return record
 
     def clear_drafts(self) -> None:
         """Remove files of batches whose plan was never completed."""
-        known = {path.stem for path in self._folder.glob("*.json")}
-        for path in self._folder.glob("*.*"):
-            if path.suffix in (".requests", ".rows") and path.stem not in known:
-                path.unlink(missing_ok=True)
+        for path in self._folder.glob(f"*{_DRAFT}"):
+            path.unlink(missing_ok=True)
 
 
 class PlanWriter:
@@ -195,15 +224,17 @@ class PlanWriter:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         self._requests = os.fdopen(opened(requests, flags), "wb", 2**20)
         self._rows = os.fdopen(opened(rows, flags), "wb", 2**20)
-        self._sha = sha256()
+        self._sha, self._rows_sha = sha256(), sha256()
         self.count = self.size = 0
         self.most = Sum()
 
     def add(self, line: bytes, entry: Entry, most: Sum) -> None:
         """Add a request, its line with its end, and the most that it can cost."""
         self._requests.write(line)
-        self._rows.write(json_bytes([entry.key.hex(), *entry[1:]]) + b"\n")
+        row = json_bytes([entry.key.hex(), *entry[1:]]) + b"\n"
+        self._rows.write(row)
         self._sha.update(line)
+        self._rows_sha.update(row)
         self.count += 1
         self.size += len(line)
         self.most = self.most.plus(most)
@@ -214,15 +245,23 @@ class PlanWriter:
             with file:
                 file.flush()
                 os.fsync(file.fileno())
-        made = replace(self._record, count=self.count, sha=self._sha.hexdigest())
+        made = replace(self._record, count=self.count, sha=self._sha.hexdigest(), rows=self._rows_sha.hexdigest())
         return replace(made, tokens=int(self.most.tokens), cost=self.most.cost)
+
+
+def _draft(path: Path) -> Path:
+    """Where a file of a batch is until all of it is planned."""
+    return path.with_name(path.name + _DRAFT)
 
 
 def _read(path: Path) -> BatchRecord:
     try:
         found = json_value(path.read_bytes())
         known = {one.name for one in fields(BatchRecord)}
-        return BatchRecord(**{name: value for name, value in found.items() if name in known})
+        record = BatchRecord(**{name: value for name, value in found.items() if name in known})
+        if record.id != path.stem or record.state not in get_args(State):
+            raise ValueError(f"id {record.id!r}, state {record.state!r}")
+        return record
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise LedgerError(
             f"{path}: the record of a batch cannot be read ({error}); restore it from a copy. Without it, what the "

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry, PlanWriter
-from autorubric.llm.batches.collecting import BrokenOff, Collection, ResultsGone, Uncollected, collect, given_up
+from autorubric.llm.batches.collecting import (
+    BrokenOff,
+    Collection,
+    ResultsGone,
+    Uncollected,
+    asked,
+    collect,
+    given_up,
+)
 from autorubric.llm.batches.dialect import Parcel, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
@@ -64,7 +72,7 @@ class Carrier:
     async def close(self, writer: PlanWriter) -> BatchRecord:
         """Put a planned batch on the disk."""
         record = await asyncio.to_thread(writer.close)
-        return await asyncio.to_thread(self.store.keep, record)
+        return await asyncio.to_thread(self.store.keep_plan, record)
 
     async def plan(self, model: BatchModel, waiting: Sequence[Planned]) -> BatchRecord:
         """Write the files of a batch of the first requests, as many as fit."""
@@ -150,8 +158,9 @@ class Carrier:
         found = None
         while found is None and record.state == "sent":
             remote = RemoteBatch(record.remote, record.word, files=(record.file,) if record.file else ())
-            entries = await asyncio.to_thread(self.store.entries, record)
+            entries: dict[str, Entry] = {}
             try:
+                entries = await asyncio.to_thread(asked, self.store, record)
                 remote = await self.follow(model, record, once=once)
                 if not remote.ended:
                     return None
@@ -161,7 +170,7 @@ class Carrier:
                 if not self.how.cancel or (isinstance(problem, BrokenOff) and not record.trouble):
                     self.store.keep(replace(record, word=remote.word, trouble=problem.words))
                     raise
-                found = given_up(model, self.ledger, entries, problem.words)
+                found = given_up(model, self.ledger, entries or record.lost_entry, problem.words)
             if found is None:
                 strangers = (*record.strangers, remote.id)
                 record = replace(record, state="planned", remote="", guessed=False, strangers=strangers)
@@ -193,7 +202,10 @@ class Carrier:
         attempt = 0
         while True:
             try:
-                return self._sent(record, await dialect.create(model.link, parcel), guessed=False)
+                remote = await dialect.create(model.link, parcel)
+                if not remote.id:
+                    raise LinkFault(Fault("network", "the answer to the creation names no batch", 200, again=True))
+                return self._sent(record, remote, guessed=False)
             except LinkFault as fault:
                 problem = fault
             found = await self._find_twice(model, record) if problem.is_unclear else None
@@ -226,10 +238,9 @@ class Carrier:
         return None
 
     def _is_ours(self, model: BatchModel, record: BatchRecord, batch: RemoteBatch) -> bool:
-        if model.service.dialect.keeps_metadata:
-            return batch.batch == record.id
-        if record.file or batch.file:
-            return bool(batch.file) and batch.file == record.file
+        if model.service.dialect.keeps_metadata or record.file or batch.file:
+            # Some services take metadata, and do not return it.
+            return batch.batch == record.id or (bool(record.file) and batch.file == record.file)
         return batch.count in (None, record.count)
 
     def _sent(self, record: BatchRecord, remote: RemoteBatch, *, guessed: bool = True) -> BatchRecord:

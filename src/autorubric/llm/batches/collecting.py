@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from autorubric.core.display import counted
-from autorubric.llm.batches.batch_store import BatchRecord, Entry
+from autorubric.errors import LedgerError
+from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry
 from autorubric.llm.batches.dialect import Line, RemoteBatch
 from autorubric.llm.batches.link import LinkFault
-from autorubric.llm.batches.setting import BROKEN_OFF, GONE, UNKNOWN
+from autorubric.llm.batches.setting import BROKEN_OFF, DAMAGED, GONE, UNKNOWN
 from autorubric.llm.billing import Claim, Reservation, bill
 from autorubric.llm.http.negotiation import with_limit
 from autorubric.llm.http.prices import is_plausible
@@ -56,6 +57,18 @@ class ResultsGone(Uncollected):
         )
         # The address is right, though a 404 says otherwise as a rule.
         super().__init__(f"{what}batch {record.remote} ({fault.message})", ways, replace(fault, kind="server"))
+
+
+class RowsDamaged(Uncollected):
+    """What a batch asked for cannot be read, so its results cannot be assigned."""
+
+    def __init__(self, error: LedgerError, record: BatchRecord) -> None:
+        ways = (
+            "restore it from a copy, and the same command collects the batch; otherwise --batch-cancel (in Python: "
+            "batch_cancel=True) gives it up and counts it at its worst case, and the same command without it then "
+            f"sends its {counted(record.count, 'request')} again"
+        )
+        super().__init__(f"{DAMAGED}batch {record.remote} ({error})", ways, Fault("server", str(error)))
 
 
 class BrokenOff(Uncollected):
@@ -162,6 +175,14 @@ class Collection:
         return CallRow(*names, outcome, charged.cost_bound, charged.token_bound)
 
 
+def asked(store: BatchStore, record: BatchRecord) -> dict[str, Entry]:
+    """The requests of a batch, by custom id; `RowsDamaged` if they cannot be read."""
+    try:
+        return store.entries(record)
+    except LedgerError as error:
+        raise RowsDamaged(error, record) from error
+
+
 async def collect(
     model: BatchModel, ledger: Ledger, record: BatchRecord, remote: RemoteBatch, entries: Mapping[str, Entry]
 ) -> Collection | None:
@@ -186,11 +207,11 @@ async def collect(
     missing = [entry.key for entry in entries.values() if entry.key not in known]
     for key in missing:
         found.faults[key] = _missing(remote, found.damage)
-    if missing and found.damage:
+    if missing and found.faults[missing[0]].maybe_billed:
         _LOG.warning(
             "batch %s of %s: %s. %s without a reply will be sent again. The provider may charge for both attempts, "
             "so the first one counts at its worst case",
-            *(remote.id, model.name, found.damage, counted(len(missing), "request")),
+            *(remote.id, model.name, found.damage or "its results are incomplete", counted(len(missing), "request")),
         )
     return found
 

@@ -31,8 +31,9 @@ class LinkFault(Exception):
 
     @property
     def is_unclear(self) -> bool:
-        """Whether the endpoint may have done what it was asked nevertheless."""
-        return self.fault.maybe_billed or self.fault.status is None or self.fault.status >= 500
+        """Whether the endpoint may have done what it was asked nevertheless: all but a plain refusal."""
+        status = self.fault.status
+        return self.fault.maybe_billed or status is None or not 400 <= status < 500 or status == 409
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +100,22 @@ class Link:
         """Seconds before a repeated attempt, counted from 0."""
         return self.backoff.wait(attempt, retry_after, _RANDOM)
 
-    async def find(self, path: str, most: int = LARGEST_BODY) -> dict[str, Any]:
-        """The JSON object at a path, of at most that many bytes."""
-        return read_object((await self._repeated(lambda: self._send("GET", path, most=most))).body)
+    async def find(self, path: str, most: int = LARGEST_BODY, field: str = "") -> dict[str, Any]:
+        """The JSON object at a path, of at most that many bytes; an array counts as one with this `field`."""
+        return read_object((await self._repeated(lambda: self._send("GET", path, most=most))).body, field)
 
     async def listed(self, path: str, field: str, mark: str, after: After) -> AsyncIterator[dict[str, Any]]:
         """The objects of a list that comes in pages.
 
         Args:
             path: the first page, with a query.
-            field: holds the objects of a page.
+            field: holds the objects of a page, unless it is an array of them (Together).
             mark: the parameter of the query that names the next page.
             after: the value of that parameter, given a page and its objects; nothing after the last page.
         """
         page_path = path
         while True:
-            page = await self.find(page_path)
+            page = await self.find(page_path, field=field)
             found = [entry for entry in page.get(field) or [] if isinstance(entry, dict)]
             for entry in found:
                 yield entry
@@ -145,7 +146,8 @@ class Link:
         """
         async for line in self._lines(path):
             if line.strip():
-                yield _parsed(line) or {}
+                found = _parsed(line)
+                yield found if isinstance(found, dict) else {}
 
     async def _lines(self, path: str) -> AsyncIterator[bytes]:
         async with self._answered("GET", path) as response:
@@ -226,18 +228,19 @@ class Link:
         return fault
 
 
-def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a response; a `LinkFault` if there is none."""
+def read_object(body: bytes, field: str = "") -> dict[str, Any]:
+    """The JSON object in a response; an array counts as one with this `field`. A `LinkFault` if there is none."""
     found = _parsed(body)
-    if found is None:
+    if field and isinstance(found, list):
+        return {field: found}
+    if not isinstance(found, dict):
         shown = " ".join(body[:80].decode("utf-8", "replace").split())
         raise LinkFault(Fault("network", f"the answer is not a JSON object: {shown}", 200, again=True))
     return found
 
 
-def _parsed(data: bytes) -> dict[str, Any] | None:
+def _parsed(data: bytes) -> object:
     try:
-        found = json_value(data)
+        return json_value(data)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None

@@ -38,6 +38,9 @@ UNKNOWN = "the provider no longer knows "
 BROKEN_OFF = "the download broke off: "
 """How the reason of a run begins that has only a part of a batch's results."""
 
+DAMAGED = "a file of a batch is damaged: "
+"""How the reason of a run begins that cannot read what it has asked in a batch."""
+
 
 @dataclass(slots=True)
 class Batching:
@@ -89,7 +92,8 @@ class Batching:
 
 def is_left_open(failure: Failure) -> bool:
     """Whether a call was not made because the run leaves its batches with the provider, cancelled or lost them."""
-    return failure.kind == "stopped" and failure.message.startswith((DETACHED, CANCELLED, GONE, UNKNOWN, BROKEN_OFF))
+    reasons = (DETACHED, CANCELLED, GONE, UNKNOWN, BROKEN_OFF, DAMAGED)
+    return failure.kind == "stopped" and failure.message.startswith(reasons)
 
 
 batching: ContextVar[Batching | None] = ContextVar("batching", default=None)

@@ -166,6 +166,8 @@ class RewardService:
         except InputError as error:
             return self._refused(Refused(400, error.problems))
         except LedgerError as error:
+            if not self._broken:
+                _LOG.error("every call gets HTTP 503 from now on, and no judge is asked: %s", error)
             self._broken = str(error)
             return self._refused(Refused(503, f"nothing can be recorded, so no call is made: {error}"))
         except Refused as error:
