@@ -199,9 +199,9 @@ REFUSED: list[tuple[str, str | list[Any], str]] = [
      "no column for criterion"),
     ("no column of a criterion", "id,Mon,annotator\nq0,MET,ana\n", "or name columns like the criteria"),
     ("Label Studio without id and text",
-     [studio({"x": 1}, (1, {"Moon": {"choices": ["MET"]}}), task=0)], "no id of an item"),
+     [studio({"x": 1}, (1, {"Moon": {"choices": ["MET"]}}), task=0)], "not an item id"),
     ("a question that is no criterion", [{**HUB, "why-suggestion": None, "why": [{"user_id": "a", "value": "so"}]}],
-     "no criterion is called 'why'"),
+     "no criterion is named 'why'"),
 ]  # fmt: skip
 
 
