@@ -21,10 +21,10 @@ _log = logging.getLogger("autorubric.llm")
 NOTE = "reply excess"
 
 
-def check_priced(models: Mapping[str, Model]) -> None:
-    """Raise a `ConfigError` that names all models, by their names in the run, without a price."""
+def check_priced(models: Mapping[str, Model], usd: float | None) -> None:
+    """Raise a `ConfigError` that names all models without the price that a budget in dollars needs."""
     unpriced = [f"{name} ({model.name})" for name, model in models.items() if model.cost(Usage(1, 1)) is None]
-    if unpriced:
+    if unpriced and usd is not None:
         raise ConfigError(
             f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: give prices "
             "(--prices FILE, LLMConfig.prices), or a budget in tokens instead (--budget-tokens)"
