@@ -220,7 +220,7 @@ def test_a_budget_in_dollars_names_every_model_without_a_price() -> None:
     models = {"judge": ScriptedModel({}), "merge": ScriptedModel({})}
     names = r"no price is known for judge \(scripted\), merge \(scripted\); a budget in dollars needs one"
     with pytest.raises(ConfigError, match=names):
-        check_priced(models)
+        check_priced(models, 1.0)
 
 
 def test_limits_that_are_no_limits_are_refused_together() -> None:

@@ -21,6 +21,7 @@ from autorubric.llm.request import (
     CallError,
     Failure,
     Message,
+    Model,
     Reply,
     ReplySchema,
     Request,
@@ -309,6 +310,30 @@ class JudgeOptions:
         unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
         turns = self.prompts.reask.render(problem=problem.message, unfound=unfound)
         return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelJudge:
+    """A judge that asks one model.
+
+    Attributes:
+        model: who is asked.
+        judge_id: what its judgments are called.
+        weight: how much it counts in a panel.
+        draw: which independent sample of its replies it takes.
+        options: how it asks.
+    """
+
+    model: Model
+    judge_id: str = "default"
+    weight: float = 1.0
+    draw: int = 0
+    options: JudgeOptions = field(default_factory=JudgeOptions)
+
+    @property
+    def judge_ids(self) -> tuple[str, ...]:
+        """Its own id."""
+        return (self.judge_id,)
 
 
 def shared_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from autorubric.core.judgment import CriterionVerdict, Judgment, Quote
 from autorubric.graders.asking import (
     NO_VERDICT,
     JudgeOptions,
+    ModelJudge,
     Said,
     Unsupported,
     build_judgment,
@@ -34,15 +35,8 @@ __all__ = ["CriterionJudge", "JudgeOptions"]
 
 
 @dataclass(frozen=True, slots=True)
-class CriterionJudge:
+class CriterionJudge(ModelJudge):
     """Asks a model about each criterion in a call of its own.
-
-    Attributes:
-        model: who is asked.
-        judge_id: what its judgments are called.
-        weight: how much it counts in a panel.
-        draw: which independent sample of its replies it takes.
-        options: how it asks.
 
     Example:
         >>> from autorubric.testing import ScriptedModel
@@ -53,17 +47,6 @@ class CriterionJudge:
         >>> judge.read(inputs, 0, reply).value.verdict
         <CriterionVerdict.MET: 'MET'>
     """
-
-    model: Model
-    judge_id: str = "default"
-    weight: float = 1.0
-    draw: int = 0
-    options: JudgeOptions = field(default_factory=JudgeOptions)
-
-    @property
-    def judge_ids(self) -> tuple[str, ...]:
-        """Its own id."""
-        return (self.judge_id,)
 
     def build(self, inputs: JudgeInput, index: int) -> Request:
         """The request for one criterion."""

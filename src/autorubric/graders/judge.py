@@ -194,31 +194,25 @@ class Seats:
     the same seats. One judge that repeats a question within a submission keeps its seat.
     """
 
-    __slots__ = ("_ask", "_models", "_taken")
+    __slots__ = ("_ask", "_taken")
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._models: dict[int, bytes] = {}
         self._taken: dict[Hashable, dict[tuple[int, int], int]] = {}
 
     def ask_from(self, place: int) -> Ask:
         """How the judge at `place` asks; of a panel inside, each seat counts as a judge."""
 
         async def ask(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-            taken = self._taken.setdefault(self._question(model, request), {})
+            schema = b"" if request.schema is None else request.schema.encoded
+            question = model_key(model), request.messages, schema, request.draw, request.copy
+            taken = self._taken.setdefault(question, {})
             seat = taken.setdefault((place, request.seat), len(taken))
             if seat != request.seat:
                 request = replace(request, seat=seat)
             return await self._ask(model, request, read, follow_up)
 
         return ask
-
-    def _question(self, model: Model, request: Request) -> Hashable:
-        key = self._models.get(id(model))
-        if key is None:
-            key = self._models[id(model)] = model_key(model)
-        schema = b"" if request.schema is None else request.schema.encoded
-        return key, request.messages, schema, request.draw, request.copy
 
 
 @dataclass(frozen=True, slots=True)

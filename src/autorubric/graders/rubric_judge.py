@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import starmap
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
 from autorubric.graders.asking import (
-    JudgeOptions,
+    ModelJudge,
     Said,
     build_judgment,
     failed,
@@ -23,7 +23,7 @@ from autorubric.graders.asking import (
 )
 from autorubric.graders.judge import Ask, JudgeInput, ShownOptions
 from autorubric.llm.limits import room_for
-from autorubric.llm.request import Answer, Message, Model, Reply, ReplySchema, Request, Unreadable
+from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts.library import load_schema
 
@@ -32,18 +32,11 @@ Entries: TypeAlias = dict[int, Judgment]
 
 
 @dataclass(frozen=True, slots=True)
-class RubricJudge:
+class RubricJudge(ModelJudge):
     """Asks a model about the whole rubric in one call.
 
     Cheaper than a call a criterion, and less exact: judges lose track of long rubrics. An entry that is missing,
     given twice or unusable fails its own criterion only, after the model was asked once more about those alone.
-
-    Attributes:
-        model: who is asked.
-        judge_id: what its judgments are called.
-        weight: how much it counts in a panel.
-        draw: which independent sample of its replies it takes.
-        options: how it asks; evidence cannot be asked for here.
 
     Raises:
         ConfigError: the options ask for evidence.
@@ -62,20 +55,9 @@ class RubricJudge:
         (<CriterionVerdict.MET: 'MET'>, 'parse: the reply has no entry for criterion c1')
     """
 
-    model: Model
-    judge_id: str = "default"
-    weight: float = 1.0
-    draw: int = 0
-    options: JudgeOptions = field(default_factory=JudgeOptions)
-
     def __post_init__(self) -> None:
         if self.options.evidence:
             raise ConfigError("evidence needs one call per criterion; use CriterionJudge")
-
-    @property
-    def judge_ids(self) -> tuple[str, ...]:
-        """Its own id."""
-        return (self.judge_id,)
 
     def build(self, inputs: JudgeInput, wanted: Sequence[int]) -> Request:
         """The request for the wanted criteria together."""

@@ -64,15 +64,6 @@ class Limits:
         before = ledger.spent() if spent is None and ledger is not None else spent
         return Budget(usd=self.usd, tokens=self.tokens, spent=before)
 
-    def check_prices(self, models: Mapping[str, Model]) -> None:
-        """Refuse a budget in dollars for models without a price.
-
-        Raises:
-            ConfigError: a model's price is not known.
-        """
-        if self.usd is not None:
-            check_priced(models)
-
     def check_bounds(self, models: Mapping[str, Model]) -> None:
         """Refuse a budget for models whose replies may be of any length.
 
@@ -143,7 +134,7 @@ class Sessions:
                 del self._sessions[gone]
             opened = self._opened()
             models = await opened.__aenter__()
-            self.limits.check_prices(models)
+            check_priced(models, self.limits.usd)
             if self._recipe.llm_calls != "per_item":  # whole rubrics are asked for with limits of their own
                 self.limits.check_bounds(models)
             if (ledger := self.ledger()) is not None:

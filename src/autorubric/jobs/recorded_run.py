@@ -126,8 +126,7 @@ async def run_ledger(
     Raises:
         InputError: the directory cannot be used or holds another run, or dollars are limited and a price is unknown.
     """
-    if settings.budget_usd is not None:
-        check_priced(models)
+    check_priced(models, settings.budget_usd)
     out, start_over = Path(settings.out), bool(getattr(settings, "start_over", False))
     with run_folder(out, (*files, MANIFEST_FILE), settings.sources(), start_over=start_over):
         async with locked_ledger(

@@ -20,6 +20,7 @@ from autorubric.jobs.judges import GradingSettings, experiment_plan, recorded_ex
 from autorubric.jobs.recorded_run import ledger_to_estimate
 from autorubric.jobs.submissions import check_weighed
 from autorubric.llm.batches.setting import widened
+from autorubric.llm.budget import check_priced
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import FailureGroups
@@ -262,7 +263,7 @@ async def _model_names(selection: Selection) -> list[str]:
     if isinstance(selection.candidates, Sampling):
         limits = selection.limits
         async with open_models(selection.candidates.configs, limits.in_flight) as models:
-            limits.check_prices(models)
+            check_priced(models, limits.usd)
             names += [model.name for model in models.values()]
     problems: dict[str, None] = {}
     for query in selection.queries:

@@ -272,8 +272,7 @@ async def _open_evolution(settings: ServeSettings, stack: AsyncExitStack) -> Evo
 
     config = settings.writer_config(settings.evolve)
     models = await stack.enter_async_context(open_models(config, settings.concurrency))
-    if settings.budget_usd is not None:
-        check_priced(models)
+    check_priced(models, settings.budget_usd)
     return EvolutionPlan(models["writer"], settings.evolution())
 
 

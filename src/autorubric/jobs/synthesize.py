@@ -120,8 +120,7 @@ async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisRes
     async with AsyncExitStack() as stack:
         stack.enter_context(rare_collections())
         models = await stack.enter_async_context(open_models(made, settings.concurrency))
-        if settings.budget_usd is not None:
-            check_priced(models)
+        check_priced(models, settings.budget_usd)
         load_ahead(models.values() if parts is None and not settings.export_only else ())
         _announce(prepared, models, settings.notice)
         full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()

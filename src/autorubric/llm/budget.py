@@ -21,10 +21,10 @@ _log = logging.getLogger("autorubric.llm")
 NOTE = "reply excess"
 
 
-def check_priced(models: Mapping[str, Model]) -> None:
-    """Raise a `ConfigError` that names all models, by their names in the run, without a price."""
+def check_priced(models: Mapping[str, Model], usd: float | None) -> None:
+    """Raise a `ConfigError` that names all models without the price that a budget in dollars needs."""
     unpriced = [f"{name} ({model.name})" for name, model in models.items() if model.cost(Usage(1, 1)) is None]
-    if unpriced:
+    if unpriced and usd is not None:
         raise ConfigError(
             f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: give prices "
             "(--prices FILE, LLMConfig.prices), or a budget in tokens instead (--budget-tokens)"
@@ -293,7 +293,7 @@ class Budget:
         self._excess[id(claim.model)] = raised
         self._known_excess[_address(claim.model)] = [raised.prompt_tokens, raised.completion_tokens]
         if self._records is not None:
-            self._records.keep_note(NOTE, self._known_excess, lambda before, now: united(before or {}, now))
+            self._records.keep_note(NOTE, self._known_excess, united)
         if known == Usage():
             _log.warning(
                 "%s: a reply took %s tokens (%s of the prompt) where at most %s + %s were allowed, so the endpoint "
@@ -341,7 +341,7 @@ class Budget:
         return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
 
 
-def united(*notes: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+def united(*notes: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:
     """The note of several ledgers' raised ceilings: the highest of each model.
 
     Example:
@@ -349,7 +349,7 @@ def united(*notes: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
         {'m': [10, 7], 'n': [0, 1]}
     """
     found: dict[str, list[int]] = {}
-    for name, raised in (item for note in notes for item in note.items()):
+    for name, raised in (item for note in notes if note for item in note.items()):
         found[name] = [max(pair) for pair in zip(found.get(name, raised), raised, strict=True)]
     return found
 

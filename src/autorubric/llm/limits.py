@@ -172,10 +172,10 @@ class ReplyLimits:
 
     def _keep(self) -> None:
         rows = [[*name, known.used, known.worked] for name, known in self._known.items()]
-        self._records.keep_note(NOTE, rows, lambda before, now: united(before or (), now))
+        self._records.keep_note(NOTE, rows, united)
 
 
-def united(*notes: Iterable[Sequence[Any]]) -> list[list[Any]]:
+def united(*notes: Iterable[Sequence[Any]] | None) -> list[list[Any]]:
     """The note of several ledgers' limits that holds for all of their replies.
 
     Example:
@@ -183,7 +183,7 @@ def united(*notes: Iterable[Sequence[Any]]) -> list[list[Any]]:
         [['judge', 'm', [2048, 4096], 4096]]
     """
     found: dict[tuple[str, str], tuple[set[int], int]] = {}
-    for role, name, used, worked in (row for rows in notes for row in rows):
+    for role, name, used, worked in (row for rows in notes for row in rows or ()):
         known, highest = found.get((role, name), (set(), 0))
         found[role, name] = known | set(used), max(highest, worked)
     return [[*names, sorted(used), worked] for names, (used, worked) in found.items()]

@@ -62,15 +62,11 @@ class Spent(NamedTuple):
 
     def plus(self, other: Spent) -> Spent:
         """The sum of both."""
-        calls, tokens, cost, unpriced, lost = (mine + theirs for mine, theirs in zip(self, other, strict=True))
-        return Spent(int(calls), int(tokens), cost, int(unpriced), int(lost))
+        return Spent._make(mine + theirs for mine, theirs in zip(self, other, strict=True))
 
     def beyond(self, other: Spent) -> Spent:
         """By how much this exceeds `other`, field by field."""
-        calls, tokens, cost, unpriced, lost = (
-            max(mine - theirs, 0) for mine, theirs in zip(self, other, strict=True)
-        )
-        return Spent(int(calls), int(tokens), cost, int(unpriced), int(lost))
+        return Spent._make(max(mine - theirs, 0) for mine, theirs in zip(self, other, strict=True))
 
 
 _SPENT = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ _MERGED = "merged"
 
 _AT_ONCE = 50_000
 """Calls that are copied in one transaction, and whose keys are in memory at a time."""
+
+_UNITED: Mapping[str, Callable[..., Any]] = {limits.NOTE: limits.united, budget.NOTE: budget.united}
+"""The notes that hold for the calls of several ledgers, and what makes one of them."""
 
 _TAKEN_OVER = "taken_over"
 """The note that says how many values of each stage were imported from other files; empty for none."""
@@ -100,8 +103,7 @@ def _united_notes(connection: sqlite3.Connection) -> dict[str, Any]:
     taken = [read_note(connection, _TAKEN_OVER, place) or {} for place in places]
     return {
         _TAKEN_OVER: {name: max(one.get(name, 0) for one in taken) for name in {**taken[0], **taken[1]}},
-        limits.NOTE: limits.united(*(read_note(connection, limits.NOTE, place) or () for place in places)),
-        budget.NOTE: budget.united(*(read_note(connection, budget.NOTE, place) or {} for place in places)),
+        **{note: unite(*(read_note(connection, note, place) for place in places)) for note, unite in _UNITED.items()},
     }
 
 
@@ -114,7 +116,7 @@ def read_rows(directory: Path, after: int) -> tuple[list[Any], dict[str, Any]]:
     """
     try:
         with closing(connect_read_only(directory / FILE_NAME)) as connection:
-            notes = {name: read_note(connection, name) for name in (limits.NOTE, budget.NOTE)}
+            notes = {name: read_note(connection, name) for name in _UNITED}
             return connection.execute(_ROWS, (after,)).fetchall(), notes
     except sqlite3.OperationalError:  # no table was made yet
         return [], {}
@@ -152,12 +154,7 @@ def add_rows(
         last = added_up_to(connection, name)
         new = [SealedRow(call[0], tuple(call), data, digest) for at, *call, data, digest in rows if at > last]
         marks = read_note(connection, _ADDED) or {}
-        united = {limits.NOTE: limits.united, budget.NOTE: budget.united}
-        kept = {
-            note: unite(read_note(connection, note) or type(notes[note])(), notes[note])
-            for note, unite in united.items()
-            if notes.get(note)
-        }
+        kept = {n: unite(read_note(connection, n), notes[n]) for n, unite in _UNITED.items() if notes.get(n)}
         kept[_ADDED] = {**marks, name: max(last, rows[-1][0] if rows else 0)}
         insert_rows(connection, new)
         for note, value in kept.items():
