@@ -25,8 +25,10 @@ from benchmarks.record import Record
 
 SOURCE = str(Path(autorubric.__file__).parent)
 CASES = {"grade": (70, 22), "agree": (150, None), "synthesize": (150, None)}
-"""The cases, with the goals for functions and files. The guide states the counts, which are above them."""
-GUARD = {"grade": 75, "agree": 182, "synthesize": 385}
+"""The cases, with the goals for functions and files."""
+_ABOVE_ITS_GOAL = "synthesize"
+"""As the guide states."""
+GUARD = {"grade": 74, "agree": 165, "synthesize": 382}
 """Guards for functions: a tenth above their counts when these were last lowered, against growth."""
 _STAND_IN = f"{SOURCE}/testing/"
 
@@ -137,10 +139,10 @@ def run() -> Record:
             raise SystemExit(f"{name} failed: {found.stderr.strip().splitlines()[-1:]}")
         _, functions, _, _, files, *_ = found.stdout.strip().splitlines()[-1].split()
         rows.append([name, functions, most, files, most_files or "–"])
-        record.limit(f"{name}: functions, goal", int(functions), most=most, known=True)
+        record.limit(f"{name}: functions, goal", int(functions), most=most, known=name == _ABOVE_ITS_GOAL)
         record.limit(f"{name}: functions, guard", int(functions), most=GUARD[name])
         if most_files:
-            record.limit(f"{name}: files, goal", int(files), most=most_files, known=True)
+            record.limit(f"{name}: files, goal", int(files), most=most_files)
     record.table("passed", ["case", "functions", "goal", "files", "goal"], rows)
     return record
 
