@@ -17,7 +17,7 @@ from autorubric.llm.billing import Reservation, cover_resend, current_reservatio
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.limiter import Allowance, Place
-from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_negotiable, open_gates, shorten, with_limit
+from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_negotiable, open_gates, with_limit
 from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quoted_usage, stated_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import readings
@@ -219,7 +219,8 @@ class ChatModel:
     async def _send(self, request: Request, reservation: Reservation, place: Place) -> _Attempted:
         reservation.note_sent()
         terms = self._dialect.terms
-        body = request_body(self.endpoint.model, self._parameters, request, terms)
+        fitting = self._dialect.fit(request, self._asked)
+        body = request_body(self.endpoint.model, self._parameters, fitting, terms)
         data = encode_body(body)
         reservation.count_waiting(-1)
         started = time.perf_counter()
@@ -260,7 +261,7 @@ class ChatModel:
         """What to send at once after the endpoint refused the form of the request; None if nothing helps."""
         if not is_negotiable(fault):
             return None
-        shorter = shorten(asked, body, fault, again=asked is not request)
+        shorter = self._dialect.shorten(asked, body, fault, again=asked is not request)
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
     def _refuse_at_its_turn(self, request: Request, gates: Sequence[Gate], before: list[Failure | None]) -> None:

@@ -83,6 +83,12 @@ def _left_of_context(words: str) -> int | None:
     return _whole(context[1]) - _whole(prompt[1])
 
 
+def find_context(words: str) -> int | None:
+    """The tokens of prompt and reply together that a refusal allows; None if it does not say."""
+    found = _CONTEXT.search(words)
+    return None if found is None else _whole(found[1])
+
+
 def _whole(digits: str) -> int:
     return int(digits.replace(",", "").replace("_", ""))
 
@@ -311,7 +317,8 @@ class Dialect:
     """What is known about one model at one endpoint, shared by all its calls.
 
     `gates` has one for plain requests and one for those with a schema; `miscounts` says whether a reply had token
-    counts that cannot be right, `cuts_prompts` whether one was to a prompt that was cut off.
+    counts that cannot be right, `cuts_prompts` whether one was to a prompt that was cut off. `context` is the most
+    tokens of a prompt and its reply, where refusals do not say how many a prompt has.
     """
 
     def __init__(self, base_url: str, model: str) -> None:
@@ -319,7 +326,29 @@ class Dialect:
         self.notes: list[str] = []
         self.miscounts = self.cuts_prompts = False
         self.gates = (Gate(), Gate())
+        self.context: int | None = None
         self._subject = (base_url, model)
+
+    def fit(self, request: Request, own: int | None) -> Request:
+        """The request with the limit that is left after the refusals which it would meet whatever its prompt.
+
+        Args:
+            request: as it was asked.
+            own: the model's limit, for a request without one.
+        """
+        limit = self.terms.cap_limit(request.max_tokens or own)
+        if self.context is None or limit is None or limit < self.context:
+            return request
+        while limit >= self.context:
+            limit //= 2
+        return replace(request, max_tokens=limit)
+
+    def shorten(self, request: Request, body: Mapping[str, Any], fault: Fault, *, again: bool) -> Request | None:
+        """See `shorten`; what it says of the context holds for later requests."""
+        shorter = shorten(request, body, fault, again=again)
+        if shorter is not None and not again and shorter.max_tokens == sent_limit(body) // 2:
+            self.context = find_context(fault.text)
+        return shorter
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:
         """Whether to send the refused request again under the current terms, which another call may have changed."""

@@ -214,6 +214,18 @@ async def test_a_limit_is_halved_where_vllm_tells_only_that_the_prompt_leaves_le
     assert (reply.attempts, reply.text) == (len(sent), "fine")
 
 
+async def test_a_limit_that_no_prompt_leaves_is_sent_once(endpoint: Loopback) -> None:
+    endpoint.answer = vllm(endpoint, 1500)
+    model = endpoint.model(max_tokens=4096, max_retries=0)
+    assert [(await model.complete(endpoint.ask(f"Q{n}"))).attempts for n in range(3)] == [2, 1, 1]
+    # A longer prompt is refused as before, and a limit that a prompt may leave is tried.
+    endpoint.answer = vllm(endpoint, 3000)
+    assert (await model.complete(endpoint.ask("Long"))).attempts == 2
+    assert (await model.complete(endpoint.ask("Short", max_tokens=4000))).attempts == 3
+    sent = [body["max_tokens"] for body in endpoint.bodies]
+    assert sent == [4096, 2048, 2048, 2048, 2048, 1024, 4000, 2000, 1000]
+
+
 async def test_a_prompt_that_leaves_no_room_at_all_is_a_failure_after_a_few_requests(endpoint: Loopback) -> None:
     endpoint.answer = vllm(endpoint, 5000)
     with pytest.raises(CallError, match="maximum context length is 4096") as caught:
