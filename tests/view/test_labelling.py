@@ -95,6 +95,10 @@ def test_no_answer_holds_a_word_of_a_judge_while_labels_are_collected(view: View
     assert view.page("/r/1/items").status == 200
 
 
+def test_without_labels_in_the_dataset_the_agreement_leads_to_those_of_the_store(view: Viewer) -> None:
+    assert 'href="/r/0/label/figures"' in view.page("/r/0/agreement").text
+
+
 def test_a_task_holds_what_an_annotator_needs_and_no_more(view: Viewer) -> None:
     do(view, "open", policy="random", size=5)
     task = do(view, "next")["task"]
