@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from autorubric import Criterion, LLMConfig, Rubric, RubricDataset, evaluate
-from autorubric.background import rare_collections, wait_for
+from autorubric.background import no_collections, rare_collections, wait_for
 from autorubric.cli.grade import grade
 from autorubric.graders import CriterionGrader
 from autorubric.runs.result import ItemResult
@@ -30,6 +30,15 @@ def test_the_collector_is_as_before_when_the_last_run_has_ended() -> None:
         assert gc.get_threshold() == (200_000, 20, 20)
         assert gc.get_freeze_count() > 0
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, frozen)
+
+
+def test_what_is_made_in_bulk_within_a_run_is_not_looked_through_before_its_end() -> None:
+    before = gc.get_freeze_count()
+    with rare_collections():
+        with no_collections():
+            made: list[list[int]] = [[] for _ in range(10)]
+        assert not any(found is made for found in gc.get_objects())
+    assert gc.get_freeze_count() == before
 
 
 async def test_evaluate_runs_with_the_settings_of_the_command_and_puts_them_back(

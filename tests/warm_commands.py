@@ -324,6 +324,7 @@ _LATE = (
     *("pandas", "pyarrow.pandas_compat", "typer._adapters", "typer.rich_utils", "uvloop", "aiohttp.web"),
     *(f"autorubric.synthesis.{name}" for name in ("gated", "quality", "synthesis_run", "evolution")),
     *("autorubric.files.strict_yaml", "autorubric.jobs.service_processes", "autorubric.testing.offline"),
+    *("autorubric.linting.rule_table", "autorubric.synthesis.compiling"),
 )
 """What commands import once they need it, as far as it is installed."""
 
@@ -343,6 +344,20 @@ def load() -> None:
     package_judge_prompts()
     price_table()
     RubricDataset.from_json('{"prompt": "Why?", "rubric": [{"requirement": "Is brief."}], "items": []}')
+    _prepare()
+
+
+def _prepare() -> None:
+    """Make what is made at its first use: patterns and the models of settings."""
+    from autorubric.core.wording import _LatePattern
+    from autorubric.settings import Settings
+
+    for made in gc.get_objects():
+        if type(made) is _LatePattern:
+            made.search("")
+            made.search("é")
+        elif type(made) is type(Settings) and issubclass(made, Settings):
+            made.model_rebuild()
 
 
 if __name__ == "__main__":

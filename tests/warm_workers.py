@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import sys
 from collections.abc import Generator
@@ -49,9 +50,10 @@ def _import(names: list[str]) -> None:
 
 if __name__ == "__main__":
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
-        pytest.main(["--collect-only", "-qq"], plugins=[_AllTests()])
-        # What hypothesis looks up once in a process, it looks up in its first test.
+        # What hypothesis looks up once in a process, it looks up in its first test: sooner while little is imported.
         pytest.main(["tests/core/test_plain_criterion.py"])
+        pytest.main(["--collect-only", "-qq"], plugins=[_AllTests()])
+        linecache.clearcache()  # each doctest would see whether any of the files has changed
     gc.unfreeze()  # else each command that is loaded counts what is frozen
     load()
     serve(sys.executable)
