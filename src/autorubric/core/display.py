@@ -163,7 +163,7 @@ def html_charts(charts: Iterable[str]) -> str:
 
 
 def html_text(name: str, text: str | None, most: int = 1200) -> str:
-    """A named text as HTML, with its beginning alone where it is long; empty where there is none.
+    """A named text as HTML, with its beginning alone where it is long; empty if there is none.
 
     Example:
         >>> html_text("Query", "a < b")

@@ -324,7 +324,7 @@ class RuleCall(NamedTuple):
 
 
 def rule_of_tags(tags: object) -> RuleCall | None:
-    """The rule that the tags of a criterion name, or None where a judge decides it.
+    """The rule that the tags of a criterion name, or None if a judge decides it.
 
     Reads both layouts in use: a mapping `{"function", "parameters", "verifier"}`, whose parameters may be
     the full union of keys with nulls, and a list of `"key:value"` strings. Other tags are left alone.

@@ -2,7 +2,7 @@
 
 Read: a list of criteria, a list of sections (`{"name": …, "criteria": […]}`) mixed with criteria, or a
 mapping with such a list under `rubric`, `sections` or `criteria`, one mapping deep inside `rubric` too. A
-mapping may carry `guidelines`. Written: the flat list, or a mapping where there are guidelines or metadata.
+mapping may carry `guidelines`. Written: the flat list, or a mapping if there are guidelines or metadata.
 """
 
 from __future__ import annotations

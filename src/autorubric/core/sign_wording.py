@@ -213,7 +213,7 @@ def _said(bare: str) -> Said:
 
 
 def contradiction(text: str, weight: float) -> str:
-    """The words that say the opposite of the sign of the weight; empty where nothing does.
+    """The words that say the opposite of the sign of the weight; empty if nothing does.
 
     Example:
         >>> contradiction("Omits warning signs.", 8), contradiction("Omits warning signs.", -8)

@@ -206,7 +206,7 @@ class LabelTable:
 
     Attributes:
         paths: the files, of any kind that holds rows.
-        annotator: whose labels count; `majority` for the label that most annotators gave; None where they agree.
+        annotator: whose labels count; `majority` for the label that most annotators gave; None if they agree.
         columns: columns that the user named, by role.
         notes: takes a sentence for each column that was guessed, and on items without labels.
     """
@@ -253,7 +253,7 @@ def read_label_rows(
         path: the file, for messages.
         rows: its rows.
         columns: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed.
+        notes: called with a sentence for each column that was guessed.
         more: further roles to find.
 
     Raises:
@@ -340,7 +340,7 @@ class _Join:
         raise InputError(f"no item has the id {own!r}")
 
     def _truth(self, place: int) -> list[str] | None:
-        """The labels of an item; None where it has none, or after adding to the problems."""
+        """The labels of an item; None if it has none, or after adding to the problems."""
         rubric = self._dataset.get_item_rubric(place).rubric
         names, given = criterion_names(rubric), self._labels[place]
         chosen = {at: self._chosen(place, names[at], by) for at, by in given.items()}

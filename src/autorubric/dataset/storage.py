@@ -41,7 +41,7 @@ def load(
     Args:
         path: the file.
         columns: the columns of rows by what they hold, such as `{"submission": "final answer"}`.
-        notes: takes a sentence for each column that was guessed.
+        notes: called with a sentence for each column that was guessed.
         option: what decides where several columns fit, for the message; `{role}` is filled in.
 
     Raises:

@@ -162,7 +162,7 @@ def check_writable(address: str) -> None:
 
 
 def read_version(address: str) -> str | None:
-    """What changes when an object does; None where there is no object.
+    """What changes when an object does; None if there is no object.
 
     Raises:
         InputError: the storage cannot be reached or refuses.

@@ -126,7 +126,7 @@ class Conversion:
 
     Attributes:
         source: name of the format read.
-        target: name of the format written, or None where nothing was.
+        target: name of the format written, or None if nothing was.
         records: queries with a rubric.
         criteria: criteria in them.
         lost: how many records lost a field, by its name.
@@ -158,7 +158,7 @@ def convert(
     Args:
         source: the file to read.
         target: the file to write; None to read and report only.
-        target_format: its format; None only where there is no target.
+        target_format: its format; None only if there is no target.
         options: how.
 
     Raises:

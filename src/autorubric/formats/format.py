@@ -152,7 +152,7 @@ class Format:
         columns: the row as its Parquet columns hold it, where they hold less than JSON does.
         parts: several records for one, where a row holds a single criterion.
         document: the one value that a JSON, YAML or TOML file of rows holds; the list of rows, where None.
-        joined: the record of two that came from one, or None where they did not.
+        joined: the record of two that came from one, or None if they did not.
     """
 
     name: str
@@ -331,7 +331,7 @@ def left_out_names(left: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _dump(left: Mapping[str, Any]) -> str:
-    """The text that goes under the key; empty where nothing is left out."""
+    """The text that goes under the key; empty if nothing is left out."""
     try:
         return json.dumps(left, ensure_ascii=False, allow_nan=False, default=_in_words) if left else ""
     except (TypeError, ValueError) as error:

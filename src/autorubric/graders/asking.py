@@ -84,7 +84,7 @@ class Said:
 def read_said(reply: Reply, shown: ShownOptions | None = None) -> Answer[Said] | Unreadable:
     """The verdict in a reply, or the option where options were shown: its number or its label.
 
-    The verdict has to be one of the three words or a plain equivalent, whatever the case and spelling ("Not met",
+    The verdict has to be one of the three words or a plain equivalent, for any case and spelling ("Not met",
     false and "不满足" are UNMET). Nothing is guessed from prose, and a reply with verdicts that differ has none.
     """
     keys = ("criterion_status", "criteria_met", "verdict") if shown is None else ("selected_option",)
@@ -143,7 +143,7 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
 
 
 def _verdict(said: Any) -> CriterionVerdict | None:
-    """The verdict that a word or truth value states, or None where that is not certain."""
+    """The verdict that a word or truth value states, or None if that is not certain."""
     if isinstance(said, bool):
         return CriterionVerdict.MET if said else CriterionVerdict.UNMET
     if not isinstance(said, str):
@@ -178,7 +178,7 @@ def classify_grading_error(exc: BaseException) -> ErrorCategory:
 
 
 def read_usage(reply: Reply | None) -> TokenUsage | None:
-    """The tokens of a reply as reports count them, or None where the endpoint sent none."""
+    """The tokens of a reply as reports count them, or None if the endpoint sent none."""
     used = reply.usage if reply else None
     if used is None:
         return None

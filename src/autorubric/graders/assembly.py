@@ -30,7 +30,7 @@ MOST_REPEATS = 100
 
 @dataclass(init=False)
 class JudgeSpec:
-    """A model that judges, what it is called, and how much it counts.
+    """A judge of a panel: its model, its id and its weight.
 
     Attributes:
         llm_config: the model, also as a text (`MODEL` or `MODEL@BASE_URL`); `judge_model_config` is another name

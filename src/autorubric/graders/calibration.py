@@ -28,9 +28,9 @@ class CascadePoint:
     Attributes:
         threshold: the least confidence that suffices; None for one of the two judges alone.
         share: of the labelled criteria, those that the second judge is asked about, in [0, 1].
-        agreement: of the criteria with a final word, those where it is the label; None where no word is final.
+        agreement: of the criteria with a final word, those where it is the label; None if no word is final.
         coverage: of the labelled criteria, those with a final word, in [0, 1].
-        cost: dollars for all labelled criteria; None where a price is unknown.
+        cost: dollars for all labelled criteria; None if a price is unknown.
     """
 
     threshold: float | None

@@ -96,7 +96,7 @@ class Grader(ABC, Generic[ReportT]):
         *,
         guidelines: str | None = None,
     ) -> ReportT:
-        """`grade` for callers who do not await; works inside a running event loop (a notebook) too."""
+        """The synchronous version of `grade`; also works inside a running event loop (a notebook)."""
         return wait_for(self.grade(to_grade, rubric, query, reference_submission, guidelines=guidelines))
 
     def fingerprint(self) -> str | None:
@@ -108,7 +108,7 @@ class Grader(ABC, Generic[ReportT]):
         return None
 
     def _guidelines(self, guidelines: str | None) -> dict[str, str]:
-        """The guidelines as a keyword of `judge`, where there are any and it takes them."""
+        """The guidelines as a keyword of `judge`, if there are any and it takes them."""
         if guidelines is not None and not isinstance(guidelines, str):
             raise TypeError(f"Rubric guidelines must be a str or None, got {type(guidelines).__name__}")
         if guidelines is None or not guidelines.strip():

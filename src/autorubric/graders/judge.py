@@ -88,7 +88,7 @@ class ShownOptions:
         return next((number for number, known in enumerate(self.labels, 1) if _folded(known) == wanted), None)
 
     def find_index(self, said: object) -> int | None:
-        """The original index of the option that a judge means, or None where that is not certain."""
+        """The original index of the option that a judge means, or None if that is not certain."""
         if isinstance(said, bool):
             return None
         if isinstance(said, float) and said.is_integer():

@@ -129,7 +129,7 @@ class Sessions:
         return self._ledger is not None or self.run_dir is not None
 
     def ledger(self) -> Ledger | None:
-        """The grader's own ledger, opened on first use; None where it has none."""
+        """The grader's own ledger, opened on first use; None if it has none."""
         if self._ledger is None and self.run_dir is not None:
             self._ledger = self._held.enter_context(shared_ledger(self.run_dir))
         return self._ledger

@@ -28,7 +28,7 @@ class ChecksFirst:
     A check that cannot decide is a failure with its reason, never UNMET.
 
     Attributes:
-        inside: the judge for criteria without a check, or None where all have one.
+        inside: the judge for criteria without a check, or None if all have one.
         context: what checks need in addition to the submission, such as your tokenizer.
 
     Example:

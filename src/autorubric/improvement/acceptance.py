@@ -156,8 +156,8 @@ class Decision:
         p_holm: adjusted for all candidates that were tested.
         groups: independent groups of items.
         changed: groups on which the versions differ.
-        missed_by: how far the interval's lower end is from 0; None where it is above.
-        reason: why the old version stays; empty where the new one was accepted.
+        missed_by: how far the interval's lower end is from 0; None if it is above.
+        reason: why the old version stays; empty if the new one was accepted.
     """
 
     accepted: bool

@@ -73,7 +73,7 @@ class Labelled:
         return [[(column, int(code)) for column, code in enumerate(row) if code >= 0] for row in self.truth]
 
     def known(self, place: int, items: Sequence[int]) -> list[int]:
-        """The items that have a label on a criterion; all of them where there are no labels at all."""
+        """The items that have a label on a criterion; all of them if there are no labels at all."""
         return [item for item in items if not self.has_labels or self.truth[item, place] >= 0]
 
     def constant(self, place: int) -> bool:

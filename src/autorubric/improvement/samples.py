@@ -65,7 +65,7 @@ def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
     Args:
         dataset: the items.
         by: a key of the items' metadata, or `prompt`; by default items with a prompt of their own are grouped by it,
-            where there are several. Items whose submissions differ only in white space are always in one group.
+            if there are several. Items whose submissions differ only in white space are always in one group.
 
     Raises:
         InputError: an item lacks the key, or all items are in one group.

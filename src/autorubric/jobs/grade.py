@@ -157,7 +157,7 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         data: a dataset, the path of one or of rows, or submissions as texts, as rows such as `{"query": ...,
             "submission": ...}`, or as a DataFrame of pandas; with `rubric=` for rows without one. Also a rubric,
             where `submissions=` has the rest.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         Scores, reports and cost. With `dry_run=True` its `estimate` says what the run would cost.

@@ -118,7 +118,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
 
     Args:
         data: a run directory of `grade` or its result, or a file of queries with rubrics.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         What was kept, with its statistics; the files for trainers are in `settings.out`.

@@ -69,13 +69,13 @@ class _Worker(Child):
 
 @dataclass
 class ServiceProcesses:
-    """Runs the processes of a service, until it is told to end.
+    """Runs the processes of a service until it is stopped.
 
     Attributes:
         settings: of every process, as JSON values.
         processes: how many.
         concurrency: the limit of concurrent requests, all processes together.
-        left: of the budget.
+        left: the remaining budget.
     """
 
     settings: Mapping[str, Any]
@@ -243,13 +243,13 @@ async def serve_by_processes(
     budget: Callable[..., Budget],
     announce: Callable[[str], object],
 ) -> ServiceProcesses:
-    """Serve with several processes until SIGTERM or Ctrl-C; what they did.
+    """Serve with several processes until SIGTERM or Ctrl-C; returns what they did.
 
     Args:
-        service: how the service is run.
+        service: the settings of the service.
         grader: what each process grades with.
-        processes: that are to serve.
-        budget: given what was spent before.
+        processes: the number of processes.
+        budget: a function of what was spent before.
         announce: called with the address once all processes serve.
     """
     with ExitStack() as stack:

@@ -33,13 +33,13 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Submissions:
-    """Submissions in a file or folder, or in rows that are in memory.
+    """Submissions in a file or folder, or in rows in memory.
 
     Attributes:
         source: the file or folder, or the rows: mappings as lines of JSON hold them, and texts.
-        columns: columns that the user named, by what they hold.
-        rubric: the rubric of all rows; None where each row brings its own.
-        notes: takes a sentence for each column that was guessed.
+        columns: columns that the user chose, by role.
+        rubric: the rubric of all rows; None if each row has its own.
+        notes: called with a sentence for each column that was guessed.
     """
 
     source: Path | Sequence[Any]
@@ -139,7 +139,7 @@ def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequen
 
 
 def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
-    """The dataset with the labels of a table; a warning names each column that was guessed."""
+    """The dataset with the labels of a table; a warning lists each column that was guessed."""
     joined = table.joined(dataset)
     for note in table.notes:
         warnings.warn(note, UserWarning, stacklevel=2)
@@ -147,7 +147,7 @@ def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
 
 
 def is_rows(path: Path, *, rubric_given: bool) -> bool:
-    """Whether a file holds rows rather than a dataset with a rubric and prompt for all of them.
+    """Whether a file contains rows rather than a dataset with a rubric and prompt for all of them.
 
     Args:
         path: the file.
@@ -246,9 +246,9 @@ def read_dataset(
     prompt: str | None,
     columns: Mapping[str, str] | None = None,
 ) -> RubricDataset:
-    """The dataset that is named, or one made of submissions and a rubric for all or for each of them.
+    """The given dataset, or one made from submissions and a rubric for all or for each of them.
 
-    A warning names each column that was guessed.
+    A warning lists each column that was guessed.
 
     Raises:
         InputError: neither or both are given, or a file is wrong.
@@ -350,7 +350,7 @@ def _only_rubric(value: Any) -> Any:
 
 
 def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
-    """Refuse rubrics whose weights are all 0: they give every submission the same score.
+    """Raise an error for rubrics whose weights are all 0: they give every submission the same score.
 
     Args:
         rubrics: each with its place, for messages.

@@ -58,7 +58,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
 
     Args:
         queries: the path of a file of rows, or queries as texts, conversations or rows.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         Rubrics, counts and cost. With `dry_run=True` its `estimate` says what the run would cost.

@@ -34,11 +34,11 @@ REPORT_SECONDS = 0.25
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Child:
-    """A process, and what it says.
+    """A child process and its messages.
 
     Attributes:
         process: the last one that was started; None before the first.
-        words: what it says; None when it has ended.
+        words: its messages; None when it has ended.
     """
 
     process: subprocess.Popen[bytes] | None = None
@@ -102,7 +102,7 @@ def _stdin() -> IO[bytes]:
 
 
 class Talk:
-    """What this process and its parent tell each other."""
+    """The messages between this process and its parent."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         self._send = send
@@ -200,10 +200,10 @@ class Talk:
 
 
 def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]) -> None:
-    """Do what the parent orders, and tell it how that ended.
+    """Carry out an order of the parent, and report the result to it.
 
     Args:
-        work: is given the talk and the order; returns how it ended.
+        work: called with the talk and the order; returns the result.
     """
     out = os.dup(1)
     os.dup2(2, 1)  # what else prints does not disturb the talk
@@ -222,11 +222,11 @@ def _send(out: int, lock: threading.Lock, word: dict[str, Any]) -> None:
 
 
 def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
-    """Do some work in an event loop of its own, and tell the parent how that ended.
+    """Do some work in a separate event loop, and report the result to the parent.
 
     Args:
         talk: with the parent.
-        work: returns how it ended.
+        work: returns the result.
     """
     warnings.simplefilter("always", UserWarning)
     warnings.showwarning = lambda message, *_, **__: talk.say(note=str(message))

@@ -111,7 +111,7 @@ class Event:
         quote: what the annotator marked in the submission.
         seconds: time spent on the pair.
         supersedes: the earlier event that this one replaces or, for an undo, takes back.
-        draw: how the pair was drawn; None where nothing drew it.
+        draw: how the pair was drawn; None if nothing drew it.
     """
 
     id: int
@@ -276,7 +276,7 @@ class PairFinder:
         self._found: dict[PairKey, Pair | None] = {}
 
     def find(self, event: Event) -> Pair | None:
-        """The pair of an event; None where it has changed or is gone."""
+        """The pair of an event; None if it has changed or is gone."""
         return self.find_key(event.key)
 
     def find_key(self, key: PairKey) -> Pair | None:

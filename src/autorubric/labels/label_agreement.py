@@ -65,7 +65,7 @@ class LabelAgreement:
         by_judge: each judge of a panel against the labels that count.
         adjudicated: the judge against the adjudications alone; None without any.
         annotators: the annotators against one another.
-        mean_score: the mean score that the labels give; None where the labels were not drawn from all pairs.
+        mean_score: the mean score that the labels give; None if the labels were not drawn from all pairs.
         weighted: whether labels are weighted by the probabilities of their draw.
         notes: what a reader must know.
     """

@@ -34,7 +34,7 @@ class Given:
         item: the item's id, or `#` and its place.
         criterion: the criterion's name.
         verdict: the word for the verdict.
-        annotator: who; empty where the file does not say.
+        annotator: who; empty if the file does not say.
         note: free text.
         quote: a part of the submission.
         seconds: time spent.

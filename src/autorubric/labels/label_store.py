@@ -242,7 +242,7 @@ def store_path(run: Path) -> Path:
 
 @contextmanager
 def label_store(run: Path) -> Iterator[LabelStore]:
-    """Open the label store of a run for writing; it is made where there is none.
+    """Open the label store of a run for writing; it is made if there is none.
 
     One process writes at a time. `read_history` needs no lock and never waits.
 
@@ -307,7 +307,7 @@ def run_of_store(path: Path) -> Path | None:
 
 
 def read_history(run: Path, known: History | None = None) -> History:
-    """The labels of a run, without a lock; empty where it has no store.
+    """The labels of a run, without a lock; empty if it has no store.
 
     Args:
         run: the run directory.

@@ -80,7 +80,7 @@ class Queue:
         return self._store.history
 
     def next(self, annotator: str) -> Task | None:
-        """The next pair for an annotator, who keeps it until it is labelled or skipped; None where nothing is left.
+        """The next pair for an annotator, who keeps it until it is labelled or skipped; None if nothing is left.
 
         The probabilities of a batch are on disk before any of its pairs is shown. The next batch is drawn in the
         background while the current one is being labelled; of a large run as soon as the current one is stored.
@@ -162,7 +162,7 @@ class Queue:
         """Take back the annotator's last label, skip or adjudication, also of an earlier session.
 
         Returns:
-            The pair, which `next` also returns next; None where there is nothing to undo.
+            The pair, which `next` also returns next; None if there is nothing to undo.
 
         Raises:
             NotSavedError: as `label`.

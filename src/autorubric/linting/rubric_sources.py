@@ -154,7 +154,7 @@ def lint_rubric(
 
     Args:
         rubric: a `Rubric`, or criteria in any shape that rubric files have.
-        query: what is asked of the submissions; empty where it is not known.
+        query: what is asked of the submissions; empty if it is not known.
         reference: whether the judge is shown a reference submission.
         rules: the rules to run.
 

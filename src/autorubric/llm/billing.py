@@ -151,7 +151,7 @@ async def cover_resend() -> None:
 class Bill(NamedTuple):
     """What a call cost; `token_bound` and `cost_bound` are what attempts without a token count may have added.
 
-    `cost` and `cost_bound` are None where the price is unknown, both bounds where nothing may have been added.
+    `cost` and `cost_bound` are None if the price is unknown, both bounds where nothing may have been added.
     """
 
     usage: Usage

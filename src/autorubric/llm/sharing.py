@@ -96,7 +96,7 @@ class Lease:
         self._told = Report()
 
     def delay(self, wanted: int) -> float:
-        """Seconds until the next request may be sent, 0 where there is a permit; asks for as many as are wanted."""
+        """Seconds until the next request may be sent, 0 if there is a permit; asks for as many as are wanted."""
         missing = min(wanted, _MOST_ASKED) - self._asked - len(self._permits)
         if missing > 0:
             self._asked += missing
@@ -178,7 +178,7 @@ class Sharing:
     Attributes:
         processes: their number; each has this share of a rate limit.
         base: the directory of the ledger whose replies are found too; it does not change meanwhile.
-        borrow: asks for more budget, given what is held already and what is missing; None where it is refused.
+        borrow: asks for more budget, given what is held already and what is missing; None if it is refused.
         tell_traffic: passes on what was sent, by account.
         used: is told what is spent and reserved whenever that grows, for the case that the process is killed.
         budget: lives on what was lent.

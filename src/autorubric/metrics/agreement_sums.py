@@ -37,7 +37,7 @@ SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
 
 
 class Found(NamedTuple):
-    """An interval, None where there is none, and its method, as `ConfidenceInterval.method` names it."""
+    """An interval, None if there is none, and its method, as `ConfidenceInterval.method` names it."""
 
     interval: Interval | None
     method: str

@@ -62,8 +62,8 @@ class Estimate:
     """An estimate with its interval and the number of observations.
 
     Attributes:
-        value: the estimate; None where it is undefined, and then `reason` says why.
-        interval: its confidence interval; None where there is no valid one, and then `reason` says why.
+        value: the estimate; None if it is undefined, and then `reason` says why.
+        interval: its confidence interval; None if there is no valid one, and then `reason` says why.
         n: how many observations it rests on.
         reason: why `value` or `interval` is None.
 

@@ -22,7 +22,7 @@ from autorubric.metrics.table import CannotAssessMode, NAMode
 
 
 class BootstrapResults(MetricModel):
-    """Intervals with items as the unit; None where a metric is undefined. The names are those of AutoRubric 1.6.
+    """Intervals with items as the unit; None if a metric is undefined. The names are those of AutoRubric 1.6.
 
     Attributes:
         accuracy_ci: of `criterion_accuracy`: Wilson's with the effective sample size; with items for n where all
@@ -120,7 +120,7 @@ class PooledScaleMetrics(MeasuredModel):
         scale_type: the kind.
         n_points: pairs.
         exact_accuracy: the share of pairs of one category.
-        value_rmse, value_mae, value_spearman, value_pearson: of the categories' values; None where an abstention is a
+        value_rmse, value_mae, value_spearman, value_pearson: of the categories' values; None if an abstention is a
             category without one.
         kappa: binary only.
         phi, precision, recall, f1: of MET against the rest, binary only.
@@ -337,7 +337,7 @@ class MetricsResult(Displayed, MeasuredModel):
     self_consistency: list[JudgeSelfConsistency] = Field(default_factory=list)
 
     def summary(self, *, verbose: bool = False) -> str:
-        """The metrics as text for people.
+        """The metrics as text for human readers.
 
         Args:
             verbose: also the scores' correlations, the judges and what became of every labelled point.

@@ -155,7 +155,7 @@ class PromptSet(NamedPrompts):
         merge_sets: the merge of the full method, which accounts for every criterion; given `query`, `sets` whose
             items have ids, and whether there are `pitfalls` among them.
         augment: asks for stricter criteria; given `query`, `rubrics` (the items so far), `responses`, `chinese`, and
-            `verdicts`: which response met which criterion, and the scores; None where nothing was graded.
+            `verdicts`: which response met which criterion, and the scores; None if nothing was graded.
         reask: follows a reply that could not be read; given `problem`, one sentence.
     """
 

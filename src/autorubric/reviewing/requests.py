@@ -60,7 +60,7 @@ class Part:
     Attributes:
         rubric: the rubric.
         number: of the criterion, from 1; 0 for the rubric as a whole.
-        query: the task; empty where it is not known.
+        query: the task; empty if it is not known.
     """
 
     rubric: Rubric

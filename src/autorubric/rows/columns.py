@@ -20,7 +20,7 @@ class Role(NamedTuple):
 
     Attributes:
         names: the usual names, in lower case with underscores.
-        own: the name that decides where a row has several; empty where none does.
+        own: the name that decides where a row has several; empty if none does.
         quiet: names that are read without a note.
         fallback: names that are read only where no other name holds something.
         is_ranked: of several names, the first in this table counts.
@@ -150,7 +150,7 @@ class RowReader:
         roles: what is looked for.
         option: what decides where a row is ambiguous; `{role}` is filled in.
         given: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed.
+        notes: called with a sentence for each column that was guessed.
     """
 
     where: str
@@ -280,7 +280,7 @@ _NOT_SPLIT = re.compile(r"\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
 def listed(columns: Iterable[str], most: int = 12) -> str:
-    """The names of columns for a message, the first ones where there are many; one that looks unsplit gets a hint.
+    """The names of columns for a message, the first ones if there are many; one that looks unsplit gets a hint.
 
     Example:
         >>> listed(["a", "b", "c"], most=2)

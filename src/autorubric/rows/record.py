@@ -37,7 +37,7 @@ class Record(NamedTuple):
     columns: Mapping[str, str] = _NONE
 
     def value(self, role: str) -> Any:
-        """What the row holds for a role; None where it has no such column or the cell is blank.
+        """What the row holds for a role; None if it has no such column or the cell is blank.
 
         Example:
             >>> Record("a.jsonl:1", 1, {"prompt": "Why?"}, {"query": "prompt"}).value("query")
@@ -86,7 +86,7 @@ class Record(NamedTuple):
 
 
 def rubric_inside(value: Any) -> Any:
-    """The rubric in a `reward_model` as verl and RubricHub write it; None where it holds none.
+    """The rubric in a `reward_model` as verl and RubricHub write it; None if it holds none.
 
     Example:
         >>> rubric_inside({"style": "rubric", "rubrics": ["Is brief"]}), rubric_inside({"style": "rule"})

@@ -292,7 +292,7 @@ async def _listing(session: aiohttp.ClientSession, endpoint: Endpoint) -> _Listi
 
 
 def _names(body: bytes) -> tuple[str, ...] | None:
-    """The names in a list of models, or None where the body is something else."""
+    """The names in a list of models, or None if the body is something else."""
     try:
         content: Any = parse_json(body.decode())
     except ValueError:

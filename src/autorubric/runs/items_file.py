@@ -108,7 +108,7 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
-    """The duration and the line of each item in an items file, read from disk on each use; empty where there is none.
+    """The duration and the line of each item in an items file, read from disk on each use; empty if there is none.
 
     The file may be replaced meanwhile: what is read is the file as it was.
 
@@ -353,7 +353,7 @@ def stored_dataset(directory: Path, manifest: ExperimentManifest) -> RubricDatas
 
 
 def _rubric(record: Mapping[str, Any]) -> Rubric | None:
-    """The criteria of the report in a line; None where it holds none."""
+    """The criteria of the report in a line; None if it holds none."""
     try:
         criteria = [entry.criterion for entry in report_from(record["report"]).report or ()]
         return Rubric(criteria) if criteria else None

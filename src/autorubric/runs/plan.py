@@ -173,7 +173,7 @@ async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger |
 async def _finished_run(
     plan: ExperimentPlan, manifest: ExperimentManifest, ledger: Ledger | None, generation: int
 ) -> FinishedRun | None:
-    """What shows that the run has finished before; None where the code of others shapes its results."""
+    """What shows that the run has finished before; None if the code of others shapes its results."""
     grader = plan.grader
     if ledger is None or plan.parts is not None or feed.get() is not None:
         return None

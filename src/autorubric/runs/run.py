@@ -264,7 +264,7 @@ class CallCounter:
         executor: finds what is on record.
         reply_tokens: the expected length of a reply, or of the reply to a request.
         generation: how often everything was requested again.
-        assume: what a reply is taken to say where later requests depend on it; None where they do not.
+        assume: what a reply is taken to say where later requests depend on it; None if they do not.
     """
 
     def __init__(

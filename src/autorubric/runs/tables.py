@@ -175,7 +175,7 @@ def _flags(flags: Sequence[str]) -> str | None:
 
 
 def write_table(path: Path, rows: Iterator[Row], columns: Mapping[str, type] = COLUMNS) -> None:
-    """Write rows to a file, wholly or not at all; its extension says in which format.
+    """Write rows to a file, atomically; its extension says in which format.
 
     Args:
         path: the file.

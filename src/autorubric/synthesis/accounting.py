@@ -58,7 +58,7 @@ class Fate(NamedTuple):
     Attributes:
         id: of the criterion that went in.
         outcome: `kept` alone, `merged` with others, `restored` where the merge had lost it, or `dropped`.
-        into: id of the criterion that carries it on; empty where it was dropped.
+        into: id of the criterion that carries it on; empty if it was dropped.
         reason: why it was dropped, restored or merged.
     """
 

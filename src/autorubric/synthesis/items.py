@@ -129,7 +129,7 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
 
 
 def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
-    """`rubrics` without repetitions: same words, whatever the case and spacing.
+    """`rubrics` without repetitions: same words, for any case and spacing.
 
     The one with the most points stays, at the position of the first.
 

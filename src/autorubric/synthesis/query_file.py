@@ -215,7 +215,7 @@ class QueryFile:
 
 
 def _lookup(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a column, or at a path into it; None where there is nothing."""
+    """The value of a column, or at a path into it; None if there is nothing."""
     if path in row:
         return row[path]
     value: Any = row

@@ -167,8 +167,8 @@ class SynthesisResult:
         out: the run directory, with the final files, the step files and the manifest.
         summary: counts of rows, failures and calls; None for a dry run.
         estimate: requests, tokens and cost; None unless it was a dry run.
-        negotiated: parameters that endpoints turned out not to accept.
-        interrupted: whether a person stopped the run.
+        negotiated: parameters that endpoints did not accept.
+        interrupted: whether the run was interrupted.
     """
 
     out: Path

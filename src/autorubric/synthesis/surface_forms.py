@@ -71,7 +71,7 @@ def _content(text: str) -> list[str]:
 
 
 def holds(text: str, quote: str) -> bool:
-    """Whether a text has the quoted words, whatever the case, spaces and punctuation."""
+    """Whether a text has the quoted words, for any case, spaces and punctuation."""
     bare = _bare(quote)
     return bool(bare) and bare in _bare(text)
 

@@ -74,7 +74,7 @@ class ScriptedModel:
         return Limit(self._max_tokens)
 
     def ceiling(self, request: Request) -> Usage | None:
-        """The request's own tokens, and the request's or the model's `max_tokens`; None where neither is set."""
+        """The request's own tokens, and the request's or the model's `max_tokens`; None if neither is set."""
         most = request.max_tokens or self._max_tokens
         return None if most is None else Usage(_prompt_tokens(request), most)
 

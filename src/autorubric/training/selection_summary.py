@@ -156,7 +156,7 @@ class Acceptance:
 
     @property
     def share(self) -> float | None:
-        """Selected over decided; None where nothing is decided."""
+        """Selected over decided; None if nothing is decided."""
         decided = self.selected + self.dropped
         return self.selected / decided if decided else None
 
@@ -177,12 +177,12 @@ class SelectionSummary:
         total: of all queries together.
         by_source: the same by domain, in alphabetical order.
         answers: answers kept.
-        by_model: how many of them each model wrote, most first; empty where nothing says who did.
+        by_model: how many of them each model wrote, most first; empty if nothing says who did.
         unjudged: candidates without a score.
         lengths: of the answers kept and of the others, over the queries that have both.
         curve: the best score by number of candidates.
         keep: what was kept.
-        spread: how the scores of all candidates are distributed; None where none has a score.
+        spread: how the scores of all candidates are distributed; None if none has a score.
     """
 
     total: Acceptance

@@ -33,7 +33,7 @@ class Guard:
 
     Args:
         app: what answers the others.
-        token: what callers must send; None where only this machine can call.
+        token: what callers must send; None if only this machine can call.
     """
 
     def __init__(self, app: App, token: str | None) -> None:

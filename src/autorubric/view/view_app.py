@@ -109,7 +109,7 @@ def make_app(view: View, token: str | None) -> App:
 
     Args:
         view: what is shown.
-        token: what callers must send; None where only this machine can call.
+        token: what callers must send; None if only this machine can call.
     """
     page = partial(_route, view)
     label: dict[str, Any] = {"labelling": view.labelling}

@@ -517,7 +517,7 @@ def test_a_batch_whose_downloads_break_off_stays_open_with_what_arrived_on_recor
         told = str(broken.stopped)
         assert told.startswith(f"the download broke off: batch {job} (")
         kept = f"replies to {arrived} of {ASKED} requests arrived and are saved; the batch stays open, and the same"
-        assert f"{kept} command continues to collect it" in told
+        assert f"{kept} command continues collecting it" in told
         [record] = run_status(tmp_path / "run", {}).batches
         assert record.state == "sent"
         assert run(["status", str(tmp_path / "run")]) == 0

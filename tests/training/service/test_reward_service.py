@@ -151,7 +151,7 @@ async def test_more_than_there_is_room_for_is_sent_away_with_the_time_to_come_ba
         assert (await served.post(one("c")))[0] == 200
         status, found = await served.post({"items": [one(text) for text in "abc"]})
     assert status == 413
-    assert "takes 2 at a time" in found["error"]["problems"][0]
+    assert "accepts at most 2 per call" in found["error"]["problems"][0]
 
 
 async def test_a_call_past_its_deadline_gets_504_and_what_was_asked_is_paid_once(serve: Serve) -> None:

@@ -86,7 +86,7 @@ _REMARKED = frozenset({"ai", "sorry", "later", "soon", "tomorrow"})
 
 
 def leftover(words: Wording) -> str:
-    """What is left of drafting in a criterion; empty where nothing is.
+    """What is left of drafting in a criterion; empty if nothing is.
 
     Example:
         >>> [leftover(Wording(text)) for text in ("Delete this row", "Names the {city} of birth.", "Names a city.")]

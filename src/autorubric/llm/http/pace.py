@@ -331,7 +331,7 @@ class Pace:
             self._raised_from, self._step = before, min(2 * step, largest)
 
     def _weigh(self, now: float) -> None:
-        """Take one refusal into account, and lower the rate where there are more than chance explains."""
+        """Take one refusal into account, and lower the rate if there are more than chance explains."""
         sent, refused = self._sent_at_this_rate(), self._refused_at_this_rate()
         if self._chance.explains(refused, sent):
             return

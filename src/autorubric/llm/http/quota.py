@@ -32,7 +32,7 @@ Unit: TypeAlias = Literal["requests", "tokens"]
 
 
 class Reading(NamedTuple):
-    """One limit: units of the whole window (None where not told), units left, and seconds until they are all back."""
+    """One limit: units of the whole window (None if not told), units left, and seconds until they are all back."""
 
     unit: Unit
     limit: float | None

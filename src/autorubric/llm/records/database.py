@@ -193,7 +193,7 @@ def insert_note(name: str, value: Any, connection: sqlite3.Connection) -> None:
 
 
 def unite_note(name: str, value: Any, united: Callable[[Any, Any], Any], connection: sqlite3.Connection) -> None:
-    """Store what `united` makes of the JSON value under a name (None where there is none) and another one."""
+    """Store what `united` makes of the JSON value under a name (None if there is none) and another one."""
     insert_note(name, united(read_note(connection, name), value), connection)
 
 

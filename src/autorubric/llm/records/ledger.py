@@ -61,7 +61,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     Attributes:
         folder: of the file; None in memory.
         in_flight: what calls in flight may cost.
-        claims: of requests under way; None where no other process uses the ledger.
+        claims: of requests under way; None if no other process uses the ledger.
         changes: whether other processes have written to it; None likewise.
 
     Example:

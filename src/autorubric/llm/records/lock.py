@@ -116,7 +116,7 @@ def _named_in(path: Path) -> str:
 
 
 def _left_behind(directory: Path, *, wait: bool) -> Path | None:
-    """What names a process of a killed parent that still works on a directory; None where there is none."""
+    """What names a process of a killed parent that still works on a directory; None if there is none."""
     for folder in folders_of_processes(directory):
         lock = try_lock(folder / FILE_NAME, wait=wait)
         if lock is None:

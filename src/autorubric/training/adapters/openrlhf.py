@@ -79,7 +79,7 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
 
 
 def remote_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
-    """The reply of a remote reward model, as JSON values; None where the reward is missing.
+    """The reply of a remote reward model, as JSON values; None if the reward is missing.
 
     `scores` are the rewards in [0, 1], by which OpenRLHF filters groups.
 

@@ -279,7 +279,7 @@ def verl_row(query: RubricQuery) -> dict[str, Any]:
 
 
 def write_verl(path: Path, queries: Iterable[RubricQuery]) -> None:
-    """Write the parquet file that verl trains on, wholly or not at all."""
+    """Write the parquet file that verl trains on, atomically."""
     from autorubric.files import parquet_writer
     from autorubric.formats import format_named
 

@@ -66,7 +66,7 @@ class Evolver:
         writer: proposes criteria.
         grader: judges proposals on the rollouts; its models also assess their relevance.
         ask: makes all calls.
-        draws: where the draws of this generation of replies begin.
+        draws: the first draw of this generation of replies.
         assessor: assesses relevance where the grader has a judge of the user's own, without models.
     """
 
@@ -80,7 +80,7 @@ class Evolver:
     async def evolve(
         self, version: RubricVersion, first: Rubric, rollouts: Sequence[Rollout], item: str = ""
     ) -> tuple[RubricVersion | None, Change]:
-        """The next version of a rubric, or None where it stays as it is, and what was decided.
+        """The next version of a rubric, or None if it stays as it is, and what was decided.
 
         Args:
             version: the newest.
@@ -119,7 +119,7 @@ class Evolver:
         return _next(version, retired, added, returned, change)
 
     async def _split(self, version: RubricVersion, change: Change, item: str) -> tuple[RubricVersion | None, Change]:
-        """The version with a criterion for each demand; None where no criterion can be split."""
+        """The version with a criterion for each demand; None if no criterion can be split."""
         rubric = version.rubric
         places = find_divisible(rubric, self.rule.persistent)
         answers = await asyncio.gather(

@@ -61,7 +61,7 @@ class Change:
         returned: criteria of the inactive list that are graded again.
         retired: criteria without variance over the window, now inactive.
         rejected: proposals that did not pass, each with `description`, `gate` and `reason`.
-        note: why there are no proposals; empty where there are.
+        note: why there are no proposals; empty if there are.
         evidence: figures of the gates, by criterion.
         split: criteria that were split, each with `criterion` and the names of its `parts`.
     """
@@ -178,7 +178,7 @@ class VersionLog:
         return self._by_rubric.get(digest_group(query, rubric))
 
     def add(self, lineage: Lineage, version: RubricVersion | None, change: Change) -> None:
-        """Record a decision, and the version that came of it; None where the rubric stays as it is."""
+        """Record a decision, and the version that came of it; None if the rubric stays as it is."""
         made = {} if version is None else _values(version)
         event = "same" if version is None else "version"
         self._append([{"event": event, "group": lineage.group, **made, "change": change.to_dict()}])
@@ -212,7 +212,7 @@ class VersionLog:
 
 
 def read_log(path: Path) -> VersionLog:
-    """A log that another process may be writing, to look only; empty where there is none.
+    """A log that another process may be writing, to look only; empty if there is none.
 
     Raises:
         InputError: it is damaged.

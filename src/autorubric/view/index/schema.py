@@ -80,7 +80,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """A connection that reads the index at `path`; None where there is none yet."""
+    """A connection that reads the index at `path`; None if there is none yet."""
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
     except (sqlite3.OperationalError, OSError):

@@ -67,13 +67,13 @@ class Outcome:
 
     Attributes:
         cell: the verdict and the votes.
-        label: a person's; None where there is none.
+        label: a person's; None if there is none.
         sums: the figures of the criterion.
         word: the number of the verdict.
         marks: the bits that an item has for it.
-        agrees: whether the verdict is the label; None where they cannot be compared.
+        agrees: whether the verdict is the label; None if they cannot be compared.
         doubt: that of the cell without a confidence.
-        is_open: whether the verdict is missing, so that the doubt is 1 whatever the confidence.
+        is_open: whether the verdict is missing, so that the doubt is 1 for any confidence.
         n: items that had it since the sums were brought up to date.
     """
 

@@ -1,4 +1,4 @@
-"""The criteria of a graded run, and how far its judges agree with the labels and with one another."""
+"""The criteria of a graded run, and how well its judges agrees with the labels and with one another."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Section(NamedTuple):
         anchor: what links to it name it by.
         page: the page of the view.
         words: in the table of contents; empty leaves it out.
-        note: what the section leaves out; empty where it is complete.
+        note: what the section leaves out; empty if it is complete.
     """
 
     anchor: str

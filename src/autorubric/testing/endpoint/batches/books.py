@@ -1,4 +1,4 @@
-"""The loopback endpoint's batches, whatever the dialect: files, jobs, results, requests, and what goes wrong."""
+"""The loopback endpoint's batches, for any dialect: files, jobs, results, requests, and what goes wrong."""
 
 from __future__ import annotations
 
