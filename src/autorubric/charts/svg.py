@@ -116,7 +116,7 @@ def ticks_between(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def escaped(words: str) -> str:
-    """Words as an SVG element may hold them; what no XML document may hold is replaced.
+    """Text escaped for an SVG element; characters that XML does not allow are replaced.
 
     Example:
         >>> escaped("<b>")

@@ -28,7 +28,7 @@ def contains(
     ignore_case: bool = False,
     whole_words: bool = False,
 ) -> CheckOutcome:
-    """Passed when the text holds all (or any) of the phrases.
+    """Passed when the text contains all (or any) of the phrases.
 
     With `whole_words` a phrase may not continue a word on either side.
 
@@ -47,7 +47,7 @@ def contains(
 def not_contains(
     text: str, *, phrases: Phrases, ignore_case: bool = False, whole_words: bool = False
 ) -> CheckOutcome:
-    """Passed when the text holds none of the phrases.
+    """Passed when the text contains none of the phrases.
 
     Example:
         >>> not_contains("Take the metro.", phrases="car").passed

@@ -1,4 +1,4 @@
-"""One thing a submission is judged by."""
+"""Criteria: what a submission is graded by."""
 
 from __future__ import annotations
 

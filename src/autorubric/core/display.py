@@ -82,7 +82,7 @@ def set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with the keys of inner mappings as columns of their own, `outer_inner`.
+    """The row with the keys of inner mappings as separate columns, `outer_inner`.
 
     Example:
         >>> flat({"n": 3, "rate": {"value": 0.5, "low": None}})

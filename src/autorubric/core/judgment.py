@@ -1,4 +1,4 @@
-"""What judges say about one criterion: verdicts, judgments, the votes in a report, and the schemas of replies."""
+"""Judgments of a criterion: verdicts, judgments, the votes in a report, and the schemas of replies."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class JudgmentFailure:
 class Quote:
     """A passage that a judge cites: its words, and where the submission has them (character offsets).
 
-    `start` and `end` are None if the submission does not hold the passage.
+    `start` and `end` are None if the submission does not contain the passage.
     """
 
     text: str

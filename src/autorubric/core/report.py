@@ -1,4 +1,4 @@
-"""What grading a submission comes to: one report a submission, and in it one a criterion.
+"""Reports: one per submission, with one per criterion in it.
 
 A criterion of a report is judged, abstained or failed. Judged has a value; abstained (CANNOT_ASSESS, or an
 option that is not applicable) and failed (`error` says why) have none: `score_value` is None, never a zero.
@@ -304,7 +304,7 @@ def criteria_text(words: Sequence[str | None]) -> str:
 
 
 def votes_text(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
-    """Each judge with what it said; None if no judge was asked.
+    """Each judge with its verdict; None if no judge was asked.
 
     Example:
         >>> votes_text([JudgeVote(judge_id="a", verdict="MET", reason=None)])

@@ -138,7 +138,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_dict(cls, data: list[Any] | dict[str, Any]) -> Self:
-        """The rubric of a list of criteria or sections, or of a mapping that holds one.
+        """The rubric of a list of criteria or sections, or of a mapping that contains one.
 
         Raises:
             ValueError: with one problem for each criterion that is wrong.

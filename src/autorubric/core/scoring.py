@@ -207,7 +207,7 @@ def lost_points(length: float, config: LengthPenalty) -> float:
 
 
 def measured(text: str, count: CountFn | None) -> float:
-    """The length of a text, in words unless `count` says otherwise.
+    """The length of a text, in words or by `count`.
 
     Raises:
         InputError: `count` returns something that is not a length.

@@ -127,7 +127,7 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
         0
         >>> criterion_called("Tome", [Criterion(name="Tone", requirement="Is kind")])
         Traceback (most recent call last):
-        autorubric.errors.InputError: no criterion is called 'Tome'; did you mean 'Tone'?
+        autorubric.errors.InputError: no criterion is named 'Tome'; did you mean 'Tone'?
     """
     criteria = list(rubric)
     names = criterion_names(criteria)
@@ -205,7 +205,7 @@ class LabelTable:
     """Files of labels: rows of id, criterion, label and perhaps annotator.
 
     Attributes:
-        paths: the files, of any kind that holds rows.
+        paths: the files, of any kind that contains rows.
         annotator: whose labels count; `majority` for the label that most annotators gave; None if they agree.
         columns: columns that the user named, by role.
         notes: takes a sentence for each column that was guessed, and on items without labels.
@@ -278,7 +278,7 @@ def read_label_rows(
 
 
 def is_label_table(path: Path) -> bool:
-    """Whether a file holds labels, rather than pairs that `--label-next` drew.
+    """Whether a file contains labels, rather than pairs that `--label-next` drew.
 
     Example:
         >>> import tempfile

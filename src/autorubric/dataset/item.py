@@ -24,7 +24,7 @@ _TEXTS: tuple[tuple[str, Any, str], ...] = (
 
 @dataclass(slots=True)
 class DataItem:
-    """A submission to be graded, with what is known about it.
+    """A submission to grade, with its label, reference and metadata.
 
     Attributes:
         submission: the text to be graded; structured data as a JSON text.

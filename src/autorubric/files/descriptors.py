@@ -117,7 +117,7 @@ def opened(path: Path, flags: int, mode: int = 0o600) -> int:
 
 
 def opened_without_waiting(path: Path, flags: int) -> int:
-    """The same, for a path that may be a pipe: where nobody reads it, the call fails instead of waiting.
+    """The same, for a path that may be a pipe: if it has no reader, the call fails instead of waiting.
 
     Example:
         >>> os.close(opened_without_waiting(Path(os.devnull), os.O_WRONLY))

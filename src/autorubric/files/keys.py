@@ -1,4 +1,4 @@
-"""Keys that were probably meant to be others."""
+"""Misspelled keys."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def make_path(value: str | Path) -> Path:
     """The path of an input; of an address, a path that `find_address` turns back.
 
     Raises:
-        InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot hold.
+        InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot contain.
 
     Example:
         >>> make_path("ftp://host/rows.csv")

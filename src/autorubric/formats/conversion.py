@@ -1,4 +1,4 @@
-"""One file into another format, with an account of what was lost on the way."""
+"""Converts a file to another format, and reports what was lost."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[
 def write_records(
     path: str | Path, target_format: str, records: Iterable[Record], *, carry: bool = True
 ) -> Conversion:
-    """Write records to a file of a format atomically, and say what was lost.
+    """Write records to a file of a format atomically, and report what was lost.
 
     Raises:
         InputError: the format is not known or not kept in such files, or a record cannot be written in it.

@@ -19,7 +19,7 @@ ReportT = TypeVar("ReportT")
 
 
 class Grader(ABC, Generic[ReportT]):
-    """Grades submissions: subclasses say how to judge, and how judgments become a report.
+    """Grades submissions; subclasses define how to judge, and how judgments become a report.
 
     Args:
         length_penalty: what long submissions lose, or None.
@@ -52,7 +52,7 @@ class Grader(ABC, Generic[ReportT]):
         query: str | None = None,
         reference_submission: str | None = None,
     ) -> Any:
-        """What the judges say; its type is the grader's own.
+        """The statements of the judges, in a type of the grader.
 
         A grader that wants the rubric's guidelines takes a keyword `guidelines` as well.
         """

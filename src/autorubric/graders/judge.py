@@ -223,7 +223,7 @@ class Seats:
 
 @dataclass(frozen=True, slots=True)
 class CopiesApart:
-    """Gives equal items replies of their own where the judge inside does not.
+    """Gives identical items separate replies if the inner judge does not.
 
     A request of the role `judge` that says nothing of its copy is sent for that copy whose questions are all put.
     Other requests are shared by equal items, and by all items where they are the same.

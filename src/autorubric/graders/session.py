@@ -88,7 +88,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Models open in one event loop, the judge made of them, and who asks them.
+    """Models opened in one event loop, the judge made of them, and the executor.
 
     `opened` closes the models when the loop shuts its asynchronous generators down, as `asyncio.run` does.
     """

@@ -145,7 +145,7 @@ def compute_p_value(pairs: Pairs, seed: int = 0) -> float:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the test set says about one candidate.
+    """The evidence of the test set about one candidate.
 
     Attributes:
         accepted: whether the new version replaces the old one.

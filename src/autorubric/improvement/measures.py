@@ -147,7 +147,7 @@ _SWEEPS = 500
 
 
 def fit_weights(verdict_values: Floats, target: Floats, weights: Floats, groups: Ints, seed: int = 0) -> Floats:
-    """New weights whose scores come close to the target.
+    """Weights fitted so that scores are close to the target.
 
     Ridge regression towards the old weights under the constraint that no weight changes its sign, by coordinate
     descent; its strength is the one with the least error in cross-validation over groups, and keeping the old weights
@@ -270,7 +270,7 @@ class Comparing:
 
 @dataclass(frozen=True)
 class Nested:
-    """What a nested split says: in each fold the winner of the other folds is compared with the original.
+    """The result of a nested split: in each fold, the winner of the other folds is compared with the original.
 
     Attributes:
         pairs: of all folds together; None if no candidate won anywhere.

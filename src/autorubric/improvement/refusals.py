@@ -48,7 +48,7 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Guard:
-    """What no candidate may hold.
+    """Texts that no candidate may contain.
 
     Attributes:
         submissions: the runs of words of all labelled submissions that the task and the rubric do not have.

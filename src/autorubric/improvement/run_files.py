@@ -135,7 +135,7 @@ def write_page(directory: Path, record: Mapping[str, Any]) -> None:
 
 
 def undone_names(directory: Path) -> list[str]:
-    """The criteria whose changes were taken back in this directory, by its log."""
+    """The criteria whose changes were reverted in this directory, by its log."""
     log = directory / LOG_FILE
     lines = read_text(log).splitlines() if log.exists() else []
     events = [json.loads(line) for line in lines if '"undone"' in line]

@@ -46,7 +46,7 @@ class Aims:
 
 @dataclass(frozen=True)
 class Finalists:
-    """What goes to the test, fixed before it is opened.
+    """The finalists of the test, fixed before it is opened.
 
     Attributes:
         wordings: at most one for each criterion.

@@ -305,7 +305,7 @@ def known_annotator(history: History, name: str | None) -> str | None:
 
 
 def _note_other_labels(run: StoredRun) -> None:
-    """Tell of labels in the store of a run whose dataset has labels of its own."""
+    """Warn about labels in the store of a run whose dataset has its own labels."""
     count = sum(read_history(run.directory).annotators().values())
     if count:
         warnings.warn(
@@ -342,7 +342,7 @@ def has_completed_files(settings: LabelSettings) -> bool:
 
 
 def _label_table(settings: LabelSettings) -> LabelTable | None:
-    """The labels in files that hold rows of id, criterion and label; None where `--label-next` wrote the files.
+    """The labels in files that contain rows of id, criterion and label; None where `--label-next` wrote the files.
 
     Raises:
         InputError: files of both kinds are given, or flags that say how to read rows of labels without any.

@@ -225,7 +225,7 @@ class EvolutionRun(RecordedRun):
 
 
 async def _evolved(source: Path, settings: EvolveSettings) -> EvolveResult:
-    """Evolve the rubrics of a run in a directory of their own, or resume."""
+    """Evolve the rubrics of a run in their own directory, or resume."""
     groups, grader = _read_rollouts(source), make_grader(settings)
     made_of = _identify_evolution(grader, settings)
     async with AsyncExitStack() as stack:
@@ -296,7 +296,7 @@ def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path)
 
 
 def _identify_evolution(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, Any]:
-    """What tells this evolution from another one in its directory; another run continues the versions."""
+    """What distinguishes this evolution from another one in its directory; another run continues the versions."""
     own = ("writer", "writer_temperature", "most_added", "retire_after", "most_rollouts", "retire_original")
     return {
         "judges": sorted(grader.judge_ids),

@@ -268,7 +268,7 @@ class Inputs:
         return _digest([self.labelled.digests, self.labelled.truth.tolist(), self.labelled.groups.tolist()])
 
     def described(self, grader: CriterionGrader, settings: ImproveSettings) -> dict[str, Any]:
-        """What tells this run from another one in its directory."""
+        """What distinguishes this run from another one in its directory."""
         own = ("writer", "candidates", "rounds", "most_criteria", "measure", "confidence_level", "split", "seed")
         return {
             "rubric": _digest(self.labelled.rubric.to_dict()),

@@ -144,7 +144,7 @@ class ImprovementRun(RecordedRun):
         return {"written": written, "templates": {"improve": package_writer_prompt().fingerprint}}
 
     def about(self) -> dict[str, Any]:
-        """What the record says of the run."""
+        """The description of the run in the record."""
         return {
             "autorubric": version("autorubric-hub"),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -215,7 +215,7 @@ async def _ended(run: ImprovementRun) -> ImproveResult:
 
 
 def _finished(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
-    """The decisions of an earlier session stand: the test set is not looked at again."""
+    """The decisions of an earlier session; the test set is not used again."""
     try:
         made, record = after_undo(rubric, record, undone_names(out))
     except (LookupError, TypeError, ValueError, AttributeError) as error:

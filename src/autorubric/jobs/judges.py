@@ -1,4 +1,4 @@
-"""The settings of every function that grades: who judges, how endpoints are reached, what it may cost."""
+"""The settings of every function that grades: judges, endpoints and budgets."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class JudgeSettings(ModelSettings):
         return self
 
     def _refuse_judge_settings(self) -> None:
-        """Refuse settings of judges if there is none: nobody who passes one means it to do nothing."""
+        """Raise an error for settings of judges if there is no judge, because they would have no effect."""
         if unused := flags_given(self, self.of_judges()):
             verb = "has" if len(unused) == 1 else "have"
             raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")

@@ -36,7 +36,7 @@ class Purse:
     lent: dict[Any, Sum] = field(default_factory=dict)
 
     def lend(self, to: Any, held: Sum, missing: Sum) -> Sum | None:
-        """More for a process that holds `held` and lacks `missing`; None if that is not left."""
+        """More budget for a process that has `held` and lacks `missing`; None if too little is left."""
         self.lent[to] = _finite(held)
         left = self.left()
         if not missing.within(left):
@@ -128,7 +128,7 @@ class SharedPace:
         self._grant()
 
     def gone(self, one: Borrower) -> None:
-        """Wait for no report of a process that has ended."""
+        """Stop waiting for reports of a process that has ended."""
         self._wanted.pop(one, None)
         for sent in self._taken(one, [number for name, number in self._sent if name == one.name]):
             self.pace.withdrawn(sent)
@@ -201,7 +201,7 @@ class Lender:
             self.purse.give_back(one.name, Sum(*word["spare"]))
 
     def gone(self, one: Borrower) -> None:
-        """Wait for no word of a process that has ended."""
+        """Stop waiting for messages of a process that has ended."""
         for number in list(self._returns):
             self._returned(number, one.name)
         for account in self._accounts.values():

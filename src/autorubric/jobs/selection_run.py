@@ -157,7 +157,7 @@ def selected_from_run(
         settings: where it is written; `limit` takes the first queries only.
 
     Raises:
-        InputError: the run has not finished or cannot be read, or the directory holds another selection.
+        InputError: the run has not finished or cannot be read, or the directory contains another selection.
     """
     out = Path(settings.out)
     run = read_graded_run(folder).first(getattr(settings, "limit", None))

@@ -145,7 +145,7 @@ class ServiceProcesses:
                 await asyncio.sleep(min(one.failed_starts - 1, 1))
 
     async def _run_once(self, one: _Worker) -> int | None:
-        """Start a process and hear what it says until it has ended; its status."""
+        """Start a process and receive its messages until it ends; returns its status."""
         ours, theirs = socket.socketpair()
         one.starts, one.end = one.starts + 1, None
         order = {**self._order(one), "channel": theirs.fileno(), "board": self._file}
@@ -189,7 +189,7 @@ class ServiceProcesses:
             task.add_done_callback(self._tasks.discard)
 
     def _gone(self, one: _Worker, channel: socket.socket) -> None:
-        """Take over what is left of a process that has ended: its counts, and what it had borrowed and not used."""
+        """Take over the counts and the unused budget of a process that has ended."""
         self._door.remove(channel)
         one.channel = None
         if one.end is None:

@@ -53,7 +53,7 @@ class Submissions:
         return input_name(self.source) if isinstance(self.source, Path) else IN_MEMORY
 
     def items(self) -> list[DataItem]:
-        """The submissions; a warning names what else a directory holds.
+        """The submissions; a warning lists what else a directory contains.
 
         Raises:
             InputError: with one problem for each row that is none, or because there is nothing.
@@ -192,7 +192,7 @@ def _is_texts(path: Path) -> bool:
 
 
 def _texts(folder: Path) -> list[Path]:
-    """The texts of a folder, or the one that is named; says what else is in a folder, so that nobody misses it."""
+    """The texts in a folder, or the given one; a note lists other files in the folder."""
     if not os.path.isdir(folder):  # noqa: PTH112
         return [folder]
     found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))

@@ -183,7 +183,7 @@ async def _estimate(settings: SynthesizeSettings, division: Division) -> Synthes
 
 
 def _announce(prepared: Prepared, models: Mapping[str, Model], notice: Callable[[str], object] | None) -> None:
-    """Tell of notes on the input, and of what changed since the last run."""
+    """Print notes on the input, and what changed since the last run."""
     if notice is None:
         return
     for note in prepared.notes:

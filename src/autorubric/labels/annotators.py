@@ -60,7 +60,7 @@ class Annotators:
 
 
 def compare_annotators(history: History, items: Items, finder: PairFinder) -> Annotators:
-    """How far the annotators agree with one another; labels whose pair has changed do not count."""
+    """The agreement of the annotators with one another; labels whose pair has changed do not count."""
     names = list(history.annotators())
     shared: list[tuple[Pair, Criterion, dict[str, str | None]]] = []
     for key in history.labelled():

@@ -100,7 +100,7 @@ class Hints:
         }
 
     def occur_in(self, text: str, words: Wording) -> bool:
-        """Whether a text holds one of them; the tokens of `words` include those of the text."""
+        """Whether a text contains one of them; the tokens of `words` include those of the text."""
         plain = text.isascii()
         fresh = words.vocabulary - self._idle
         if self._telling.isdisjoint(fresh):

@@ -23,7 +23,7 @@ class Place:
     Attributes:
         file: the file, as it was named; empty for a rubric in memory.
         row: the line in a JSONL file or the row in a table (from 1), or the index of the item in a dataset (from 0,
-            as in messages about datasets); None if the file holds one rubric.
+            as in messages about datasets); None if the file contains one rubric.
         record: the row's id.
         part: the name of the rubric where a row or dataset has several, such as `rubrics_a`.
     """

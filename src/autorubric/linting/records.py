@@ -77,7 +77,7 @@ def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
 
 
 def read_query(value: Any) -> str:
-    """What is asked: a text, or what the user says in a conversation; empty if it is neither.
+    """The query: a text, or the user's turns in a conversation; empty if it is neither.
 
     Example:
         >>> read_query([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}])

@@ -208,7 +208,7 @@ class Activity:
     Attributes:
         open: calls that have started and not ended.
         paid: calls that returned a reply.
-        hits: requests answered without a call of their own; below 0 while replies from batches wait to be used.
+        hits: requests answered without their own call; below 0 while replies from batches wait to be used.
         failures: calls that returned no reply.
         refused: requests refused before a call (budget, stop, a model that cannot be used).
         prompt_tokens: as counted by the endpoint; likewise `completion_tokens`.

@@ -143,7 +143,7 @@ class Lease:
             wake()
 
     def report(self) -> dict[str, Any]:
-        """What was not told yet."""
+        """The outcomes that were not reported yet."""
         now = self._clock()
         while self._permits and now - self._permits[0][1] > _STALE:
             self._told.withdrawn.append(self._permits.popleft()[0])
@@ -154,7 +154,7 @@ class Lease:
 
 @dataclass(slots=True)
 class Report:
-    """What a process tells of its requests to one endpoint with one key; each has a number.
+    """The report of a process on its numbered requests to one endpoint with one key.
 
     Attributes:
         sent: without a permit, and when.
@@ -205,7 +205,7 @@ class Sharing:
         return lease
 
     def report(self) -> None:
-        """Pass on what was sent and was not told yet."""
+        """Pass on the outcomes that were not reported yet."""
         if self._due is not None:
             self._due.cancel()
             self._due = None

@@ -216,7 +216,7 @@ _STATISTIC_BY_FIELD = {
 
 
 class MeasuredModel(MetricModel):
-    """The statistics of a part of a run; those without a field of their own are in `statistics`.
+    """The statistics of a part of a run; those without their own field are in `statistics`.
 
     Attributes:
         statistics: by name, those of installed packages included.

@@ -161,7 +161,7 @@ def _read(name: str, run: GradedRun, dataset: RubricDataset, modes: Modes) -> La
 
 
 def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:
-    """The runs with scores by one rule; without scores, and with a sentence that says why, if there is none.
+    """The runs with scores by one rule; without scores, and with the reason, if there is no such rule.
 
     A run that did not record its rule takes that of the other where its scores follow from that one too.
     """

@@ -26,7 +26,7 @@ class Interval(NamedTuple):
     Attributes:
         low: its lower end.
         high: its upper end.
-        confidence: the share of such intervals that hold the true value, such as 0.95.
+        confidence: the share of such intervals that contain the true value, such as 0.95.
 
     Example:
         >>> Interval(0.25, 0.75, 0.95).width
@@ -210,7 +210,7 @@ def _apart(value: float) -> float:
 
 
 class LabelledCells(NamedTuple):
-    """How a judge's verdicts on labelled items stand to the labels.
+    """The verdicts of a judge on labelled items, compared with the labels.
 
     Attributes:
         true_met: the judge and the label say MET.

@@ -224,7 +224,7 @@ def _posterior(met: Array, missed: Array, slope: Array, level: Array) -> Array:
 
 
 def _newton_step(met: Array, missed: Array, slope: Array, level: Array) -> tuple[Array, Array]:
-    """One step for all criteria at once; `met` and `missed` are expected counts, criteria × abilities."""
+    """One step for all criteria together; `met` and `missed` are expected counts, criteria × abilities."""
     chance = 1.0 / (1.0 + np.exp(-(np.outer(slope, _ABILITIES) + level[:, None])))
     counts = met + missed
     residual, curvature = met - counts * chance, counts * chance * (1.0 - chance)

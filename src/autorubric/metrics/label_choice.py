@@ -102,7 +102,7 @@ class JudgedPairs:
         return criterion_names(self.criteria[first:end])[int(self.places[pair])]
 
     def find(self, places: Iterable[tuple[int, int]]) -> Ints:
-        """Where pairs stand, by the places of item and criterion; -1 for those that are not judged."""
+        """The positions of pairs, by the positions of item and criterion; -1 for those that are not judged."""
         rows = {item: row for row, item in enumerate(self.items)}
         starts = np.searchsorted(self.rows, np.arange(len(self.items) + 1))
         found = []

@@ -114,7 +114,7 @@ class TagMetrics(MeasuredModel):
 
 
 class PooledScaleMetrics(MeasuredModel):
-    """Agreement over all points of one kind of criterion, for items with rubrics of their own.
+    """Agreement over all points of one kind of criterion, for items with their own rubrics.
 
     Attributes:
         scale_type: the kind.
@@ -258,7 +258,7 @@ class MetricsResult(Displayed, MeasuredModel):
         criterion_accuracy: the share of pairs that agree, all criteria alike (micro).
         criterion_precision, criterion_recall, criterion_f1: of MET, over all binary pairs.
         mean_kappa: the mean of the criteria's κ that are defined (macro).
-        per_criterion: each criterion; empty where items with rubrics of their own are pooled.
+        per_criterion: each criterion; empty where items with their own rubrics are pooled.
         score_rmse, score_mae, score_spearman, score_kendall, score_pearson, bias: of the score against what the
             labels would have scored by the run's own rule.
         bootstrap: intervals, where they were asked for.
@@ -277,7 +277,7 @@ class MetricsResult(Displayed, MeasuredModel):
         macro_accuracy: the mean of the criteria's accuracies.
         micro_kappa: κ over all binary pairs.
         coverage_stats: how many labelled points are compared.
-        pooled_by_scale: where items with rubrics of their own are pooled.
+        pooled_by_scale: where items with their own rubrics are pooled.
         warnings: what a reader should know.
         criterion_gwet: AC1 over all binary pairs.
         criterion_balanced_accuracy: over all binary pairs.

@@ -206,7 +206,7 @@ _RANK: dict[Advice, int] = {"drop": 0, "relabel": 1, "sharpen": 2, "merge": 3, "
 
 
 class _Whole(NamedTuple):
-    """The run as items × criteria, and what is computed for all criteria at once."""
+    """The run as items × criteria, and what is computed for all criteria together."""
 
     columns: list[Column]
     values: Floats

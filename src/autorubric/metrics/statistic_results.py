@@ -25,7 +25,7 @@ class ConfidenceInterval(MetricModel):
     Attributes:
         lower: its lower end.
         upper: its upper end.
-        confidence: the share of such intervals that hold the true value.
+        confidence: the share of such intervals that contain the true value.
         method: how it was made: `wilson`, `jackknife`, `jeffreys`, `t`, `fisher-z`, …
 
     Example:

@@ -203,7 +203,7 @@ def package_prompts() -> PromptSet:
 def load_prompts(directory: str | Path) -> PromptSet:
     """The package's synthesis prompts, replaced by those of a folder where it has them.
 
-    The folder holds files under our names (`rubric.jinja`, ...) or under the public pipeline's
+    The folder contains files under our names (`rubric.jinja`, ...) or under the public pipeline's
     (`rubric_generation.txt`, ...), in any mix, one file per prompt. Hidden files are ignored.
 
     Raises:
@@ -290,7 +290,7 @@ def package_gate_prompts() -> GatePrompts:
 def load_gate_prompts(directory: str | Path) -> GatePrompts:
     """The package's gate prompts, replaced by those of a folder where it has them.
 
-    The folder holds `licence.jinja`, `rewrite.jinja` or both.
+    The folder contains `licence.jinja`, `rewrite.jinja` or both.
 
     Raises:
         InputError: the folder is missing or empty, or files in it are unknown or invalid (all listed).

@@ -38,7 +38,7 @@ class ItemsFile:
 
     Args:
         path: the file.
-        kept: items that the file holds from an earlier session and that still count. It stays as it is until
+        kept: items that the file contains from an earlier session and that still count. It stays as it is until
             this session has as many, so that a kill never leaves fewer than there were.
     """
 
@@ -365,7 +365,7 @@ def read_run(directory: Path | str) -> StoredRun:
     """The run of a directory.
 
     Raises:
-        MissingFileError: the directory holds no experiment.
+        MissingFileError: the directory contains no experiment.
         InputError: its files are not what a run writes.
     """
     path = Path(directory)

@@ -241,7 +241,7 @@ class EvalResult(Displayed):
         AutoRubric 1.6 stored no submissions; those of its items are empty.
 
         Raises:
-            MissingFileError: the directory holds no experiment.
+            MissingFileError: the directory contains no experiment.
             ValueError: its files are not what a run writes.
         """
         directory = Path(experiment_path)

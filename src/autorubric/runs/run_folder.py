@@ -230,7 +230,7 @@ def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
 
 
 class _Known(NamedTuple):
-    """What the run is known to have recorded, and which file says so; `spent` is None if no file has the sums."""
+    """What the run has recorded according to its files; `spent` is None if no file has the sums."""
 
     calls: int
     source: str

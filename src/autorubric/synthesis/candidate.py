@@ -130,7 +130,7 @@ class GateContext:
 
     @property
     def query_text(self) -> str:
-        r"""The words of the query, all turns together.
+        r"""The text of the query, all turns together.
 
         Example:
             >>> turns = [{"role": "user", "content": "My leg cramps."}, {"role": "assistant", "content": "When?"}]

@@ -221,7 +221,7 @@ _TIMES = patterns(
 
 
 def repetition_check(text: str, query: str) -> Found:
-    """The check on how often a phrase comes, where a wording names one."""
+    """The check on how often a phrase occurs, if a wording gives one."""
     match = first_match(_TIMES, text)
     if match is None:
         return None

@@ -344,7 +344,7 @@ def measure_worth(
 
 
 def refusal_chance(against: int, count: int, worth: EffectiveVotes, prior: float) -> float:
-    """The chance that a point speaks against a criterion, given how many of `count` votes do.
+    """The probability that a point counts against a criterion, given how many of `count` votes do.
 
     Example:
         >>> independent, shared = EffectiveVotes(0.06, 0.0, 5), EffectiveVotes(0.06, 0.7, 1.3)

@@ -102,7 +102,7 @@ class QueryFile:
         Each guess is added to `notes`.
 
         Raises:
-            InputError: several columns may hold the query.
+            InputError: several columns may contain the query.
         """
         columns: dict[str, None] = {}
         reader, shown = RowReader(str(self.path), ("query",), _OPTION, notes=notes), None

@@ -225,7 +225,7 @@ def clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A criterion with what the gates and people say of it."""
+    """A criterion with the decisions of the gates and the labels."""
 
     query: int
     candidate: Candidate
@@ -236,7 +236,7 @@ class _Judged:
 
     @property
     def good(self) -> bool | None:
-        """Whether both people call it good; None if one does not say or they differ."""
+        """Whether both annotators label it good; None if one did not label it or they differ."""
         said = {label == "good" for label in self.labels if label not in ("", "unsure")}
         return said.pop() if len(said) == 1 and _count(self.labels) >= _PEOPLE else None
 

@@ -239,7 +239,7 @@ class CriterionGap:
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    """What the audits of a run found. All intervals hold at every moment of the run at once.
+    """The results of the audits of a run. All intervals are valid at all times of the run simultaneously.
 
     Attributes:
         audits: those with a gap: the training judge's reward minus the reference judge's.

@@ -1,4 +1,4 @@
-"""How much of a reward comes from criteria with several demands."""
+"""The share of a reward that comes from criteria with several demands."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Keep:
 
 
 def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> Keep:
-    """What a name says is kept: `best`, `all`, `top-N` or `pairs`.
+    """The rule for what to keep, by name: `best`, `all`, `top-N` or `pairs`.
 
     Raises:
         InputError: another name, or a number out of its range.

@@ -56,7 +56,7 @@ def expected_best(scores: Sequence[float], k: int) -> float:
 
 
 def expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
-    """The share of subsets of k scores that hold one strictly above the threshold: 1 − C(n − a, k) / C(n, k).
+    """The share of subsets of k scores that contain one strictly above the threshold: 1 − C(n − a, k) / C(n, k).
 
     Example:
         >>> expected_kept([0.2, 0.7, 0.6], 0.6, 2)

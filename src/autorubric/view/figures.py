@@ -143,7 +143,7 @@ def statistics(counts: Sequence[tuple[str, str, int]]) -> dict[str, float | None
 
     Args:
         counts: labels and verdicts of one criterion, and how often these came together; abstentions and failures are
-            left out. Nothing comes of a criterion with options, whose values an index does not hold.
+            left out. Nothing comes of a criterion with options, whose values an index does not contain.
 
     Raises:
         InputError: a statistic of an installed package failed.

@@ -1,4 +1,4 @@
-"""Who may ask, and what every answer says about itself."""
+"""Access control, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READS = ("GET", "HEAD")
 
 
 class Guard:
-    """Refuses requests that a page of somebody else could have sent, and marks all answers.
+    """Refuses requests that a page of another origin could have sent, and adds headers to all responses.
 
     Args:
         app: what answers the others.

@@ -141,7 +141,7 @@ class Source:
 
     @property
     def status(self) -> str:
-        """`running` while a process works on it, `died` where that was killed, else what the manifest says."""
+        """`running` while a process works on it, `died` if that was killed, else the status in the manifest."""
         from autorubric.llm.records.lock import lock_holder
 
         folder = self.ledger

@@ -1,4 +1,4 @@
-"""Criteria that are unfinished: placeholders, and what is left of drafting, such as a generator's own remarks."""
+"""Unfinished criteria: placeholders, and remains of drafting such as a generator's own remarks."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class Pace:
             self._open(now)
 
     def withdrawn(self, sent: Sent) -> None:
-        """The request was never sent, or lost. That tells nothing of the endpoint; another request may try it."""
+        """The request was never sent, or lost, which shows nothing about the endpoint; another request may try it."""
         self._was_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
             self._tried = None

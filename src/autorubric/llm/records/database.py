@@ -51,7 +51,7 @@ _UNREADABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_READONLY})
 
 
 class UnreadableLedgerError(LedgerError):
-    """The file holds no ledger that this version reads; a new one can be started without its replies."""
+    """The file contains no ledger that this version reads; a new one can be started without its replies."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -102,7 +102,7 @@ MARK = "ledger.damaged"
 
 
 def mark_corruption(folder: Path | None, error: BaseException | None) -> None:
-    """Mark the ledger's directory if `error` says that the file is malformed."""
+    """Mark the ledger's directory if `error` means that the file is malformed."""
     if folder is not None and _find_code(error) in CORRUPT:
         with contextlib.suppress(OSError):
             (folder / MARK).touch(0o600)

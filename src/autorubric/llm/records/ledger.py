@@ -145,7 +145,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     @classmethod
     def in_memory(cls) -> Ledger:
-        """A ledger that is gone when it is closed, for callers without a run directory."""
+        """A ledger in memory, for callers without a run directory."""
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         ledger = cls(_Connections("the ledger in memory", connection, connection, nullcontext()), linger=0.0)
         ledger._opened.callback(connection.close)

@@ -206,7 +206,7 @@ def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:
 
 
 def release_and_remove(lock: BaseFileLock) -> None:
-    """Release a lock and remove its file, for a lock that nobody waits for."""
+    """Release a lock and remove its file, for a lock that no process waits for."""
     with contextlib.suppress(OSError):  # Windows removes it on release, and not before
         Path(lock.lock_file).unlink()
     lock.release()

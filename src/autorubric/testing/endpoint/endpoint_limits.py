@@ -142,7 +142,7 @@ class OpenWindow:
             self._tokens -= self._taken.popleft()[1]
 
     def _reset(self, now: float) -> float:
-        """Seconds until something comes back."""
+        """Seconds until the limit recovers."""
         start = self._taken[0][0] if self.limits.kind == "sliding" else self._start
         assert start is not None
         return start + self.limits.seconds - now

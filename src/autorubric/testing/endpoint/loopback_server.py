@@ -164,7 +164,7 @@ class LoopbackEndpoint(Behaviour):
 
     @contextmanager
     def in_thread(self) -> Iterator[LoopbackEndpoint]:
-        """Serve from a thread of its own while the context is open."""
+        """Serve from its own thread while the context is open."""
         loop = asyncio.new_event_loop()
         thread = Thread(target=loop.run_forever, name="loopback-endpoint", daemon=True)
         thread.start()

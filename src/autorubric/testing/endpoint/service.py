@@ -276,7 +276,7 @@ class Service:
         return replace(outcome, headers=(*outcome.headers, *headers)) if headers else outcome
 
     def _admission(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:
-        """Whether a limit refuses the request, and what headers say of it."""
+        """Whether a limit refuses the request, and the headers about it."""
         now = time.monotonic()
         wait = self._bucket.wait(now) if self._bucket else 0.0
         if wait > 0:

@@ -52,7 +52,7 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
     """The samples of a request: `queries` are prompt and response in one, with special tokens.
 
     Raises:
-        InputError: the lists differ in length, a query does not hold its prompt, or a label has no rubric.
+        InputError: the lists differ in length, a query does not contain its prompt, or a label has no rubric.
 
     Example:
         >>> label = '{"query": "Why?", "rubrics": [{"criterion": "Is brief.", "points": 1}]}'

@@ -270,7 +270,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
 
 
 def digest_rollouts(rollouts: Sequence[Rollout]) -> str:
-    """What tells the evidence of one evolution from that of another."""
+    """The digest of the evidence of an evolution."""
     rows = [[one.submission, one.reward, dict(one.verdicts)] for one in rollouts]
     return digest(rows)
 
@@ -371,7 +371,7 @@ def _distinct(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 def _named(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """Criteria as a rubric of their own: no name twice, and weights that make a score."""
+    """Criteria as a separate rubric, with distinct names and valid weights."""
     return [
         one.model_copy(update={"name": f"c{n}", "weight": 1.0 if one.weight > 0 else -1.0})
         for n, one in enumerate(criteria)

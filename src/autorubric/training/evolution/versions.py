@@ -47,7 +47,7 @@ class RubricVersion:
 
     @property
     def digest(self) -> str:
-        """The digest that reward rows hold."""
+        """The digest that reward rows contain."""
         return digest_rubric(self.rubric)
 
 
@@ -188,7 +188,7 @@ class VersionLog:
         self._file.close()
 
     def _append(self, events: Sequence[dict[str, Any]]) -> None:
-        """Write events durably, then take them in: nobody is graded by what is not on the disk."""
+        """Write events durably, then apply them: no rollout is graded by a version that is not on disk."""
         if events:
             self._file.write(b"".join(json_bytes(event) + b"\n" for event in events))
             self._file.flush()

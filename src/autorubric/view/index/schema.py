@@ -16,7 +16,7 @@ FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS = 1, 2, 4, 8, 16
 label, the judge abstained."""
 
 FINAL, HUMAN = "\x00final", "\x00human"
-"""Raters other than the judges, whose ids cannot hold a null character: the verdict that counts, and the label."""
+"""Raters other than the judges, whose ids cannot contain a null character: the verdict that counts, and the label."""
 
 TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;

@@ -14,7 +14,7 @@ from autorubric.runs.cells import ABSTENTION, FAILURE, Cell
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, note
 
 MOST_CRITERIA = 20_000
-"""Criteria with figures of their own. Where every item has a rubric of its own, later ones share a row a place."""
+"""Criteria with figures of their own. Where every item has its own rubric, later ones share a row a place."""
 
 _MOST_OUTCOMES = 20_000
 _SHARED = "(criteria of their own)"

@@ -131,7 +131,7 @@ def report(run: RunDirectory, settings: ReportSettings) -> Report:
 
 @job(VerifySettings)
 def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
-    """Recompute every number of a report from its run, and say which differ.
+    """Recompute every number of a report from its run, and return the differences.
 
     Args:
         report: a file of `autorubric report`.

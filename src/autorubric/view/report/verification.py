@@ -1,4 +1,4 @@
-"""Whether a report says what its run says."""
+"""Verification of a report against its run."""
 
 from __future__ import annotations
 
