@@ -27,7 +27,7 @@ FILES = (SPLIT_FILE, FINALISTS_FILE, RECORD_FILE, LOG_FILE, PAGE_FILE, ORIGINAL_
 
 
 def read_record(directory: Path, name: str) -> dict[str, Any] | None:
-    """A file of the run directory; None if there is none.
+    """A file of the run directory; None where there is none.
 
     Raises:
         InputError: it is damaged.
@@ -42,7 +42,7 @@ def read_record(directory: Path, name: str) -> dict[str, Any] | None:
 
 
 def write_record(directory: Path, name: str, record: Mapping[str, Any]) -> None:
-    """Replace a file of the run directory, atomically."""
+    """Replace a file of the run directory, wholly or not at all."""
     write_atomically(directory / name, [json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False), "\n"])
 
 
@@ -62,7 +62,7 @@ class Drawn:
 
     @classmethod
     def read(cls, directory: Path, labels: str) -> Drawn | None:
-        """The split of these labels in a directory; None if there is none."""
+        """The split of these labels in a directory; None where there is none."""
         record = read_record(directory, SPLIT_FILE)
         if record is None or record.get("labels") != labels:
             return None
@@ -135,7 +135,7 @@ def write_page(directory: Path, record: Mapping[str, Any]) -> None:
 
 
 def undone_names(directory: Path) -> list[str]:
-    """The criteria whose changes were reverted in this directory, by its log."""
+    """The criteria whose changes were taken back in this directory, by its log."""
     log = directory / LOG_FILE
     lines = read_text(log).splitlines() if log.exists() else []
     events = [json.loads(line) for line in lines if '"undone"' in line]

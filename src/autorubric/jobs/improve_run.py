@@ -55,18 +55,18 @@ from autorubric.runs.run import REPLY_TOKENS, estimate
 
 @dataclass
 class ImprovementRun(RecordedRun):
-    """An improvement in progress.
+    """An improvement on its way.
 
     Attributes:
         inputs: rubric, labels and proposals.
-        drawn: the items to teach, choose and test.
-        grader: the judges.
-        second: a second judge, only for the test set.
-        draws: the first draw of this generation of replies.
+        drawn: who teaches, chooses and tests.
+        grader: who judges.
+        second: another judge, for the test set alone.
+        draws: where the draws of this generation of replies begin.
         counts: gradings done.
         notes: events of the log.
-        before: how often the writer brought alternatives in an earlier session; None if that is not known.
-        found: the result; None if the run was stopped.
+        before: how often the writer brought alternatives in an earlier session; None where that is not known.
+        found: what came of it; None where it was stopped.
     """
 
     kind = "improvement"
@@ -144,7 +144,7 @@ class ImprovementRun(RecordedRun):
         return {"written": written, "templates": {"improve": package_writer_prompt().fingerprint}}
 
     def about(self) -> dict[str, Any]:
-        """The description of the run in the record."""
+        """What the record says of the run."""
         return {
             "autorubric": version("autorubric-hub"),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -215,7 +215,7 @@ async def _ended(run: ImprovementRun) -> ImproveResult:
 
 
 def _finished(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
-    """The decisions of an earlier session; the test set is not used again."""
+    """The decisions of an earlier session stand: the test set is not looked at again."""
     try:
         made, record = after_undo(rubric, record, undone_names(out))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -239,7 +239,7 @@ def _guard(labelled: Labelled) -> Guard:
 
 
 def undone(source: Rubric | Path | str, names: Sequence[str], out: Path) -> ImproveResult:
-    """Revert changes: write the rubric to the directory and append to its log."""
+    """Revert changes; the rubric is written to the directory, and its log says so."""
     rubric = undo(source if isinstance(source, Rubric) else rubric_in(Path(source)), names)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -262,7 +262,7 @@ _TOKENS_AN_ALTERNATIVE = 150
 
 
 async def estimated(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
-    """The calls that the run would make, by model; nothing is sent or written."""
+    """The calls that the run would make, model by model; nothing is asked and nothing is written."""
     grader, second, out = make_grader(settings), settings.second_grader(), Path(settings.out)
     split, labelled = inputs.drawn(settings).split, inputs.labelled
     criteria = len(labelled.rubric)

@@ -23,7 +23,7 @@ class Place:
     Attributes:
         file: the file, as it was named; empty for a rubric in memory.
         row: the line in a JSONL file or the row in a table (from 1), or the index of the item in a dataset (from 0,
-            as in messages about datasets); None if the file contains one rubric.
+            as in messages about datasets); None where the file holds one rubric.
         record: the row's id.
         part: the name of the rubric where a row or dataset has several, such as `rubrics_a`.
     """
@@ -71,7 +71,7 @@ class RawRubric:
 
     Attributes:
         criteria: the criteria, in order.
-        query: the query of the submissions; empty if it is unknown.
+        query: the query of the submissions; empty where it is unknown.
         reference: whether a judge is shown a reference submission.
         place: where the rubric is.
         refusals: why grading would reject the rubric, each with the position of its criterion from 1.
@@ -164,7 +164,7 @@ def each_judged(
     """What applies a rule to each criterion that a judge reads.
 
     Args:
-        find: the words of a criterion that are wrong; empty if none are.
+        find: the words of a criterion that are wrong; empty where none are.
         problem: the message, with `{!r}` for these words.
         suggestion: how to fix it.
     """

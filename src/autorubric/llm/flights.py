@@ -1,4 +1,4 @@
-"""The calls in progress, by key, shared by all callers with the same request."""
+"""The calls under way, by key: made in tasks of their own or in the caller's, and shared by all who ask the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Flight:
         return self.shared
 
     def land(self, outcome: Outcome | BaseException | None) -> None:
-        """Give the outcome of the call to all waiting callers."""
+        """Tell those who wait how the call ended."""
         if self.shared is None or self.shared.done():
             return
         if isinstance(outcome, BaseException):
@@ -85,7 +85,7 @@ class Flights:
         return outcome
 
     def abandon(self, *, unsent: bool = False) -> None:
-        """Cancel all calls, or only those that were not sent; waiting callers get the failure `stopped`."""
+        """Cancel all calls, or only those of which nothing was sent; those who wait get the failure `stopped`."""
         for flight in self.open.values():
             waits = flight.reservation is None or flight.reservation.waits_to_be_sent
             if not flight.abandoned and (waits or not unsent):

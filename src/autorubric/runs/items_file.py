@@ -38,7 +38,7 @@ class ItemsFile:
 
     Args:
         path: the file.
-        kept: items that the file contains from an earlier session and that still count. It stays as it is until
+        kept: items that the file holds from an earlier session and that still count. It stays as it is until
             this session has as many, so that a kill never leaves fewer than there were.
     """
 
@@ -108,7 +108,7 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
-    """The duration and the line of each item in an items file, read from disk on each use; empty if there is none.
+    """The duration and the line of each item in an items file, read from disk on each use; empty where there is none.
 
     The file may be replaced meanwhile: what is read is the file as it was.
 
@@ -353,7 +353,7 @@ def stored_dataset(directory: Path, manifest: ExperimentManifest) -> RubricDatas
 
 
 def _rubric(record: Mapping[str, Any]) -> Rubric | None:
-    """The criteria of the report in a line; None if it holds none."""
+    """The criteria of the report in a line; None where it holds none."""
     try:
         criteria = [entry.criterion for entry in report_from(record["report"]).report or ()]
         return Rubric(criteria) if criteria else None
@@ -365,7 +365,7 @@ def read_run(directory: Path | str) -> StoredRun:
     """The run of a directory.
 
     Raises:
-        MissingFileError: the directory contains no experiment.
+        MissingFileError: the directory holds no experiment.
         InputError: its files are not what a run writes.
     """
     path = Path(directory)

@@ -94,8 +94,8 @@ class Agreement(NamedTuple):
         n: what both gave a verdict on, abstentions left out.
         share: of them, those with the same verdict.
         interval: the 95 % Wilson interval of the share.
-        kappa: Cohen's κ; None if one category is all there is.
-        kappa_interval: by its large-sample standard error; None if that is zero (one word from one rater).
+        kappa: Cohen's κ; None where one category is all there is.
+        kappa_interval: by its large-sample standard error; None where that is zero (one word from one rater).
         abstained: pairs in which one or both abstained.
     """
 
@@ -143,7 +143,7 @@ def statistics(counts: Sequence[tuple[str, str, int]]) -> dict[str, float | None
 
     Args:
         counts: labels and verdicts of one criterion, and how often these came together; abstentions and failures are
-            left out. Nothing comes of a criterion with options, whose values an index does not contain.
+            left out. Nothing comes of a criterion with options, whose values an index does not hold.
 
     Raises:
         InputError: a statistic of an installed package failed.
@@ -171,7 +171,7 @@ def statistics(counts: Sequence[tuple[str, str, int]]) -> dict[str, float | None
 
 
 def _kappa(counts: Sequence[tuple[str, str, int]], total: int) -> tuple[float | None, float]:
-    """Cohen's κ and its large-sample standard error; None if one category is all there is."""
+    """Cohen's κ and its large-sample standard error; None where one category is all there is."""
     import numpy as np
 
     from autorubric.metrics.confusion import kappas
@@ -276,7 +276,7 @@ def _from_ledger(
 
 
 def _call(call: RecordedCall) -> dict[str, Any]:
-    """A call as the page shows it: `reply` is None if there is none, `failure` says why it failed."""
+    """A call as the page shows it: `reply` is None where there is none, `failure` says why it failed."""
     from autorubric.llm.request import Failure, Reply  # half of the time until the first page, which needs neither
 
     outcome = call.outcome

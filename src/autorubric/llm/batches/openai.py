@@ -126,7 +126,7 @@ def multipart(parcel: Parcel, purpose: str, **more: str) -> tuple[Upload, str]:
 
 
 def read_result(record: Mapping[str, Any]) -> Line:
-    """The content of one line of results.
+    """What one line of results says.
 
     Example:
         >>> read_result({"custom_id": "a", "response": None, "error": {"message": "expired"}}).status
@@ -250,7 +250,7 @@ class OpenRouterDialect(OpenAIDialect):
         return self._read(await link.find(f"/batches/{id}", _LARGEST))
 
     async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
-        """The results that the batch contains."""
+        """The results that the batch holds."""
         for path in batch.outputs:
             for record in (await link.find(path, _LARGEST)).get("results") or []:
                 yield read_result(as_dict(record))

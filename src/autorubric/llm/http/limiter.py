@@ -117,7 +117,7 @@ class Gate:
             place.set_result(failure)
 
     def leave(self) -> None:
-        """The first call ends without a result for the others; the next one goes first."""
+        """The first call ends without a result that matters to others; the next one goes first."""
         if not self.is_open:
             self._stop_scouting()
             self._wake_one()
