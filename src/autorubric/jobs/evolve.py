@@ -68,7 +68,7 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
         None, "Model that proposes criteria: MODEL or MODEL@BASE_URL.", metavar="MODEL", group="Evolution"
     )
     out: NewDirectory = setting(
-        "evolved", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+        "evolved", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
     )
 
     dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")

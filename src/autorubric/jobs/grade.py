@@ -108,7 +108,7 @@ class GradeSettings(GradingSettings):
         None, "Rubric file for all rows of DATASET or --submissions.", group="Input", reads=True
     )
     submissions: Annotated[Path | Any, PlainValidator(_check_submissions)] | None = setting(
-        None, "Submissions: a file of rows, a text, or a directory of texts.", group="Input", reads=True
+        None, "Submissions: a file of rows, a text file, or a directory of text files.", group="Input", reads=True
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
     column: Mapping[str, str] | Names = setting(

@@ -308,7 +308,7 @@ class RunSettings(Settings):
     """The directory of a run, how it resumes, and what it logs."""
 
     out: NewDirectory = setting(
-        "run", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+        "run", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
     )
     wait: bool = setting(False, "Wait if another process is using the run directory.", group="Run")
     log_json: LocalName | None = setting(

@@ -86,7 +86,7 @@ class SelectSettings(GradingSettings):
         (), "Write files for ruft, chat, llamafactory or trl; repeatable (default: all).", group="Output"
     )
     out: NewDirectory = setting(
-        "selection", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+        "selection", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
     )
 
     @model_validator(mode="after")
