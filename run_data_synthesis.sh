@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# From queries to rubrics. Fill in section 1, or set the same names in the environment, and run.
-# With nothing filled in, it runs on the example queries with the offline model, a stand-in for trying things out.
+# From queries to rubrics. Fill in section 1, or set the same variables in the environment, and run the script.
+# If nothing is set, it runs the example queries on the offline model, a stand-in for trying things out.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
-# The command that resumes this run: what the environment sets now, without the text of any key.
+# The command that resumes this run, with the variables that are set now, without the values of keys.
 again=""
 for name in $(sed -n 's/^: "${\([A-Z_]*\):=.*/\1/p' "${BASH_SOURCE[0]}"); do
   case "$name" in
@@ -16,25 +16,25 @@ again+="$(printf '%q ' "$0" "$@")"
 export AUTORUBRIC_AGAIN="${again% }"
 
 # ---------------------------------------------------------------------------------------------------
-# 1) Fill here
+# 1) Settings
 # ---------------------------------------------------------------------------------------------------
-: "${INPUT_JSONL:=}"            # one JSON object a line
-: "${QUESTION_COLUMN:=question}" # its column with the query, or a path such as turns[0]
-: "${ID_COLUMN:=}"              # its column that identifies a row (recommended)
-: "${OUTPUT_DIR:=}"             # takes step0_*.jsonl ... step4_*.jsonl, final.jsonl, final.parquet
+: "${INPUT_JSONL:=}"            # queries: one JSON object per line
+: "${QUESTION_COLUMN:=question}" # column with the query, or a path such as turns[0]
+: "${ID_COLUMN:=}"              # column that identifies a row (recommended)
+: "${OUTPUT_DIR:=}"             # run directory: step0_*.jsonl ... step4_*.jsonl, final.jsonl, final.parquet
 
-# The models: provider/model, or the served name together with a base URL, or both as MODEL@BASE_URL.
-: "${MODEL:=}"                  # plays every role that is not named below
+# Models: provider/model, or the served name together with a base URL, or MODEL@BASE_URL.
+: "${MODEL:=}"                  # for every role that is not set below
 : "${REFERENCE_MODEL:=}"
 : "${RESPONSE_MODEL_A:=}"
 : "${RESPONSE_MODEL_B:=}"
 : "${RUBRIC_MODEL_A:=}"
-: "${RUBRIC_MODEL_B:=}"         # optional; without it the first candidate rubric stands for the merged one
+: "${RUBRIC_MODEL_B:=}"         # optional; without it, the first candidate rubric is used as the merged one
 : "${MERGE_MODEL:=}"
 : "${AUGMENT_MODEL:=}"
 
-# Endpoints (OpenAI-compatible), where they are not the provider's own.
-: "${BASE_URL:=}"               # of every role without one of its own
+# Endpoints (OpenAI-compatible), if they are not the provider's own.
+: "${BASE_URL:=}"               # for every role that is not set below
 : "${REFERENCE_BASE_URL:=}"
 : "${RESPONSE_A_BASE_URL:=}"
 : "${RESPONSE_B_BASE_URL:=}"
@@ -43,7 +43,7 @@ export AUTORUBRIC_AGAIN="${again% }"
 : "${MERGE_BASE_URL:=}"
 : "${AUGMENT_BASE_URL:=}"
 
-# Keys. They reach the program through the environment only, never on its command line.
+# API keys. They are passed through the environment only, never on the command line.
 # A role without its own key uses its provider's variable, such as OPENAI_API_KEY.
 : "${REFERENCE_API_KEY:=}"
 : "${RESPONSE_A_API_KEY:=}"
@@ -53,19 +53,19 @@ export AUTORUBRIC_AGAIN="${again% }"
 : "${MERGE_API_KEY:=}"
 : "${AUGMENT_API_KEY:=}"
 
-: "${CONCURRENCY:=256}"         # most calls in flight
-: "${RETRY:=5}"                 # retries of a call that failed in passing
-: "${TIMEOUT:=1200}"            # seconds one attempt may take
+: "${CONCURRENCY:=256}"         # maximum concurrent requests
+: "${RETRY:=5}"                 # maximum retries of a request after a transient error
+: "${TIMEOUT:=1200}"            # seconds before one attempt times out
 : "${TEMPERATURE:=0.2}"         # reference, rubric, merge, augment
 : "${RESPONSE_TEMPERATURE:=1.0}"
 : "${REF_MAX_TOKENS:=8192}"
 : "${RESPONSE_MAX_TOKENS:=8192}"
-: "${RUBRIC_MAX_TOKENS:=}"        # empty: what the prompts ask for, and for a merge what it merges
+: "${RUBRIC_MAX_TOKENS:=}"        # empty: what the prompts, or the merged rubrics, require
 : "${MERGE_MAX_TOKENS:=}"
 : "${AUGMENT_MAX_TOKENS:=}"
-: "${MAX_TOKENS_CEILING:=32768}" # replies that are cut off are asked for again with up to this
-: "${SAVE_EVERY:=200}"          # rows between two writes of the step files; every reply is saved at once
-: "${MAX_CRITERIA:=}"           # most criteria of a rubric, kept by points; empty or 0 for no cap
+: "${MAX_TOKENS_CEILING:=32768}" # truncated replies are requested again with up to this limit
+: "${SAVE_EVERY:=200}"          # write the step files every N rows; replies are saved immediately
+: "${MAX_CRITERIA:=}"           # maximum criteria per rubric, those with the most points; empty or 0: all
 
 # ---------------------------------------------------------------------------------------------------
 # 2) Run
@@ -98,7 +98,7 @@ case " $* " in
         "pass --models MODEL for all of them. --models builtin/offline tries the pipeline without a model." >&2
       exit 2
     fi
-    # Whoever gives an address or a key means a model of their own.
+    # An address or a key means that the user has a model.
     if [ -n "$example" ] && [ -z "$named$placed$keyed" ]; then pass --models builtin/offline; fi
     ;;
 esac

@@ -39,6 +39,9 @@ PHRASES = {
     r"\bshared out\b": "items are shared out into sets",
     r"\btook back\b": "took back Cause",
     r"\btell(s|ing)? (\w+ )?rollouts apart\b": "criteria that tell rollouts apart",
+    r"\bexclude each other\b": "--json and --csv exclude each other",
+    r"\bcommand again resumes\b": "the same command again resumes the run",
+    r"\bon its way (to|into|through)\b": "a request on its way into a batch",
 }
 
 

@@ -15,9 +15,9 @@ Functions:
     serve(judge=...)                    rewards over HTTP
     improve(rubric, labels=...)         better wordings and weights, accepted on held-out labels
     evolve(run, writer=..., judge=...)  new criteria that discriminate between a run's rollouts
-    gates(replay=file)                  the gates on recorded replies, compared with people's labels
-    lint(rubrics)                       faults of rubrics, found without a model
-    review(rubric, reviewer=...)        faults found by a model, with quotes and proposed wordings
+    gates(replay=file)                  the gates on recorded replies, compared with human labels
+    lint(rubrics)                       weak or faulty criteria, found without a model
+    review(rubric, reviewer=...)        findings of a model, with quotes and proposed wordings
     convert(file, target=..., to=...)   rubric data between formats
     merge(shards)                       the shards of a run -> the run
     status(run)                         the state of a run

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 
 
 class AutorubricError(Exception):
-    """The root of every exception this package raises on purpose."""
+    """The base class of all exceptions that this package raises on purpose."""
 
 
 class InputError(AutorubricError, ValueError):

@@ -1,4 +1,4 @@
-"""The published home of evaluation: datasets graded in a directory of their own."""
+"""The published home of evaluation: datasets graded in their own directory."""
 
 from autorubric.runs.manifest import ExperimentManifest
 from autorubric.runs.plan import EvalConfig

@@ -25,7 +25,7 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugin(group: str, name: str) -> Any | None:
-    """What an installed package registers under a name, or None where no package does.
+    """What an installed package registers under a name, or None if no package does.
 
     Raises:
         InputError: the entry point cannot be imported; the message names it and quotes the error.

@@ -43,7 +43,7 @@ def assert_rubric(
     Args:
         submission: the text.
         rubric: a rubric, its file, or its criteria as plain values.
-        judge: `provider/model`, `MODEL@BASE_URL`, a configuration, or a grader; None where every criterion carries
+        judge: `provider/model`, `MODEL@BASE_URL`, a configuration, or a grader; None if every criterion carries
             a check.
         at_least: the least score, 0 to 1.
         query: what the submission answers.

@@ -196,7 +196,7 @@ class Settings(BaseModel):
             without: names that are left out.
 
         Raises:
-            ConfigError: a setting holds a Python object, which no file can hold.
+            ConfigError: a setting holds a Python object, which no file can contain.
         """
         values = {name: _plain(value) for name, value in sorted(self.given().items()) if name not in without}
         objects = [name for name, value in values.items() if value is _NOT_RECORDED]

@@ -32,7 +32,7 @@ async def test_one_line_serves_every_request_and_a_list_one_each() -> None:
 async def test_a_list_that_ran_out_is_an_error_that_says_so() -> None:
     model = ScriptedModel({"rubric": ["Only."]}, name="mine")
     await model.complete(asked("rubric"))
-    with pytest.raises(InputError, match="'mine' has 1 lines for 'rubric'; it was asked once more"):
+    with pytest.raises(InputError, match="'mine' has 1 lines for 'rubric'; it was called once more"):
         await model.complete(asked("rubric"))
 
 

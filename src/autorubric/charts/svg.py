@@ -116,7 +116,7 @@ def ticks_between(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def escaped(words: str) -> str:
-    """Words as an SVG element may hold them; what no XML document may hold is replaced.
+    """Text escaped for an SVG element; characters that XML does not allow are replaced.
 
     Example:
         >>> escaped("<b>")
@@ -126,7 +126,7 @@ def escaped(words: str) -> str:
 
 
 def clipped(words: str, most: int) -> str:
-    """Words that fit where there is room for `most` characters.
+    """Words that fit if there is room for `most` characters.
 
     Example:
         >>> clipped("Names the cause", 9)
@@ -194,7 +194,7 @@ _SIDE, _ROW, _LONGEST = 24, 46, 44
 
 
 class Ranged(NamedTuple):
-    """A named figure; `low` and `high` are None where it has no interval."""
+    """A named figure; `low` and `high` are None if it has no interval."""
 
     name: str
     value: float

@@ -113,7 +113,7 @@ def is_language(spoken: str, code: str) -> bool:
 
 
 def detected_language(text: str) -> str | None:
-    """The most likely language code, the same on every call; None where the text gives nothing to go by.
+    """The most likely language code, the same on every call; None if the text gives nothing to go by.
 
     Example:
         >>> detected_language("Where is the nearest station, please?"), detected_language("123")

@@ -28,7 +28,7 @@ def contains(
     ignore_case: bool = False,
     whole_words: bool = False,
 ) -> CheckOutcome:
-    """Passed when the text holds all (or any) of the phrases.
+    """Passed when the text contains all (or any) of the phrases.
 
     With `whole_words` a phrase may not continue a word on either side.
 
@@ -47,7 +47,7 @@ def contains(
 def not_contains(
     text: str, *, phrases: Phrases, ignore_case: bool = False, whole_words: bool = False
 ) -> CheckOutcome:
-    """Passed when the text holds none of the phrases.
+    """Passed when the text contains none of the phrases.
 
     Example:
         >>> not_contains("Take the metro.", phrases="car").passed
@@ -134,7 +134,7 @@ def regex(  # noqa: PLR0913 - each flag of the pattern language is a parameter o
 ) -> CheckOutcome:
     r"""Passed when the pattern matches often enough; with `whole`, when it matches the entire text.
 
-    A search that takes longer than a second cannot be decided, whatever the pattern.
+    A search that takes longer than a second cannot be decided, for any pattern.
 
     Example:
         >>> regex("room 12 or 14", pattern=r"\d+", at_least=2).passed
@@ -300,7 +300,7 @@ def _exact(number: float) -> Decimal:
 
 
 def _unit_at(text: str, start: int, end: int, units: list[str]) -> str | None:
-    """The unit next to a number; the empty string where none is required, None where it has none of them."""
+    """The unit next to a number; the empty string where none is required, None if it has none of them."""
     if not units:
         return ""
     after = text[end : end + 80].lstrip(" ")

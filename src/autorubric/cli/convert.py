@@ -75,7 +75,7 @@ def report_values(done: Conversion) -> dict[str, Any]:
 
 
 def report_lines(done: Conversion, target: Path | None = None) -> Iterator[str]:
-    r"""The account of a conversion, for people.
+    r"""The account of a conversion, for human readers.
 
     Example:
         >>> from autorubric.formats import Conversion

@@ -121,7 +121,7 @@ def _plain(audit: AuditSummary) -> dict[str, Any]:
 
 
 def signal_lines(signals: GroupSignals) -> Iterator[str]:
-    """What groups teach, for people."""
+    """What groups teach, for human readers."""
     yield f"groups of the last window: {signals.groups:,}, variance within groups {figure(signals.variance, 4)}"
     if signals.effective is not None and signals.criteria is not None:
         yield f"  effective number of independent criteria: {signals.effective:.1f} of {signals.criteria:.1f}"
@@ -132,7 +132,7 @@ def signal_lines(signals: GroupSignals) -> Iterator[str]:
 
 
 def compound_line(found: CompoundShare) -> str:
-    """What criteria with several demands give, for people."""
+    """What criteria with several demands give, for human readers."""
     graded = "each demand is judged" if found.graded == "all" else "one verdict each"
     first, last = ("–" if share is None else f"{share:.0%}" for share in (found.first, found.last))
     return (
@@ -142,7 +142,7 @@ def compound_line(found: CompoundShare) -> str:
 
 
 def audit_lines(audit: AuditSummary) -> Iterator[str]:
-    """What audits found, for people."""
+    """What audits found, for human readers."""
     dropped = audit.failures.get(DROPPED, 0)
     failed = sum(audit.failures.values()) - dropped
     yield f"audit: {audit.audits:,} audits, {failed:,} failed" + (f", {dropped:,} dropped" if dropped else "")

@@ -76,7 +76,7 @@ _BINARY = "kappa of the binary ones"
 
 
 def label_lines(found: LabelStatus) -> Iterator[str]:
-    """The state of the labels, for people."""
+    """The state of the labels, for human readers."""
     yield f"{counted(found.pairs, 'pair')} with labels"
     for name, count in found.annotators.labels.items():
         yield f"  {name}: {counted(count, 'label')}"

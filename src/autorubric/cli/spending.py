@@ -24,7 +24,7 @@ ONE_PROCESS = 1300
 
 
 def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool) -> int | None:
-    """Print why a run ended early and how to resume it; its exit status, or None where it did not end early."""
+    """Print why a run ended early and how to resume it; its exit status, or None if it did not end early."""
     if not interrupted and not stopped:
         return None
     if stopped and stopped.startswith(DETACHED):

@@ -34,7 +34,7 @@ def status(settings: StatusSettings) -> int:
 
 
 def status_lines(found: RunStatus) -> Iterator[str]:
-    """A status, for people."""
+    """A status, for human readers."""
     holder = f" ({found.holder})" if found.holder else ""
     yield f"{found.directory}: {found.kind}, {found.state}{holder}"
     rows, done, failed, *_ = found.row_counts

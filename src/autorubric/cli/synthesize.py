@@ -109,7 +109,7 @@ def _print_counts(summary: Summary) -> None:
 
 
 def print_rubrics(out: Path, count: int) -> None:
-    """Print the first finished rubrics for people."""
+    """Print the first finished rubrics for human readers."""
     path = out / "final.jsonl"
     if not path.exists():
         return

@@ -1,4 +1,4 @@
-"""One thing a submission is judged by."""
+"""Criteria: what a submission is graded by."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CriterionOption(KeepingModel):
 
     Attributes:
         label: the text of the answer; labels differ by more than case and outer spaces.
-        value: its worth in [0, 1]; any finite number where `na` is set, as it is never scored.
+        value: its value in [0, 1]; any finite number if `na` is set, because it is never scored.
         na: choosing it means that the criterion does not apply or cannot be assessed.
         metadata: user-defined keys.
 
@@ -71,15 +71,15 @@ CANONICAL_NA_OPTION = CriterionOption(label="Cannot assess / not applicable", va
 
 
 class Criterion(KeepingModel):
-    """One thing a submission is judged by: binary, or multi-choice where it has options.
+    """A requirement on a submission: binary, or multi-choice if it has options.
 
     Attributes:
-        weight: how much it counts; a negative weight marks a pitfall, so that MET costs points.
-        requirement: what is asked of the submission, or the question that the options answer.
+        weight: its points; a negative weight marks a pitfall, for which MET costs points.
+        requirement: what the submission has to satisfy, or the question that the options answer.
         name: a short name; unique within its section.
-        options: the answers of a multi-choice criterion.
+        options: the possible answers of a multi-choice criterion.
         scale_type: whether the options have an order.
-        aggregation: how a panel's verdicts become one, if not by the panel's rule.
+        aggregation: how to combine the verdicts of a panel; overrides the panel's rule.
         id: a stable identifier.
         tags: labels to group criteria by.
         section: its section of the rubric.

@@ -82,7 +82,7 @@ def set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with the keys of inner mappings as columns of their own, `outer_inner`.
+    """The row with the keys of inner mappings as separate columns, `outer_inner`.
 
     Example:
         >>> flat({"n": 3, "rate": {"value": 0.5, "low": None}})
@@ -163,7 +163,7 @@ def html_charts(charts: Iterable[str]) -> str:
 
 
 def html_text(name: str, text: str | None, most: int = 1200) -> str:
-    """A named text as HTML, with its beginning alone where it is long; empty where there is none.
+    """A named text as HTML, with its beginning alone where it is long; empty if there is none.
 
     Example:
         >>> html_text("Query", "a < b")

@@ -155,7 +155,7 @@ def from_json_text(value: Any, key: str) -> Any:
 
 
 def other_fields(row: Mapping[str, Any], known: Sequence[str] | frozenset[str]) -> dict[str, Any]:
-    """What a mapping holds under other keys, None values left out.
+    """The values of a mapping under other keys, without those that are None.
 
     Example:
         >>> other_fields({"id": "q1", "split": "test", "note": None}, ["id"])
@@ -177,7 +177,7 @@ def number(weight: float) -> int | float:
 def rubric_from(value: Any, where: str) -> Rubric:
     """The rubric in a row's field.
 
-    Reads a `Rubric`, a JSON text, a list of criteria, and a mapping that holds one of them. A criterion is
+    Reads a `Rubric`, a JSON text, a list of criteria, and a mapping that contains one of them. A criterion is
     `{name, requirement, weight}`, or has its text, weight and title under the names of other formats, such as
     `{criterion, points, tags}` (RubricHub, verl, HealthBench) or `{title, description, weight}` (RaR). Tags with
     `verifier: rule` name the check that decides.
@@ -324,7 +324,7 @@ class RuleCall(NamedTuple):
 
 
 def rule_of_tags(tags: object) -> RuleCall | None:
-    """The rule that the tags of a criterion name, or None where a judge decides it.
+    """The rule that the tags of a criterion name, or None if a judge decides it.
 
     Reads both layouts in use: a mapping `{"function", "parameters", "verifier"}`, whose parameters may be
     the full union of keys with nulls, and a list of `"key:value"` strings. Other tags are left alone.

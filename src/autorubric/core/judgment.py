@@ -1,4 +1,4 @@
-"""What judges say about one criterion: verdicts, judgments, the votes in a report, and the schemas of replies."""
+"""Judgments of a criterion: verdicts, judgments, the votes in a report, and the schemas of replies."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class JudgmentFailure:
 class Quote:
     """A passage that a judge cites: its words, and where the submission has them (character offsets).
 
-    `start` and `end` are None where the submission does not hold the passage.
+    `start` and `end` are None if the submission does not contain the passage.
     """
 
     text: str
@@ -111,7 +111,7 @@ class Judgment:
         superseded: a stronger judge was asked after this one, and its word counts.
         flags: what a reader of the report should know about this judgment, such as `unsupported`.
         usage: tokens of the reply this rests on; where one reply judged several criteria, on the first alone.
-        cost: dollars of that reply, or None where it has no known price.
+        cost: dollars of that reply, or None if it has no known price.
         repeats: what the judge said each time, where it was asked repeatedly; usage and cost are their sums.
         votes: the judgments of the judges inside, in order, where this one combines several.
     """
@@ -141,7 +141,7 @@ class Judgment:
             raise ValueError("a judgment holds exactly one of verdict, option and failure")
 
     def leaves(self) -> tuple[Judgment, ...]:
-        """The judgments of all single judges inside, in order; the judgment itself where there are none."""
+        """The judgments of all single judges inside, in order; the judgment itself if there are none."""
         return tuple(leaf for vote in self.votes for leaf in vote.leaves()) if self.votes else (self,)
 
 
@@ -188,7 +188,7 @@ class JudgeVote(BriefModel):
 
     Attributes:
         judge_id: who judged.
-        verdict: its verdict; None where it failed, and then `error` says why.
+        verdict: its verdict; None if it failed, and then `error` says why.
         reason: its explanation.
         weight: how much it counts in a panel.
         error: why the verdict is missing: its category, a colon, one sentence.
@@ -229,13 +229,13 @@ class MultiChoiceJudgeVote(BriefModel):
 
     Attributes:
         judge_id: who judged.
-        selected_index: the chosen option; None where the judge failed or abstained without an option for it.
+        selected_index: the chosen option; None if the judge failed or abstained without an option for it.
         selected_label: its label.
-        value: its value; None where the judge failed.
+        value: its value; None if the judge failed.
         reason: its explanation.
         weight: how much it counts in a panel.
         na: whether the option means "not applicable".
-        shuffle_order: the original index at each place where an option was shown.
+        shuffle_order: the original index of the option shown at each position.
         error: why there is no option: its category, a colon, one sentence.
         reasoning: the model's thinking.
         probabilities: of the option labels, where the judge states them.

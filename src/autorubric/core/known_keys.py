@@ -149,7 +149,7 @@ def error_lines(error: ValidationError) -> list[str]:
 
 
 def _messages(error: ValidationError) -> list[str]:
-    """What is wrong in each place, with the value that stands there."""
+    """The error at each place, with the value there."""
     found = []
     for detail in error.errors(include_url=False):
         message = detail["msg"].removeprefix("Value error, ")

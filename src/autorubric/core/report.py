@@ -1,4 +1,4 @@
-"""What grading a submission comes to: one report a submission, and in it one a criterion.
+"""Reports: one per submission, with one per criterion in it.
 
 A criterion of a report is judged, abstained or failed. Judged has a value; abstained (CANNOT_ASSESS, or an
 option that is not applicable) and failed (`error` says why) have none: `score_value` is None, never a zero.
@@ -80,7 +80,7 @@ class CriterionReport(_Judged, Criterion):
         verdict: on a binary criterion.
         multi_choice_verdict: on a multi-choice criterion.
         reason: the judge's explanation.
-        shuffle_order: the original index at each place where an option was shown.
+        shuffle_order: the original index of the option shown at each position.
         error: why the verdict is missing: its category, a colon, one sentence.
         reasoning: the model's thinking.
         probabilities: of the verdicts or option labels, where the judge states them.
@@ -142,7 +142,7 @@ class EvaluationReport(_Report):
     """The score of a submission and its criteria.
 
     Attributes:
-        score: in [0, 1], or the bare sum where `normalize` was off; None where a judgment failed (`error` says
+        score: in [0, 1], or the bare sum where `normalize` was off; None if a judgment failed (`error` says
             so) or nothing is left to score.
         raw_score: the sum of value · weight, before any length penalty.
         llm_raw_score: the same; published name.
@@ -150,7 +150,7 @@ class EvaluationReport(_Report):
         cannot_assess_count: how many criteria the judge abstained on.
         error: why the score is missing.
         token_usage: of the replies used.
-        completion_cost: dollars of those replies; None where no price is known.
+        completion_cost: dollars of those replies; None if no price is known.
         coverage: the share of criteria whose judgment did not fail, in [0, 1].
         failed_count: how many judgments failed.
         flags: what is suspicious about the submission, such as text that addresses the judge.
@@ -174,12 +174,12 @@ class EvaluationReport(_Report):
 
 
 class EnsembleCriterionReport(_Judged, BriefModel):
-    """The final verdict on one criterion, and the votes of all judges, including superseded ones.
+    """The final verdict on a criterion, and the votes of all judges, including superseded ones.
 
     Attributes:
         criterion: what was judged.
         final_verdict: on a binary criterion.
-        final_reason: the explanations, each after its judge's id where there are several.
+        final_reason: the explanations, each after its judge's id if there are several.
         votes: on a binary criterion, one per judge.
         agreement: the share of votes equal to the final verdict, without failed and superseded votes.
             Left at 0.0 it is computed.
@@ -187,7 +187,7 @@ class EnsembleCriterionReport(_Judged, BriefModel):
         multi_choice_votes: on a multi-choice criterion, one per judge.
         error: why there is no final verdict.
         escalated: whether a stronger judge was asked.
-        confidence: of the final verdict: a judge's own, or the share of a panel's votes; None where unknown.
+        confidence: of the final verdict: a judge's own, or the share of a panel's votes; None if unknown.
         quotes: the passages cited by the votes that count.
         flags: what a reader should know about this judgment.
 
@@ -247,19 +247,19 @@ class EnsembleCriterionReport(_Judged, BriefModel):
 
 
 class EnsembleEvaluationReport(_Report):
-    """The score of a submission by one judge or several; what every `CriterionGrader` returns.
+    """The score of a submission by one or several judges, as a `CriterionGrader` returns it.
 
     Attributes:
-        score: in [0, 1], or the bare sum where `normalize` was off; None where a judgment failed (`error` says
+        score: in [0, 1], or the bare sum where `normalize` was off; None if a judgment failed (`error` says
             so) or nothing is left to score.
         raw_score: the sum of value · weight, before any length penalty.
         llm_raw_score: the same; published name.
         report: one entry per criterion, in the rubric's order.
         judge_scores: the score by each judge's own votes, over the criteria that it was asked about.
-        mean_agreement: the mean of the criteria's agreement; None where every judgment failed.
+        mean_agreement: the mean of the criteria's agreement; None if every judgment failed.
         cannot_assess_count: how many criteria ended in an abstention.
         token_usage: of the replies used.
-        completion_cost: dollars of those replies; None where no price is known.
+        completion_cost: dollars of those replies; None if no price is known.
         error: why the score is missing.
         coverage: the share of criteria whose judgment did not fail, in [0, 1].
         failed_count: how many judgments failed.
@@ -304,7 +304,7 @@ def criteria_text(words: Sequence[str | None]) -> str:
 
 
 def votes_text(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
-    """Each judge with what it said; None where no judge was asked.
+    """Each judge with its verdict; None if no judge was asked.
 
     Example:
         >>> votes_text([JudgeVote(judge_id="a", verdict="MET", reason=None)])
@@ -344,7 +344,7 @@ def score_reports(
     config: CannotAssessConfig,
     normalize: bool = True,
 ) -> float | None:
-    """The score of judged criteria, or None where one failed or nothing is left to score.
+    """The score of judged criteria, or None if one failed or nothing is left to score.
 
     To score the judged reports only, leave failures out: `[r for r in reports if not r.is_error]`.
 

@@ -42,7 +42,7 @@ def takes_guidelines(function: Any) -> bool:
 
 
 class Rubric(Displayed):
-    """The criteria a submission is judged by.
+    """The criteria that a submission is graded by.
 
     Two rubrics are equal when their criteria, guidelines and metadata are. Treat one as a value: nothing
     checks the list again once it was made.
@@ -83,7 +83,7 @@ class Rubric(Displayed):
 
     @property
     def guidelines(self) -> str | None:
-        """Advice to the judge that holds for every criterion; blank counts as None.
+        """Instructions to the judge that apply to all criteria; blank counts as None.
 
         Raises:
             TypeError: set to something that is neither text nor None.
@@ -138,7 +138,7 @@ class Rubric(Displayed):
 
     @classmethod
     def from_dict(cls, data: list[Any] | dict[str, Any]) -> Self:
-        """The rubric of a list of criteria or sections, or of a mapping that holds one.
+        """The rubric of a list of criteria or sections, or of a mapping that contains one.
 
         Raises:
             ValueError: with one problem for each criterion that is wrong.
@@ -207,7 +207,7 @@ class Rubric(Displayed):
             raise InputError(f"{name}: {problem}" for problem in error.problems) from None
 
     def to_dict(self) -> list[dict[str, Any]] | dict[str, Any]:
-        """The rubric as JSON values: a list, or a mapping where there are guidelines or metadata.
+        """The rubric as JSON values: a list, or a mapping if there are guidelines or metadata.
 
         Example:
             >>> Rubric([Criterion(name="Brief", requirement="Is brief")]).to_dict()
@@ -256,7 +256,7 @@ class Rubric(Displayed):
         return dump_yaml(self.to_dict())
 
     def to_file(self, path: str | Path) -> None:
-        """Write the rubric to a `.json`, `.yaml` or `.yml` file, wholly or not at all.
+        """Write the rubric to a `.json`, `.yaml` or `.yml` file, atomically.
 
         Raises:
             ValueError: another extension, or the file cannot be written.
@@ -314,7 +314,7 @@ class Rubric(Displayed):
         query: str | None = None,
         reference_submission: str | None = None,
     ) -> Any:
-        """`grade` for callers who do not await; works inside a running event loop (a notebook) too.
+        """The synchronous version of `grade`; also works inside a running event loop (a notebook).
 
         Example:
             >>> class Lenient:
@@ -334,7 +334,7 @@ class Rubric(Displayed):
         cannot_assess_strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP,
         partial_credit: float = 0.5,
     ) -> float | None:
-        """The score of one verdict per criterion, or None where nothing is left to score.
+        """The score of one verdict per criterion, or None if nothing is left to score.
 
         Args:
             verdicts: MET, UNMET or CANNOT_ASSESS for a binary criterion, the option's label for another.

@@ -2,7 +2,7 @@
 
 Read: a list of criteria, a list of sections (`{"name": …, "criteria": […]}`) mixed with criteria, or a
 mapping with such a list under `rubric`, `sections` or `criteria`, one mapping deep inside `rubric` too. A
-mapping may carry `guidelines`. Written: the flat list, or a mapping where there are guidelines or metadata.
+mapping may carry `guidelines`. Written: the flat list, or a mapping if there are guidelines or metadata.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
 
 
 def criterion_record(criterion: Criterion) -> dict[str, Any]:
-    """A criterion as JSON values, without the fields that say nothing.
+    """A criterion as JSON values, without fields that have their defaults.
 
     Example:
         >>> criterion_record(Criterion(name="Brief", requirement="Is brief", tags=["style"]))
@@ -122,7 +122,7 @@ def _option_record(option: CriterionOption) -> dict[str, Any]:
 
 
 def _opened(data: Mapping[str, Any], inside: str = "") -> tuple[dict[str, Any], Any]:
-    """The mapping without the key that holds the criteria, and what that key holds; `inside` is where it stands."""
+    """The mapping without the key of the criteria, and the value of that key; `inside` is the place, for messages."""
     for key in data:
         if isinstance(key, str) and nearest(key, _RUBRIC_KEYS):
             raise InputError(unknown_key(key, _RUBRIC_KEYS, "the rubric"))
@@ -280,7 +280,7 @@ _BLANK = _blank()
 
 
 def read_plain_criterion(entry: Any) -> Criterion | None:
-    """The criterion of a mapping with nothing to convert and nothing wrong in it, equal to what pydantic makes.
+    """The criterion of a valid mapping that needs no conversion, equal to what pydantic would make.
 
     None says that the model's own validation has to look: for the keys of a multi-choice criterion, keys of the
     user's own, values of other types, and whatever is an error.

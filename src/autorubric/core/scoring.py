@@ -1,7 +1,7 @@
 """The one rule by which verdicts become a score.
 
 A verdict is a cell: the weight of its criterion and its value in [0, 1] (MET is 1, UNMET is 0, an option its
-value), or None where the judge abstained. With the sum of value · weight over the scored cells:
+value), or None if the judge abstained. With the sum of value · weight over the scored cells:
 
 * some weight is positive: sum / positive weights, clamped to [0, 1];
 * all weights are negative: 1 + sum / |negative weights|, clamped, so that no penalty is full marks;
@@ -98,7 +98,7 @@ def totals(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Totals:
 
 
 def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normalize: bool = True) -> float | None:
-    """The score of the cells in [0, 1], or None where nothing is left to score.
+    """The score of the cells in [0, 1], or None if nothing is left to score.
 
     Args:
         cells: one for each criterion.
@@ -120,7 +120,7 @@ def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normaliz
 
 
 def abstention_value(weight: float, worst: float, config: CannotAssessConfig) -> float | None:
-    """The value that an abstention counts as; None where it is left out.
+    """The value that an abstention counts as; None if it is left out.
 
     Example:
         >>> from autorubric.core.judgment import CannotAssessStrategy
@@ -145,7 +145,7 @@ class LengthPenalty(BaseModel):
     Attributes:
         free_budget: no penalty up to this length.
         max_cap: from this length on `penalty_at_cap` is lost; at least `free_budget`.
-        penalty_at_cap: points lost at most, in the unit of the score.
+        penalty_at_cap: maximum number of points lost, in the unit of the score.
         exponent: how the loss grows in between; above 1 it is mild at first.
         count_fn: the length of a text; words unless given.
         penalty_type: which parts of the submission count.
@@ -207,7 +207,7 @@ def lost_points(length: float, config: LengthPenalty) -> float:
 
 
 def measured(text: str, count: CountFn | None) -> float:
-    """The length of a text, in words unless `count` says otherwise.
+    """The length of a text, in words or by `count`.
 
     Raises:
         InputError: `count` returns something that is not a length.

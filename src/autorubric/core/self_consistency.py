@@ -40,17 +40,17 @@ class SelfConsistency:
 
     @property
     def agreement(self) -> float | None:
-        """The chance that two repeats of one judgment say the same, in [0, 1]."""
+        """The probability that two repeats of one judgment agree, in [0, 1]."""
         return self.agreed / self.judgments if self.judgments else None
 
     @property
     def unanimous_share(self) -> float | None:
-        """The share of judgments in which all repeats say the same."""
+        """The share of judgments in which all repeats agree."""
         return self.unanimous / self.judgments if self.judgments else None
 
     @property
     def variance(self) -> float | None:
-        """The within-judge variance of what a verdict or option is worth, a mean over judgments."""
+        """The within-judge variance of the value of a verdict or option, as a mean over judgments."""
         return self.spread / self.valued if self.valued else None
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:

@@ -12,7 +12,7 @@ Meaning: TypeAlias = Literal["good", "fault", "negated", "plain"]
 
 
 class Said(NamedTuple):
-    """The meaning of a criterion, and the words that say so (empty for `plain`)."""
+    """The meaning of a criterion, and the words that show it (empty for `plain`)."""
 
     meaning: Meaning
     words: str
@@ -213,7 +213,7 @@ def _said(bare: str) -> Said:
 
 
 def contradiction(text: str, weight: float) -> str:
-    """The words that say the opposite of the sign of the weight; empty where nothing does.
+    """The words that contradict the sign of the weight; empty if none do.
 
     Example:
         >>> contradiction("Omits warning signs.", 8), contradiction("Omits warning signs.", -8)

@@ -1,4 +1,4 @@
-"""The text that is graded, which may hold a part that was thought and a part that was said."""
+"""The text that is graded, which may contain a part that was thought and a part that was said."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
 
     def value_class(*, frozen: bool, slots: bool) -> Any:
-        """A dataclass that mypy holds frozen, for values that each call to a model makes; hashed by its fields.
+        """A dataclass that mypy treats as frozen, for values created in each model call; hashed by its fields.
 
         At run time no assignment is refused: `dataclass(frozen=True)` sets each field by a call of
         `object.__setattr__`, which took a tenth of what grading costs beyond its HTTP requests.

@@ -26,15 +26,15 @@ from autorubric.files.text import size_of_plain
 
 @dataclass
 class RubricDataset(Displayed):
-    """Items to be graded, the prompt they answer and the rubric they are judged by.
+    """Items to grade, the prompt that they answer, and the rubric to grade them by.
 
-    What an item carries itself (prompt, rubric, reference submission) goes before what the dataset has.
+    The prompt, rubric and reference submission of an item override those of the dataset.
 
     Attributes:
-        prompt: what the items answer; None where every item has its own.
+        prompt: what the items answer; None if every item has its own.
         rubric: the rubric of all items that have none of their own.
         items: the items, in order.
-        name: a name for people.
+        name: a name for human readers.
         reference_submission: an exemplar for all items that have none of their own.
         metadata: user-defined keys with JSON values.
 
@@ -189,7 +189,7 @@ class RubricDataset(Displayed):
         normalize: bool = True,
         rubric: Rubric | None = None,
     ) -> float:
-        """The weighted score of verdicts, 0.0 where nothing is left to score.
+        """The weighted score of verdicts, 0.0 if nothing is left to score.
 
         Abstentions (CANNOT_ASSESS, options that are not applicable) are left out. `Rubric.compute_score` has
         more ways, and tells "nothing to score" (None) from "nothing met" (0.0).
@@ -372,7 +372,7 @@ class RubricDataset(Displayed):
     def split_train_test(
         self, n_train: int, *, stratify: bool = True, seed: int | None = None
     ) -> tuple[RubricDataset, RubricDataset]:
-        """Two datasets that share these items out: one of exactly `n_train` items, one of the rest.
+        """The items split into two datasets: one with exactly `n_train` items, one with the rest.
 
         Args:
             n_train: the size of the first.

@@ -1,4 +1,4 @@
-"""From JSON values to the parts of a dataset, every offender named at once, also of what does not fit together."""
+"""From JSON values to the parts of a dataset, with all problems reported together."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Parts(NamedTuple):
 
 
 def read_record(data: Any) -> Parts:
-    """The parts of a dataset from one mapping, whose items are taken out on the way.
+    """The parts of a dataset from one mapping; its items are removed from it.
 
     Raises:
         InputError: with one problem for each offending place.
@@ -128,7 +128,7 @@ def read_parts(
     problems: list[str],
     place: Callable[[int], str],
 ) -> Parts:
-    """The parts of a dataset from what holds for all items and the items, which are taken one at a time.
+    """The parts of a dataset from the fields shared by all items and the items, one at a time.
 
     Args:
         head: the mapping without its items.
@@ -250,7 +250,7 @@ def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem 
 
 
 def _strangers(record: dict[str, Any], known: tuple[str, ...], where: str, problems: list[str]) -> dict[str, Any]:
-    """The metadata of a mapping: its own, and the keys nobody knows, unless they look like misspellings."""
+    """The metadata of a mapping: its own, and unknown keys, unless these look like misspellings."""
     own = record.get("metadata")
     if own is not None and not isinstance(own, dict):
         problems.append(f"'metadata' must be a mapping, got {type(own).__name__}")

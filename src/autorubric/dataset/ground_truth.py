@@ -117,7 +117,7 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
         0
         >>> criterion_called("Tome", [Criterion(name="Tone", requirement="Is kind")])
         Traceback (most recent call last):
-        autorubric.errors.InputError: no criterion is called 'Tome'; did you mean 'Tone'?
+        autorubric.errors.InputError: no criterion is named 'Tome'; did you mean 'Tone'?
     """
     criteria = list(rubric)
     names = criterion_names(criteria)

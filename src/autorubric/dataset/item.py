@@ -24,17 +24,17 @@ _TEXTS: tuple[tuple[str, Any, str], ...] = (
 
 @dataclass(slots=True)
 class DataItem:
-    """A submission to be graded, with what is known about it.
+    """A submission to grade, with its label, reference and metadata.
 
     Attributes:
         submission: the text to be graded; structured data as a JSON text.
         description: a few words about this item.
-        ground_truth: a person's verdicts, one per criterion of the rubric that applies: a `CriterionVerdict`
+        ground_truth: human verdicts, one per criterion of the rubric that applies: a `CriterionVerdict`
             for a binary criterion, an option's label for a multi-choice one. By name of the criterion or in order.
         rubric: the item's own rubric, which overrides the dataset's.
         reference_submission: the item's own reference, which overrides the dataset's.
         prompt: the item's own prompt, which overrides the dataset's.
-        ground_truth_reasons: why each verdict was given, None where nobody said.
+        ground_truth_reasons: the reason for each verdict; None if there is none.
         id: a stable identifier, unique in its dataset.
         metadata: user-defined keys with JSON values.
 
@@ -133,7 +133,7 @@ def item_records(
         records: the rows.
         reader: which column is what.
         problems: takes a sentence for each row that cannot be read.
-        is_table: whether every row has all columns, blank or null where there is nothing.
+        is_table: whether every row has all columns, blank or null if there is nothing.
 
     Raises:
         InputError: no column can be the submission, or several can.

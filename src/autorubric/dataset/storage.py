@@ -41,7 +41,7 @@ def load(
     Args:
         path: the file.
         columns: the columns of rows by what they hold, such as `{"submission": "final answer"}`.
-        notes: takes a sentence for each column that was guessed.
+        notes: called with a sentence for each column that was guessed.
         option: what decides where several columns fit, for the message; `{role}` is filled in.
 
     Raises:
@@ -165,7 +165,7 @@ def dataset_record(dataset: RubricDataset) -> dict[str, Any]:
 
 
 def head_and_items(dataset: RubricDataset) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """What holds for all items as one mapping, and the items as one mapping each.
+    """The fields shared by all items as one mapping, and one mapping for each item.
 
     Example:
         >>> from autorubric.dataset import RubricDataset
@@ -271,7 +271,7 @@ _END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
 
 
 def head_and_members(text: str, key: str) -> tuple[dict[str, Any], Iterator[Any]]:
-    """The other members of a JSON object whose last one is a list, and what the list holds.
+    """The other members of a JSON object whose last one is a list, and what the list contains.
 
     A member of the list is read when it is taken, so that it can go before the next. Only what is strict JSON
     beyond doubt is read; `parse_json` reads the rest, and tells what is wrong.

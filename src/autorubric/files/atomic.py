@@ -54,7 +54,7 @@ def atomic_writer(
 def atomic_writer(
     path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None
 ) -> Iterator[IO[Any]]:
-    r"""A handle whose content takes the place of `path` when the block ends well, durably and all at once.
+    r"""A handle whose content replaces `path` durably and atomically if the block ends without an error.
 
     When the block raises, `path` is as it was and nothing is left behind. A symbolic link stays a link: the
     file it names is replaced. A device or pipe (`/dev/stdout`) is written to directly.
@@ -169,7 +169,7 @@ _CHUNK = 1 << 20
 
 
 def remove_drafts(folder: Path) -> None:
-    r"""Remove drafts that killed processes left in `folder`; call it while nobody else writes there.
+    r"""Remove drafts that killed processes left in `folder`; call it while no other process writes there.
 
     Example:
         >>> import tempfile

@@ -44,7 +44,7 @@ SPARE = 64
 
 
 def connections_left() -> int | None:
-    """How many connections this process may open now; None where there is no limit.
+    """How many connections this process may open now; None if there is no limit.
 
     `SPARE` descriptors, or half of those left if fewer, are reserved for other uses.
 
@@ -117,7 +117,7 @@ def opened(path: Path, flags: int, mode: int = 0o600) -> int:
 
 
 def opened_without_waiting(path: Path, flags: int) -> int:
-    """The same, for a path that may be a pipe: where nobody reads it, the call fails instead of waiting.
+    """The same, for a path that may be a pipe: if it has no reader, the call fails instead of waiting.
 
     Example:
         >>> os.close(opened_without_waiting(Path(os.devnull), os.O_WRONLY))
@@ -139,11 +139,11 @@ def _written_at(descriptor: int, data: bytes, offset: int) -> int:
 
 
 written_at: Callable[[int, bytes, int], int] = getattr(os, "pwrite", _written_at)
-"""How many of the bytes were written at that offset; one thread at a time, where there is no `pwrite`."""
+"""How many of the bytes were written at that offset; one thread at a time, if there is no `pwrite`."""
 
 
 def lock_file(descriptor: int) -> bool:
-    """Wait for the lock on an open file, however it was opened; False where the system has no such locks."""
+    """Wait for the lock on an open file, however it was opened; False if the system has no such locks."""
     try:
         import fcntl
 
@@ -222,7 +222,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_file_limits() -> tuple[int, int] | None:
-    """The soft and the hard limit of open files (negative: none); None where the system has no such limits."""
+    """The soft and the hard limit of open files (negative: none); None if the system has no such limits."""
     try:
         import resource
     except ImportError:
@@ -231,7 +231,7 @@ def open_file_limits() -> tuple[int, int] | None:
 
 
 def raise_open_file_limit() -> None:
-    """Let this process open as many files as the system allows; nothing happens where there is no limit.
+    """Let this process open as many files as the system allows; nothing happens if there is no limit.
 
     Example:
         >>> raise_open_file_limit()

@@ -94,7 +94,7 @@ _DECIMAL = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII
 def is_finite(value: object) -> TypeGuard[int | float]:
     """Whether a value is a number, neither infinite nor NaN nor a whole number beyond every float.
 
-    JSON has no largest number, so that a file or a reply may hold one that `float` and `math.isfinite` trip over.
+    JSON has no largest number, so that a file or a reply may contain one that `float` and `math.isfinite` trip over.
 
     Example:
         >>> is_finite(2.5), is_finite(True), is_finite("2"), is_finite(float("nan")), is_finite(10**400)

@@ -1,4 +1,4 @@
-"""Keys that were probably meant to be others."""
+"""Misspelled keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 
 def nearest(key: str, known: Collection[str]) -> str | None:
-    """The known key that `key` is a misspelling of, or None where it is a word of its own.
+    """The known key that `key` is a misspelling of, or None if it is a word of its own.
 
     Near means equal except for case and separators, or one slip away (two from seven letters on), where a slip is
     a letter too many, too few, wrong, or swapped with its neighbour. Keys of two letters allow no slip.

@@ -50,7 +50,7 @@ def make_path(value: str | Path) -> Path:
     """The path of an input; of an address, a path that `find_address` turns back.
 
     Raises:
-        InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot hold.
+        InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot contain.
 
     Example:
         >>> make_path("ftp://host/rows.csv")
@@ -162,7 +162,7 @@ def check_writable(address: str) -> None:
 
 
 def read_version(address: str) -> str | None:
-    """What changes when an object does; None where there is no object.
+    """What changes when an object does; None if there is no object.
 
     Raises:
         InputError: the storage cannot be reached or refuses.

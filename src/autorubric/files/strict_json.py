@@ -119,7 +119,7 @@ def parse_json(text: str, where: str = "JSON") -> Any:
     r"""The value of a JSON text.
 
     Refused, beyond what is not JSON at all: NaN and Infinity (also by overflow, `1e999`), a key given twice
-    in one object, and half of a surrogate pair, which no file can hold. All such places are named together.
+    in one object, and half of a surrogate pair, which no file can contain. All such places are named together.
 
     Args:
         text: the JSON text.
@@ -227,7 +227,7 @@ def dump_json(value: Any, indent: int | None = None) -> str:
     """`value` as JSON text that keeps every language readable and that `parse_json` reads back.
 
     Raises:
-        InputError: a number is NaN or infinite, a text holds a lone surrogate, or something has no JSON form.
+        InputError: a number is NaN or infinite, a text contains a lone surrogate, or something has no JSON form.
 
     Example:
         >>> dump_json({"query": "什么是光合作用?"})
@@ -273,7 +273,7 @@ def _key(key: Any) -> str:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    r"""Whether JSON text holds half of a surrogate pair, escaped or bare.
+    r"""Whether JSON text contains half of a surrogate pair, escaped or bare.
 
     Example:
         >>> has_lone_surrogate(r'"\ud83d\ude00"'), has_lone_surrogate(r'"\ud83d"')
@@ -301,7 +301,7 @@ def _formless(value: Any, path: str) -> Iterator[str]:
 
 
 def blemishes(value: Any, path: str = "") -> Iterator[str]:
-    r"""Every place in a value that strict JSON cannot hold, as a sentence each.
+    r"""A sentence for each place in a value that strict JSON cannot represent.
 
     Example:
         >>> list(blemishes({"items": [1.0, float("inf")]}))

@@ -109,7 +109,7 @@ def dump_yaml(value: Any) -> str:
     r"""`value` as YAML text: keys in their order, every language readable, no aliases.
 
     Raises:
-        InputError: a number is NaN or infinite, a text holds half a character, or a value is not plain.
+        InputError: a number is NaN or infinite, a text contains half a character, or a value is not plain.
 
     Example:
         >>> dump_yaml({"weight": 1.0, "labels": ["Yes", "1e3"]})
@@ -192,7 +192,7 @@ _MARK = re.compile(r'\n  in "<unicode string>", (line \d+, column \d+)(?::\n.*\n
 
 
 def yaml_words(error: Exception) -> str:
-    """What PyYAML says about a text, on one line.
+    """The message of PyYAML about a text, on one line.
 
     Example:
         >>> try:

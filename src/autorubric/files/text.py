@@ -1,4 +1,4 @@
-"""What a file holds: bytes, text, a document or rows of JSON Lines, or an error that says why it cannot be read."""
+"""Reads files as bytes, text, documents or rows of JSON Lines; errors say why a file cannot be read."""
 
 from __future__ import annotations
 

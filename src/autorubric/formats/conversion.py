@@ -1,4 +1,4 @@
-"""One file into another format, with an account of what was lost on the way."""
+"""Converts a file to another format, and reports what was lost."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Conversion:
 
     Attributes:
         source: name of the format read.
-        target: name of the format written, or None where nothing was.
+        target: name of the format written, or None if nothing was.
         records: queries with a rubric.
         criteria: criteria in them.
         lost: how many records lost a field, by its name.
@@ -158,7 +158,7 @@ def convert(
     Args:
         source: the file to read.
         target: the file to write; None to read and report only.
-        target_format: its format; None only where there is no target.
+        target_format: its format; None only if there is no target.
         options: how.
 
     Raises:
@@ -224,7 +224,7 @@ def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[
 def write_records(
     path: str | Path, target_format: str, records: Iterable[Record], *, carry: bool = True
 ) -> Conversion:
-    """Write records to a file of a format atomically, and say what was lost.
+    """Write records to a file of a format atomically, and report what was lost.
 
     Raises:
         InputError: the format is not known or not kept in such files, or a record cannot be written in it.

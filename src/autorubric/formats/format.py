@@ -27,13 +27,13 @@ class Record:
 
     Attributes:
         criteria: at least one; a negative weight marks a pitfall, which costs points where it is met.
-        prompt: the query; empty where a file holds a rubric alone.
+        prompt: the query; empty where a file contains a rubric alone.
         id: of the row, in its file.
         reference: an ideal answer.
         answer: a submission that came with the row.
         domain: the field, such as `Medical`.
         guidelines: advice to the judge.
-        metadata: what the row holds beyond that, by the keys of its format; None values are left out.
+        metadata: what the row contains beyond that, by the keys of its format; None values are left out.
     """
 
     criteria: tuple[Criterion, ...]
@@ -122,11 +122,11 @@ def whole(weight: float) -> int:
 
 
 class Written(NamedTuple):
-    """A row, and what of its record it does not hold by the format's own keys.
+    """A row, and the parts of its record that the format's own keys do not contain.
 
     Attributes:
         row: JSON values.
-        lost: names of what the row does not hold at all.
+        lost: names of what the row does not contain at all.
         carried: names of what it holds under `autorubric` only, where other tools do not look.
     """
 
@@ -148,11 +148,11 @@ class Format:
         write_row: the row of a record, likewise; what has no place is left out.
         schema: the Arrow schema, where it is kept in Parquet.
         carrier: keys of the mapping in a row that may carry what has no place; () is the row itself, None says
-            that rows hold nothing but their own keys.
-        columns: the row as its Parquet columns hold it, where they hold less than JSON does.
-        parts: several records for one, where a row holds a single criterion.
+            that rows contain nothing but their own keys.
+        columns: the row as in its Parquet columns, if these represent less than JSON.
+        parts: several records for one, where a row contains a single criterion.
         document: the one value that a JSON, YAML or TOML file of rows holds; the list of rows, where None.
-        joined: the record of two that came from one, or None where they did not.
+        joined: the record of two that came from one, or None if they did not.
     """
 
     name: str
@@ -215,7 +215,7 @@ class Format:
         return Written(_with_extras(row, self.carrier, _dump(left)), carried=names)
 
     def arrow_schema(self, carry: bool = True) -> pa.Schema:
-        """The schema of its Parquet files, the same whatever the rows hold.
+        """The schema of its Parquet files, the same whatever the rows contain.
 
         Raises:
             InputError: it is not kept in Parquet.
@@ -231,7 +231,7 @@ class Format:
 
 
 def only_row(rows: list[Row]) -> Row:
-    """The row of a file that holds one rubric.
+    """The row of a file that contains one rubric.
 
     Raises:
         InputError: there are more or none.
@@ -269,7 +269,7 @@ _FIELDS = ("id", "prompt", "reference", "answer", "domain", "guidelines")
 
 
 def left_out(record: Record, back: Record) -> dict[str, Any]:
-    """What a record holds that its row does not give back, as JSON values; None for what the row adds.
+    """The parts of a record that cannot be read back from its row, as JSON values; None for what the row adds.
 
     Example:
         >>> one = Criterion(weight=5, requirement="Names the dose.", tags=["axis:accuracy"])
@@ -295,7 +295,7 @@ def left_out(record: Record, back: Record) -> dict[str, Any]:
 
 
 def _put_back(record: Record, left: Mapping[str, Any]) -> Record:
-    """The record with what its row could not hold."""
+    """The record with the parts that its row could not represent."""
     unknown = sorted(set(left) - {*_FIELDS, "metadata", "criteria"})
     if unknown:
         raise InputError(f"{KEY} has the unknown keys {', '.join(unknown)}")
@@ -331,7 +331,7 @@ def left_out_names(left: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _dump(left: Mapping[str, Any]) -> str:
-    """The text that goes under the key; empty where nothing is left out."""
+    """The text that goes under the key; empty if nothing is left out."""
     try:
         return json.dumps(left, ensure_ascii=False, allow_nan=False, default=_in_words) if left else ""
     except (TypeError, ValueError) as error:

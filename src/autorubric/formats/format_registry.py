@@ -98,7 +98,7 @@ def detect(row: Row) -> Format:
         'rubrichub'
         >>> detect({"text": "Why?"})
         Traceback (most recent call last):
-        autorubric.errors.InputError: no format has rows with the keys text; known are: autorubric, ...
+        autorubric.errors.InputError: no format has rows with the keys text; known formats: autorubric, ...
     """
     formats = list_formats()
     found = [one for one in formats.values() if one.matches(row)]
@@ -112,7 +112,7 @@ def detect(row: Row) -> Format:
 
 
 IN_ROW = ("query", "rubric", "id", "submission", "reference", "domain")
-"""What a row under usual names may hold."""
+"""What a row under usual names may contain."""
 _PARTS = (("id", "id"), ("answer", "submission"), ("reference", "reference"), ("domain", "domain"))
 
 
@@ -139,7 +139,7 @@ def read_usual(row: Record) -> Described:
 
 
 def with_usual(record: Described, row: Record) -> Described:
-    """The record with what the row holds under usual names that its format does not know.
+    """The record with fields of the row under usual names that its format does not know.
 
     Example:
         >>> from autorubric.rows import RowReader

@@ -21,12 +21,12 @@ def _read(row: Row) -> Record:
 
 
 def _write(record: Record) -> Row:
-    """The document of a record, its criteria under `rubric`; a file of one document holds the bare list."""
+    """The document of a record, its criteria under `rubric`; a file of one document contains the bare list."""
     return {"rubric": [_entry(criterion) for criterion in record.criteria]}
 
 
 def _holds_requirements(value: Any) -> bool:
-    """Whether a list of criteria or sections, or a mapping that holds one, has criteria with a `requirement`."""
+    """Whether a list of criteria or sections, or a mapping that contains one, has criteria with a `requirement`."""
     if isinstance(value, list):
         return any(_holds_requirements(entry) for entry in value[:3])
     if not isinstance(value, dict):

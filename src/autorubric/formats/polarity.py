@@ -1,4 +1,4 @@
-"""Whether the wording of criteria agrees with their signs, and what is done about it when the user says so.
+"""Whether the wording of criteria agrees with their signs, and corrections that the user can request.
 
 Formats disagree on what a negative weight means. Here it marks a pitfall: what the criterion describes is a fault,
 and meeting it costs points. Elsewhere a pitfall reads "avoids X" and meeting it is good.
@@ -46,7 +46,7 @@ class PolarityAudit:
 
     @property
     def contradictions(self) -> int:
-        """Criteria whose words say the opposite of their sign."""
+        """Criteria whose wording contradicts their sign."""
         return self.counts["negative", "good"] + self.counts["positive", "fault"]
 
 

@@ -57,7 +57,7 @@ def _write(record: Record) -> Row:
 
 
 def _parts(record: Record) -> Sequence[Record]:
-    """A record for each criterion, marked with its place where there are several."""
+    """A record for each criterion, marked with its place if there are several."""
     most = len(record.criteria)
     if most == 1:
         return (record,)
@@ -68,7 +68,7 @@ def _parts(record: Record) -> Sequence[Record]:
 
 
 def _joined(record: Record, part: Record) -> Record | None:
-    """The record with the criterion of the next part, or None where that is not the next part of it."""
+    """The record with the criterion of the next part, or None if that is not the next part of it."""
     here, there = record.metadata.get(_PART), part.metadata.get(_PART)
     if (
         not here

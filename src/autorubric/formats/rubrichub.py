@@ -148,7 +148,7 @@ def _tags(criterion: Criterion) -> dict[str, Any]:
 
 
 def _rule_parameters(check: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The parameters as the struct's types have them, or None where the check is not one of the 53 rules."""
+    """The parameters as the struct's types have them, or None if the check is not one of the 53 rules."""
     if check["name"] not in RULES:
         return None
     try:

@@ -34,7 +34,7 @@ def _read(row: Row) -> Record:
 
 
 def _write(record: Record) -> Row:
-    """The document of a record: weights are sizes, and the order of the choices says what is good."""
+    """The document of a record: weights are positive, and the order of the choices gives the direction."""
     return {"criteria": [_entry(number, criterion) for number, criterion in enumerate(record.criteria, 1)]}
 
 

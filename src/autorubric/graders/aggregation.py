@@ -55,7 +55,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rule for each kind of criterion; a criterion's own `aggregation` goes before it.
+    """The rule for each kind of criterion; a criterion's own `aggregation` overrides it.
 
     Raises:
         ConfigError: a name is unknown.
@@ -82,7 +82,7 @@ class Rules:
             raise ConfigError(problems)
 
     def choose(self, criterion: Criterion) -> str:
-        """The name of the rule that holds for a criterion."""
+        """The name of the rule for a criterion."""
         if criterion.aggregation is not None:
             return criterion.aggregation
         if criterion.options is None:
@@ -91,7 +91,7 @@ class Rules:
 
 
 def combined_verdict(rule: str, votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
-    """The verdict that at least one vote of MET or UNMET comes to.
+    """The combined verdict of votes, of which at least one is MET or UNMET.
 
     Args:
         rule: `majority` of heads, `weighted` majority, `unanimous` (MET if nobody says UNMET), `any` (MET if
@@ -108,7 +108,7 @@ def combined_verdict(rule: str, votes: Sequence[VerdictVote], weight: float) -> 
 
 
 def combined_option(rule: str, votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
-    """The option, and the value to score, that at least one vote for a scored option comes to.
+    """The combined option and its score, from votes with at least one for a scored option.
 
     Example:
         >>> thirds = [{"label": "No", "value": 0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1}]

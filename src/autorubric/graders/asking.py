@@ -1,4 +1,4 @@
-"""What every judge that asks a model shares: how it asks, what its prompts are given, what a reply says."""
+"""Shared by all judges that call a model: requests, variables of prompts, and parsing of replies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
 
 @value_class(frozen=True, slots=True)
 class Said:
-    """What a judge says on one criterion, before it is anybody's judgment."""
+    """A judge's statement on one criterion, before it becomes a judgment."""
 
     verdict: CriterionVerdict | None = None
     option: int | None = None
@@ -85,7 +85,7 @@ class Said:
 def read_said(reply: Reply, shown: ShownOptions | None = None) -> Answer[Said] | Unreadable:
     """The verdict in a reply, or the option where options were shown: its number or its label.
 
-    The verdict has to be one of the three words or a plain equivalent, whatever the case and spelling ("Not met",
+    The verdict has to be one of the three words or a plain equivalent, for any case and spelling ("Not met",
     false and "不满足" are UNMET). Nothing is guessed from prose, and a reply with verdicts that differ has none.
     """
     keys = ("criterion_status", "criteria_met", "verdict") if shown is None else ("selected_option",)
@@ -102,7 +102,7 @@ def read_said(reply: Reply, shown: ShownOptions | None = None) -> Answer[Said] |
 def read_entry(
     record: Mapping[str, Any], shown: ShownOptions | None, notes: tuple[str, ...] = ()
 ) -> Said | Unreadable:
-    """What a reply on one criterion, or its entry in one on a whole rubric, says, or why it is unusable."""
+    """The statement in a reply on one criterion (or in an entry of a reply on a rubric), or why it is unusable."""
     record = fold_keys(record)
     if shown is None:
         verdict = verdict_in(record)
@@ -144,7 +144,7 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
 
 
 def _verdict(said: Any) -> CriterionVerdict | None:
-    """The verdict that a word or truth value states, or None where that is not certain."""
+    """The verdict that a word or truth value states, or None if that is not certain."""
     if isinstance(said, bool):
         return CriterionVerdict.MET if said else CriterionVerdict.UNMET
     if not isinstance(said, str):
@@ -179,7 +179,7 @@ def classify_grading_error(exc: BaseException) -> ErrorCategory:
 
 
 def read_usage(reply: Reply | None) -> TokenUsage | None:
-    """The tokens of a reply as reports count them, or None where the endpoint sent none."""
+    """The tokens of a reply as reports count them, or None if the endpoint sent none."""
     used = reply.usage if reply else None
     if used is None:
         return None
@@ -203,7 +203,7 @@ def _bare_word(reply: Reply) -> Answer[Said] | None:
 
 
 def _disagreement(reply: Reply) -> Unreadable | None:
-    """Why a reply with several of the keys must not be trusted: it states one thing here and another there.
+    """Why a reply with several of the keys cannot be trusted: their values contradict each other.
 
     A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
     """
@@ -377,7 +377,7 @@ def build_judgment(
 
 
 def failed(judge_id: str, weight: float, failure: Failure) -> Judgment:
-    """The judgment of a call that failed, or whose replies could not be used.
+    """The failed judgment of a call that failed or returned no usable reply.
 
     Example:
         >>> failed("default", 1.0, Failure("timeout", "no reply after 60 s")).failure.category

@@ -30,7 +30,7 @@ MOST_REPEATS = 100
 
 @dataclass(init=False)
 class JudgeSpec:
-    """A model that judges, what it is called, and how much it counts.
+    """A judge of a panel: its model, its id and its weight.
 
     Attributes:
         llm_config: the model, also as a text (`MODEL` or `MODEL@BASE_URL`); `judge_model_config` is another name
@@ -258,7 +258,7 @@ class Recipe:
         return {spec.judge_id: spec.llm_config for spec in self._all_specs()}
 
     def made(self, models: Mapping[str, Model]) -> ChecksFirst:
-        """The judge it all comes to: checks go first, and about a submission that holds nothing nobody is asked."""
+        """The resulting judge: checks first; for a submission without content, no model is called."""
         if self.judge is not None:
             return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(CopiesApart(self.judge))
         judge = self._bench(self.specs, models)

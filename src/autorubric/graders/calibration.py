@@ -28,9 +28,9 @@ class CascadePoint:
     Attributes:
         threshold: the least confidence that suffices; None for one of the two judges alone.
         share: of the labelled criteria, those that the second judge is asked about, in [0, 1].
-        agreement: of the criteria with a final word, those where it is the label; None where no word is final.
+        agreement: of the criteria with a final word, those where it is the label; None if no word is final.
         coverage: of the labelled criteria, those with a final word, in [0, 1].
-        cost: dollars for all labelled criteria; None where a price is unknown.
+        cost: dollars for all labelled criteria; None if a price is unknown.
     """
 
     threshold: float | None
@@ -186,7 +186,7 @@ class CascadeCurve:
         first_alone: the first judge without a second.
         then_alone: the second judge for everything.
         cells: how many labelled criteria this rests on.
-        by_criterion: a curve of its own for each criterion, by name, that has labels enough.
+        by_criterion: its own curve for each criterion, by name, that has labels enough.
         items: fingerprints of the labelled items, to tell when a threshold is judged by what it was made from.
     """
 
@@ -259,7 +259,7 @@ def calibrate_cascade(
         then_reports: the second judge's, likewise.
         dataset: the labels; items without ground truth are left out.
         thresholds: those to look at; unless given, every one that makes a difference.
-        min_cells: labels that a criterion needs for a curve of its own.
+        min_cells: labels that a criterion needs for its own curve.
 
     Raises:
         InputError: reports and items do not fit together, nothing is labelled, or a threshold is outside [0, 1].

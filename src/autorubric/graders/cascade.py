@@ -65,7 +65,7 @@ class Cascade:
         return distinct_ids("a cascade", (self.first, self.then))
 
     def threshold_for(self, criterion: Criterion) -> float | None:
-        """The threshold that holds for a criterion, or None."""
+        """The threshold for a criterion, or None."""
         return (self.per_criterion or {}).get(criterion.name or "", self.threshold)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
@@ -100,7 +100,7 @@ def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float
 
 
 def suffices(criterion: Criterion, judgment: Judgment, threshold: float | None) -> bool:
-    """Whether the word on a criterion can stand without asking a stronger judge; see `Cascade`."""
+    """Whether the judgment on a criterion needs no stronger judge; see `Cascade`."""
     if judgment.failure is not None or abstained(criterion, judgment):
         return False
     if threshold is None:

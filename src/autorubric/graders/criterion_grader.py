@@ -55,45 +55,45 @@ class Judged:
 
 
 class CriterionGrader(Grader[EnsembleEvaluationReport]):
-    """Grades submissions criterion by criterion, by one model or a panel, and by checks where criteria carry them.
+    """Grades submissions criterion by criterion, with a model or a panel, and with checks for criteria that have one.
 
     Args:
-        judge_model_config: the one model that judges (its judge id is `default`); `MODEL@BASE_URL` as a text will do.
+        judge_model_config: the model of a single judge (judge id `default`), as a configuration or a string.
         judges: several judges that form a panel, instead of `judge_model_config`. Each is asked by requests of its
             own, also where several use one model; `JudgeSpec(repeats=3)` asks a judge three times.
-        aggregation: how a panel's verdicts become one: majority, weighted, unanimous or any.
-        ordinal_aggregation: the same for options with an order: mean, median, weighted_mean, mode, min or max.
-        nominal_aggregation: the same for options without one: mode, weighted_mode or unanimous.
-        training_data: labelled items that few-shot examples are taken from.
+        aggregation: how to combine a panel's verdicts: majority, weighted, unanimous or any.
+        ordinal_aggregation: the same for ordered options: mean, median, weighted_mean, mode, min or max.
+        nominal_aggregation: the same for unordered options: mode, weighted_mode or unanimous.
+        training_data: labelled items for few-shot examples.
         few_shot_config: how many examples, and how they are chosen.
-        system_prompt: replaces the package's, for binary criteria and whole rubrics.
+        system_prompt: replaces the built-in one for binary criteria and whole rubrics.
         multi_choice_system_prompt: the same for multi-choice criteria.
         length_penalty: the penalty for long submissions.
         normalize: True for scores in [0, 1], False for bare sums of value · weight.
-        cannot_assess_config: what an abstention does to the score.
+        cannot_assess_config: how an abstention counts in the score.
         shuffle_options: show options in another order to each submission; the report keeps the original indices.
         auto_na_option: add an option that means "not applicable" where a criterion has none.
         seed: of shuffling, and of few-shot examples where `few_shot_config` has none; None takes a fixed one, so that
             recorded replies are found.
-        binary_response_format: the shape of replies on binary criteria; it has the fields of the package's own.
+        binary_response_format: the schema of replies on binary criteria; it has the fields of the built-in one.
         multi_choice_response_format: the same on multi-choice criteria.
-        escalation: stronger judges that are asked where the judges above are not sure.
+        escalation: stronger judges for the criteria that the judges above cannot decide.
         llm_calls: `per_criterion`, `per_item` for one call that judges the whole rubric, or the name of a judge that
             an installed package registers in `autorubric.judges`.
-        llm_config: the old name of `judge_model_config`.
-        judge: a ready-made judge instead of all the above.
+        llm_config: deprecated name of `judge_model_config`.
+        judge: a judge object, instead of all of the above.
         on_failure: `none` gives no score where a judgment failed, `skip` scores the other criteria.
-        evidence: ask for quotes, and find them in the submission.
-        quorum: how many judges of a panel must not fail; all by default.
-        prompts: prompts of the judges, which replace the package's.
+        evidence: require quotes, and look them up in the submission.
+        quorum: minimum number of judges of a panel that must return a verdict; all by default.
+        prompts: prompts of the judges, instead of the built-in ones.
         run_dir: where replies are recorded durably; also `LLMConfig(cache_enabled=True, cache_dir=…)`. With it a
             text that was graded before costs nothing; without it each call of `grade` asks the judges again.
         ledger: an open ledger instead; the caller closes it.
         budget_usd: the budget in dollars.
         budget_tokens: the budget in tokens.
-        max_in_flight: the limit of concurrent calls, all judges together.
-        prefix_first: let the first call of a submission go ahead alone, so that its prefix is cached.
-        compound: `all` judges each demand of a criterion with several ones, and meets it only if all are met.
+        max_in_flight: maximum concurrent calls of all judges together.
+        prefix_first: send the first call of a submission alone, so that its prefix is cached for the others.
+        compound: `all` judges each demand of a criterion separately; the criterion is met only if all are met.
 
     Raises:
         ValueError: settings contradict each other, or a name is unknown; nothing was spent.
@@ -169,7 +169,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     @classmethod
     def of_checks(cls, **settings: Any) -> CriterionGrader:
-        """A grader without a judge, for rubrics whose criteria all carry checks.
+        """A grader without a judge, for rubrics whose criteria all have checks.
 
         Args:
             settings: of scoring: `length_penalty`, `normalize`, `cannot_assess_config`, `on_failure`.
@@ -226,7 +226,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         *,
         guidelines: str | None = None,
     ) -> JudgeInput:
-        """What is graded, as judges take it; of a mapping the output is the submission.
+        """The input of the judges; the submission of a mapping is its output.
 
         Raises:
             InputError: the submission is neither text nor a mapping with `thinking` and `output`.
@@ -302,7 +302,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     @property
     def has_budget(self) -> bool:
-        """Whether the grader's spending has a limit of its own."""
+        """Whether the grader has its own budget."""
         return self._sessions.limits.budget(None) is not None
 
     def executor_on(self, ledger: Ledger, *, detached: bool = True, spent: Spent | None = None) -> Executor:
@@ -316,16 +316,16 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return Executor(ledger, budget, detached=detached or self.recipe.has_own_judge)
 
     def ledger(self) -> Ledger | None:
-        """The grader's own ledger, opened on first use; None where it has none."""
+        """The grader's own ledger, opened on first use; None if it has none."""
         return self._sessions.ledger()
 
     def totals(self) -> list[Totals]:
-        """Calls, tokens and cost in the grader's own ledger; empty where it has none."""
+        """Calls, tokens and cost in the grader's own ledger; empty if it has none."""
         ledger = self.ledger()
         return [] if ledger is None else ledger.totals()
 
     def describe(self) -> dict[str, Any]:
-        """Everything that shapes this grader's reports, for manifests; no secrets."""
+        """Everything that affects this grader's reports, for manifests; no secrets."""
         penalty = self.length_penalty
         return {
             **self.recipe.described(),

@@ -22,7 +22,7 @@ class FewShotConfig:
     Attributes:
         n_examples: how many are shown.
         balance_verdicts: spread them evenly over the verdicts (or options) that occur.
-        include_reason: show the person's reason where there is one.
+        include_reason: show the person's reason if there is one.
         seed: another seed gives other examples; None is the seed of the grader.
 
     Raises:

@@ -19,7 +19,7 @@ ReportT = TypeVar("ReportT")
 
 
 class Grader(ABC, Generic[ReportT]):
-    """Grades submissions: subclasses say how to judge, and how judgments become a report.
+    """Grades submissions; subclasses define how to judge, and how judgments become a report.
 
     Args:
         length_penalty: what long submissions lose, or None.
@@ -52,7 +52,7 @@ class Grader(ABC, Generic[ReportT]):
         query: str | None = None,
         reference_submission: str | None = None,
     ) -> Any:
-        """What the judges say; its type is the grader's own.
+        """The statements of the judges, in a type of the grader.
 
         A grader that wants the rubric's guidelines takes a keyword `guidelines` as well.
         """
@@ -96,7 +96,7 @@ class Grader(ABC, Generic[ReportT]):
         *,
         guidelines: str | None = None,
     ) -> ReportT:
-        """`grade` for callers who do not await; works inside a running event loop (a notebook) too."""
+        """The synchronous version of `grade`; also works inside a running event loop (a notebook)."""
         return wait_for(self.grade(to_grade, rubric, query, reference_submission, guidelines=guidelines))
 
     def fingerprint(self) -> str | None:
@@ -108,7 +108,7 @@ class Grader(ABC, Generic[ReportT]):
         return None
 
     def _guidelines(self, guidelines: str | None) -> dict[str, str]:
-        """The guidelines as a keyword of `judge`, where there are any and it takes them."""
+        """The guidelines as a keyword of `judge`, if there are any and it takes them."""
         if guidelines is not None and not isinstance(guidelines, str):
             raise TypeError(f"Rubric guidelines must be a str or None, got {type(guidelines).__name__}")
         if guidelines is None or not guidelines.strip():

@@ -88,7 +88,7 @@ class ShownOptions:
         return next((number for number, known in enumerate(self.labels, 1) if _folded(known) == wanted), None)
 
     def find_index(self, said: object) -> int | None:
-        """The original index of the option that a judge means, or None where that is not certain."""
+        """The original index of the option that a judge means, or None if that is not certain."""
         if isinstance(said, bool):
             return None
         if isinstance(said, float) and said.is_integer():
@@ -217,7 +217,7 @@ class Seats:
 
 @dataclass(frozen=True, slots=True)
 class CopiesApart:
-    """Gives equal items replies of their own where the judge inside does not.
+    """Gives identical items separate replies if the inner judge does not.
 
     A request of the role `judge` that says nothing of its copy is sent for that copy whose questions are all put.
     Other requests are shared by equal items, and by all items where they are the same.

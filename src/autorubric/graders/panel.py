@@ -30,7 +30,7 @@ ALL_ABSTAINED = "All judges could not assess"
 
 @dataclass(frozen=True)
 class Panel:
-    """Judges whose votes on a criterion become one judgment. A panel is a judge, so panels nest.
+    """Judges whose votes on a criterion are combined into one judgment. A panel is a judge, so panels can be nested.
 
     A judge that failed does not vote, and nothing stands in for its vote. The panel's word counts only where at
     least `quorum` judges did not fail (an abstention is not a failure); elsewhere the panel has failed as well.
@@ -256,7 +256,7 @@ def _reasons(votes: Sequence[Judgment]) -> str | None:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A judge that is asked each question `count` times, each time by a request of its own.
+    """A judge that is asked each question `count` times, in separate requests.
 
     The repeats come to one vote of the judge: the majority of the verdicts, the mean of ordered options, the most
     frequent of other options; ties go to what scores least. A criterion's own `aggregation` is a rule for several

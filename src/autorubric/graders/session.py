@@ -79,7 +79,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Models open in one event loop, the judge made of them, and who asks them.
+    """Models opened in one event loop, the judge made of them, and the executor.
 
     `opened` closes the models when the loop shuts its asynchronous generators down, as `asyncio.run` does.
     """
@@ -120,7 +120,7 @@ class Sessions:
         return self._ledger is not None or self.run_dir is not None
 
     def ledger(self) -> Ledger | None:
-        """The grader's own ledger, opened on first use; None where it has none."""
+        """The grader's own ledger, opened on first use; None if it has none."""
         if self._ledger is None and self.run_dir is not None:
             self._ledger = self._held.enter_context(shared_ledger(self.run_dir))
         return self._ledger

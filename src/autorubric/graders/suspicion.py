@@ -1,6 +1,6 @@
 """Signs that a submission addresses its judge instead of answering: flags for a person, never a verdict.
 
-A flag changes no score. It says that a text holds what has been used to sway judges, so that somebody looks.
+A flag changes no score. It says that a text contains what has been used to sway judges, so that somebody looks.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class ChecksFirst:
     A check that cannot decide is a failure with its reason, never UNMET.
 
     Attributes:
-        inside: the judge for criteria without a check, or None where all have one.
+        inside: the judge for criteria without a check, or None if all have one.
         context: what checks need in addition to the submission, such as your tokenizer.
 
     Example:
@@ -108,7 +108,7 @@ class ChecksFirst:
 
 
 EMPTY = "empty"
-"""The judge id of a verdict on a submission that holds nothing."""
+"""The judge id of a verdict on a submission that contains nothing."""
 
 _LONGEST_OPENER = 120
 _WORD = re.compile(r"[^\W_]+")
@@ -131,7 +131,7 @@ _OPENER = re.compile(
 
 
 def is_empty(submission: str) -> bool:
-    """Whether a submission holds nothing to judge: blank, marks only, or an opener without a sequel.
+    """Whether a submission contains nothing to judge: blank, marks only, or an opener without a sequel.
 
     Example:
         >>> [is_empty(text) for text in (" ", ":", "Thought process:", "Sure! Let's solve this step by step.")]

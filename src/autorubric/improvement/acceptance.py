@@ -145,7 +145,7 @@ def compute_p_value(pairs: Pairs, seed: int = 0) -> float:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the test set says about one candidate.
+    """The evidence of the test set about one candidate.
 
     Attributes:
         accepted: whether the new version replaces the old one.
@@ -156,8 +156,8 @@ class Decision:
         p_holm: adjusted for all candidates that were tested.
         groups: independent groups of items.
         changed: groups on which the versions differ.
-        missed_by: how far the interval's lower end is from 0; None where it is above.
-        reason: why the old version stays; empty where the new one was accepted.
+        missed_by: how far the interval's lower end is from 0; None if it is above.
+        reason: why the old version stays; empty if the new one was accepted.
     """
 
     accepted: bool

@@ -14,7 +14,7 @@ from autorubric.improvement.measures import ABSTAINED, FAILED
 Kind: TypeAlias = Literal["original", "reword", "split", "anchor", "check"]
 KINDS: tuple[Kind, ...] = ("reword", "split", "anchor", "check")
 IMPROVED = "improved"
-"""The key of a criterion's metadata that holds the provenance of its wording."""
+"""The key of a criterion's metadata that contains the provenance of its wording."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Wording:
     parent: str = ""
 
     def criteria(self, rubric: Rubric) -> list[Criterion]:
-        """What stands in the rubric in place of the original; weight, options, section and tags stay.
+        """The criteria that replace the original in the rubric; weight, options, section and tags are kept.
 
         A split has two criteria with half of the weight each.
 
@@ -92,7 +92,7 @@ class Wording:
 
 
 def original(rubric: Rubric, place: int) -> Wording:
-    """The version that stands in the rubric."""
+    """The version that is in the rubric."""
     old = rubric[place]
     return Wording(criterion_names(list(rubric))[place], place, (old.requirement,), check=old.check)
 

@@ -83,7 +83,7 @@ def signed(value: float | None) -> str:
 
 
 def advice_on(test: Mapping[str, Any]) -> str:
-    """What failed, how far a wording missed, and how many items would decide; empty where there is nothing to say."""
+    """Advice on failures and near misses, with the number of items that would decide; empty if there is none."""
     parts = []
     if test.get("failed"):
         parts.append(f"{counted(test['failed'], 'judgment')} of the new wording failed and counted as wrong")

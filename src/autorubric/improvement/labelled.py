@@ -57,12 +57,12 @@ class Labelled:
 
     @property
     def digests(self) -> list[str]:
-        """What tells each item from all others."""
+        """The digest of each item."""
         return [item_digest(self.dataset.get_item_prompt(n), item.submission) for n, item in enumerate(self.dataset)]
 
     @property
     def text_digests(self) -> list[str]:
-        """What tells the texts of each item from others; copies that differ in white space alone have the same."""
+        """The digests of the texts of each item, ignoring white space."""
         return [
             item_digest(spaced_evenly(self.dataset.get_item_prompt(n)), spaced_evenly(item.submission))
             for n, item in enumerate(self.dataset)
@@ -73,7 +73,7 @@ class Labelled:
         return [[(column, int(code)) for column, code in enumerate(row) if code >= 0] for row in self.truth]
 
     def known(self, place: int, items: Sequence[int]) -> list[int]:
-        """The items that have a label on a criterion; all of them where there are no labels at all."""
+        """The items that have a label on a criterion; all of them if there are no labels at all."""
         return [item for item in items if not self.has_labels or self.truth[item, place] >= 0]
 
     def constant(self, place: int) -> bool:
@@ -91,8 +91,8 @@ def read_labelled(
         rubric: the rubric to improve.
         dataset: the labelled items; their own rubric must have the same criteria, by name or by place.
         groups: see `group_items`.
-        score: the key of the items' metadata that holds a person's score in [0, 1]; by default the labels are scored
-            with the rubric's weights.
+        score: the key of a human score in [0, 1] in the items' metadata; by default the labels are scored with the
+            rubric's weights.
 
     Raises:
         InputError: the labels belong to another rubric, no label varies, or a score is missing.

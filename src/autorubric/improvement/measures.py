@@ -55,7 +55,7 @@ def likeness(criterion: Criterion) -> Floats:
 
 
 def agreement_sums(truth: Ints, judged: Ints, alike: Floats) -> Floats:
-    """What each item adds: how many labels, and how far the verdict agrees with it; without a verdict not at all.
+    """What each item adds: how many labels, and how well the verdict agrees with it; without a verdict not at all.
 
     Example:
         >>> agreement_sums(np.array([0, 1, 1, -1]), np.array([0, 0, FAILED, 0]), np.eye(2)).tolist()
@@ -147,7 +147,7 @@ _SWEEPS = 500
 
 
 def fit_weights(verdict_values: Floats, target: Floats, weights: Floats, groups: Ints, seed: int = 0) -> Floats:
-    """New weights whose scores come close to the target.
+    """Weights fitted so that scores are close to the target.
 
     Ridge regression towards the old weights under the constraint that no weight changes its sign, by coordinate
     descent; its strength is the one with the least error in cross-validation over groups, and keeping the old weights
@@ -221,7 +221,7 @@ class Comparing:
     Attributes:
         labelled: the labels.
         measure: what counts; without labels the agreement of the panel does.
-        base: items × criteria: the value of each verdict under the original rubric; NaN where there is none. Only
+        base: items × criteria: the value of each verdict under the original rubric; NaN if there is none. Only
             the score error needs it.
     """
 
@@ -270,10 +270,10 @@ class Comparing:
 
 @dataclass(frozen=True)
 class Nested:
-    """What a nested split says: in each fold the winner of the other folds is compared with the original.
+    """The result of a nested split: in each fold, the winner of the other folds is compared with the original.
 
     Attributes:
-        pairs: of all folds together; None where no candidate won anywhere.
+        pairs: of all folds together; None if no candidate won anywhere.
         winner: the best candidate on all items.
         wins: folds in which that one won.
         folds: how many there are.
@@ -318,7 +318,7 @@ def cross_fit(
 def find_best(
     comparing: Comparing, place: int, old: Outcomes, tried: Mapping[str, Outcomes], items: Sequence[int]
 ) -> str:
-    """The candidate with the largest gain above 0 on these items, the first of equals; empty where there is none."""
+    """The candidate with the largest gain above 0 on these items, the first of equals; empty if there is none."""
     gains = {name: comparing.pairs(place, old, new, items).difference for name, new in tried.items()}
     ranked = sorted((name for name in gains if gains[name] > 0), key=lambda name: -gains[name])
     return ranked[0] if ranked else ""

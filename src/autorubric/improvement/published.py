@@ -20,7 +20,7 @@ class ImprovementConfig:
     """The settings of `improve_rubric`, as published.
 
     The thresholds of the published loop, its history, its gate and its prompts have no effect: `autorubric.improve`
-    stops when all alternatives are tested. A value other than the default is warned of.
+    stops when all alternatives are tested. A value other than the default causes a warning.
 
     Attributes:
         eval_llm: the judge, or several as a panel.
@@ -29,8 +29,8 @@ class ImprovementConfig:
         strategy: `held_out` requires labels on every item.
         validation_data: submissions to decide on; their labels decide if they have any.
         max_iterations: rounds of writing, at most 20.
-        save_artifacts: whether the run directory stays; without it nothing can be resumed.
-        artifacts_dir: the run directory; the same one again resumes the run without paying twice.
+        save_artifacts: whether to keep the run directory; without it, nothing can be resumed.
+        artifacts_dir: the run directory; pass the same one to resume the run without paying twice.
         display: `stdout` prints what was decided. `report.html` is always written.
         show_progress: show the progress of the run.
         max_total_cost: the budget in dollars, reserved before each call.
@@ -69,7 +69,7 @@ class IssueDetail:
         criterion_name: the name of the principle.
         requirement: what it demands.
         weight: its weight.
-        is_antipattern: whether it names a fault that was found.
+        is_antipattern: whether it is an antipattern that was found.
         feedback: the model's reason.
     """
 

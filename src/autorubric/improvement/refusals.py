@@ -48,7 +48,7 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Guard:
-    """What no candidate may hold.
+    """Texts that no candidate may contain.
 
     Attributes:
         submissions: the runs of words of all labelled submissions that the task and the rubric do not have.
@@ -73,7 +73,7 @@ class Guard:
         return cls(frozenset(held - allowed), frozenset(telling))
 
     def quoted(self, text: str) -> str:
-        """The first run of words in a text that a submission has; empty where there is none.
+        """The first run of words in a text that a submission has; empty if there is none.
 
         Example:
             >>> guard = Guard.of(["It was a dark and stormy night in May."], [])
@@ -89,7 +89,7 @@ class Guard:
 
 
 def refuse(wording: Wording, old: Criterion, guard: Guard, taken: Collection[tuple[str, ...]] = ()) -> str:
-    """Why a candidate is refused; empty where it is not.
+    """Why a candidate is refused; empty if it is not.
 
     Args:
         wording: the candidate.
@@ -167,7 +167,7 @@ LEAST_KEPT = 0.8
 
 
 def unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new: Outcomes) -> str:
-    """Why a wording on which judges agree more is not accepted; empty where it is."""
+    """Why a wording on which judges agree more is not accepted; empty if it is."""
     if worse := _new_findings(rubric, wording):
         return f"lint finds what the original does not have: {', '.join(worse)}"
     before, after = _largest_share(old), _largest_share(new)
@@ -197,7 +197,7 @@ def _largest_share(outcomes: Outcomes) -> float:
 
 
 def refuse_without_panel(votes: Sequence[str], repeats: int) -> str:
-    """Why the agreement of judges cannot be measured; empty where it can."""
+    """Why the agreement of judges cannot be measured; empty if it can."""
     if len(votes) > 1 or repeats > 1:
         return ""
     return (

@@ -64,8 +64,8 @@ def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
 
     Args:
         dataset: the items.
-        by: a key of the items' metadata, or `prompt`; by default items with a prompt of their own are grouped by it,
-            where there are several. Items whose submissions differ only in white space are always in one group.
+        by: a key of the items' metadata, or `prompt`; by default items with their own prompt are grouped by it,
+            if there are several. Items whose submissions differ only in white space are always in one group.
 
     Raises:
         InputError: an item lacks the key, or all items are in one group.
@@ -220,7 +220,7 @@ def spaced_evenly(text: str) -> str:
 
 
 def item_digest(prompt: str, submission: str) -> str:
-    """What tells an item from others, whatever its id or file.
+    """What distinguishes an item from others, whatever its id or file.
 
     Example:
         >>> item_digest("Why?", "Because.") == item_digest("Why?", "Because. ")

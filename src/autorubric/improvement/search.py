@@ -36,7 +36,7 @@ class ShownItem:
         label: what people said; empty without labels.
         verdict: what the judge said.
         reason: why.
-        votes: what each judge of a panel said, where there are no labels.
+        votes: what each judge of a panel said, if there are no labels.
     """
 
     item: int
@@ -104,7 +104,7 @@ class Searched:
     Attributes:
         place: the criterion.
         tried: every candidate.
-        finalist: the one that goes to the test; None where none is better on the choosing set.
+        finalist: the one that goes to the test; None if none is better on the choosing set.
         nested: in a nested split, the evidence of all folds.
         outcomes: in a nested split, those of the finalist.
     """

@@ -46,11 +46,11 @@ class Aims:
 
 @dataclass(frozen=True)
 class Finalists:
-    """What goes to the test, fixed before it is opened.
+    """The finalists of the test, fixed before it is opened.
 
     Attributes:
         wordings: at most one for each criterion.
-        weights: the fitted weights; None where none were asked for, or nothing changed.
+        weights: the fitted weights; None if none were asked for, or nothing changed.
     """
 
     wordings: tuple[Wording, ...] = ()
@@ -126,7 +126,7 @@ class Study:
         guard: what candidates may not hold.
         aims: what counts.
         rules: how many candidates, how long.
-        second: another judge, for the test set alone.
+        second: a second judge, only for the test set.
         proposals: candidates from elsewhere.
         doors: records that the test set was opened.
         note: takes events of the log.
@@ -242,7 +242,7 @@ class Study:
             found.skipped[WEIGHTS] = "no other weights fit the scores better"
 
     def _fitted(self, items: Sequence[int] | None = None) -> tuple[float, ...] | None:
-        """The weights fitted on the choosing set, or on these items; None where none differs."""
+        """The weights fitted on the choosing set, or on these items; None if none differs."""
         if not self.aims.weights:
             return None
         rows = list(items if items is not None else (self.split.choose or self.split.test))

@@ -38,10 +38,10 @@ class LedgerJudging:
     """Judges of a grader, asked through a ledger.
 
     Attributes:
-        grader: who judges.
-        executor: asks the models; None where a rubric's checks decide everything.
+        grader: the judges.
+        executor: asks the models; None if a rubric's checks decide everything.
         labelled: the items.
-        draws: where the draws of this generation of replies begin.
+        draws: the first draw of this generation of replies.
         window: the most items open at a time.
         counts: takes what was done.
     """

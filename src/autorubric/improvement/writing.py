@@ -165,7 +165,7 @@ class Writer:
         labelled: the labelled items.
         note: takes events of the log.
         template: the prompt.
-        draws: where the draws of this generation of replies begin.
+        draws: the first draw of this generation of replies.
     """
 
     model: Model
@@ -262,7 +262,7 @@ def _proposal(entry: Any, number: int, labelled: Labelled, path: Path) -> Wordin
 
 
 def chosen_places(labelled: Labelled, names: Sequence[str]) -> tuple[int, ...] | None:
-    """The places of the criteria that are named; None where none is.
+    """The places of the criteria that are named; None if none is.
 
     Raises:
         InputError: the rubric has no such criterion.

@@ -32,7 +32,7 @@ Abstentions: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 
 
 class LabelSettings(Settings):
-    """A run, and where its labels are."""
+    """A run and its labels."""
 
     run: RunSource = setting(..., "Run directory of `autorubric grade`.", argument=True, group="Input")
     dataset: DatasetSource | None = setting(
@@ -51,7 +51,7 @@ class LabelSettings(Settings):
 
 
 class StatisticSettings(Settings):
-    """How agreement is measured."""
+    """How to measure agreement."""
 
     cannot_assess: Abstentions = setting(
         "exclude", "How CANNOT_ASSESS counts: exclude, as_unmet or as_category.", group="Statistics"
@@ -112,7 +112,7 @@ def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
 
     Args:
         run: a run directory, or the result of a run that has one.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: fewer than two items have labels and verdicts, or a setting or file is wrong.
@@ -132,7 +132,7 @@ def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
 
 
 def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsResult:
-    """`agree` on a run that has been read."""
+    """`agree` for a run that was read already."""
     truth = stored_labels(stored, settings)
     if all(item.ground_truth is None for item in truth.items):
         raise InputError(
@@ -155,11 +155,11 @@ def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsRes
 
 @job(CompareSettings)
 def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
-    """How two runs on the same items differ in their agreement with the labels, with intervals and p-values.
+    """Compare the agreement of two runs with the labels of the same items, with intervals and p-values.
 
     Args:
         run: a run directory, or the result of a run that has one; `against` is the other one.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: the runs have no labelled pair in common, or a setting or file is wrong.
@@ -188,11 +188,11 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
 
 @job(PairwiseSettings)
 def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
-    """How far the judges of a panel agree with each other, or two runs on the same items; needs no labels.
+    """Agreement among the judges of a panel, or of two runs on the same items; needs no labels.
 
     Args:
         run: a run directory, or the result of a run that has one.
-        settings: the keyword arguments, as one model; `against` is another run.
+        settings: the keyword arguments, as a settings object; `against` is another run.
 
     Raises:
         InputError: the run has one judge and no other run is given, or a setting or file is wrong.
@@ -227,7 +227,7 @@ def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
 
 
 def analyzed(settings: LabelAgreementSettings, rollouts: int) -> RubricAnalysis:
-    """How each criterion of a run performs, and the signal of its rubric in groups of `rollouts` submissions."""
+    """Statistics of each criterion of a run, and the signal of its rubric in groups of `rollouts` submissions."""
     from autorubric.metrics.rubric_analysis import analyze_rubric
 
     run = read_run(settings.run)
@@ -238,7 +238,7 @@ OF_LABEL_STORES = "with a label store, whose pairs may be drawn with unequal pro
 
 
 def refuse_simulation(settings: AgreeSettings, where: str) -> None:
-    """Refuse a simulation of intervals that are not those of one run with labels of whole items."""
+    """Raise an error unless the intervals are those of one run with labels of whole items."""
     if settings.simulate:
         raise InputError(
             f"--simulate (Python: simulate=True) resamples the labelled items of one run; it has no effect {where}"
@@ -246,12 +246,12 @@ def refuse_simulation(settings: AgreeSettings, where: str) -> None:
 
 
 def name_runs(run: Path, other: Path) -> tuple[str, str]:
-    """What two runs are called in a report: their folders, or the whole paths of folders with one name."""
+    """The names of two runs in a report: their folder names, or the full paths if these are equal."""
     return (run.name, other.name) if run.name != other.name else (str(run), str(other))
 
 
 def read_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
-    """What was graded, with the labels that the settings name; a warning names what did not match.
+    """The graded dataset with the labels that the settings refer to; warnings list what did not match.
 
     Raises:
         InputError: the labels are for other items or criteria, or a file is wrong.
@@ -290,14 +290,14 @@ def stored_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
 
 
 def drawn_labels(run: StoredRun, settings: LabelSettings) -> History | None:
-    """The label store that the settings name, if it has labels of drawn pairs; else None."""
+    """The label store that the settings refer to, if it has labels of drawn pairs; else None."""
     source = label_source(settings, run)
     history = None if source is None else read_history(source)
     return history if history is not None and any(history.labels(key) for key in history.draws) else None
 
 
 def known_annotator(history: History, name: str | None) -> str | None:
-    """Whose labels of a store count; None for all, of which the majority counts by default.
+    """The annotator whose labels of a store count; None for the majority of all annotators.
 
     Raises:
         InputError: there is no label of this annotator.
@@ -309,7 +309,7 @@ def known_annotator(history: History, name: str | None) -> str | None:
 
 
 def _note_other_labels(run: StoredRun) -> None:
-    """Tell of labels in the store of a run whose dataset has labels of its own."""
+    """Warn about labels in the store of a run whose dataset has its own labels."""
     count = sum(read_history(run.directory).annotators().values())
     if count:
         warnings.warn(
@@ -321,7 +321,7 @@ def _note_other_labels(run: StoredRun) -> None:
 
 
 def label_source(settings: LabelSettings, run: StoredRun) -> Path | None:
-    """The run directory whose label store the settings name; None where the labels come from elsewhere.
+    """The run directory whose label store the settings refer to; None for labels from elsewhere.
 
     Without `labels` and `dataset` that is the run itself, if its dataset has no labels and its store has.
 
@@ -346,7 +346,7 @@ def has_completed_files(settings: LabelSettings) -> bool:
 
 
 def _label_table(settings: LabelSettings) -> LabelTable | None:
-    """The labels in files that hold rows of id, criterion and label; None where `--label-next` wrote the files.
+    """The labels in files that contain rows of id, criterion and label; None where `--label-next` wrote the files.
 
     Raises:
         InputError: files of both kinds are given, or flags that say how to read rows of labels without any.

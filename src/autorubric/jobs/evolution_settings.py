@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EvolutionSettings(ModelSettings):
-    """How rubrics evolve."""
+    """How to evolve rubrics."""
 
     most_added: int = setting(3, "Maximum criteria that a version adds or restores.", group="Evolution", ge=1, le=50)
     retire_after: int = setting(

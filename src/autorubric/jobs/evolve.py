@@ -68,7 +68,7 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
         None, "Model that proposes criteria: MODEL or MODEL@BASE_URL.", metavar="MODEL", group="Evolution"
     )
     out: NewDirectory = setting(
-        "evolved", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+        "evolved", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
     )
 
     dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
@@ -98,12 +98,12 @@ class EvolveResult:
     """What `autorubric.evolve` returns.
 
     Attributes:
-        lineages: the rubrics of each query, all versions, with what was decided.
+        lineages: all versions of the rubric of each query, with the decisions.
         out: the run directory.
-        undecided: queries whose rubric stays because a call failed, by reason.
+        undecided: queries whose rubric was not changed because a call failed, by reason.
         totals: calls, tokens and cost of all sessions.
-        stopped: why the run ended early; None where it did not.
-        interrupted: whether a person stopped it.
+        stopped: why the run ended early; None if it did not.
+        interrupted: whether it was interrupted.
         estimate: of a dry run.
     """
 
@@ -140,7 +140,7 @@ async def evolve_async(run: Path | None, settings: EvolveSettings) -> EvolveResu
 
     Args:
         run: a run directory of `grade`, `select` or `serve --evolve`.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: a setting or the run is wrong, or a key or model was refused; nothing was spent.
@@ -168,14 +168,14 @@ evolve = blocking(evolve_async)
 
 @dataclass
 class EvolutionRun(RecordedRun):
-    """The rubrics of a run on their way to their next version.
+    """The evolution of the rubrics of a run to their next version.
 
     Attributes:
         evolver: evolves one.
         log: the versions.
         groups: the rollouts of each query.
         done: queries decided, now or in an earlier session.
-        undecided: queries whose rubric stays because a call failed, by reason.
+        undecided: queries whose rubric was not changed because a call failed, by reason.
     """
 
     kind = "evolution"
@@ -225,7 +225,7 @@ class EvolutionRun(RecordedRun):
 
 
 async def _evolved(source: Path, settings: EvolveSettings) -> EvolveResult:
-    """Evolve the rubrics of a run in a directory of their own, or resume."""
+    """Evolve the rubrics of a run in their own directory, or resume."""
     groups, grader = _read_rollouts(source), make_grader(settings)
     made_of = _identify_evolution(grader, settings)
     async with AsyncExitStack() as stack:
@@ -296,7 +296,7 @@ def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path)
 
 
 def _identify_evolution(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, Any]:
-    """What tells this evolution from another one in its directory; another run continues the versions."""
+    """What distinguishes this evolution from another one in its directory; another run continues the versions."""
     own = ("writer", "writer_temperature", "most_added", "retire_after", "most_rollouts", "retire_original")
     return {
         "judges": sorted(grader.judge_ids),

@@ -89,7 +89,7 @@ async def gates_async(run: Path | None, settings: GatesSettings) -> GatesResult:
 
     Args:
         run: for `record`, the run directory of a full synthesis.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: a setting, the run or the file is wrong.

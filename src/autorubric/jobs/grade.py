@@ -109,7 +109,7 @@ class GradeSettings(GradingSettings):
         None, "Rubric file for all rows of DATASET or --submissions.", group="Input", reads=True
     )
     submissions: Annotated[Path | Any, PlainValidator(_check_submissions)] | None = setting(
-        None, "Submissions: a file of rows, a text, or a directory of texts.", group="Input", reads=True
+        None, "Submissions: a file of rows, a text file, or a directory of text files.", group="Input", reads=True
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
     column: Mapping[str, str] | Names = setting(
@@ -158,7 +158,7 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         data: a dataset, the path of one or of rows, or submissions as texts, as rows such as `{"query": ...,
             "submission": ...}`, or as a DataFrame of pandas; with `rubric=` for rows without one. Also a rubric,
             where `submissions=` has the rest.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         Scores, reports and cost. With `dry_run=True` its `estimate` says what the run would cost.

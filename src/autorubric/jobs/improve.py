@@ -135,7 +135,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         return self
 
     def writer_config(self) -> dict[str, LLMConfig]:
-        """The configuration of the writer; empty where there is none."""
+        """The configuration of the writer; empty if there is none."""
         if self.writer is None:
             return {}
         how = {"temperature": self.writer_temperature, "max_tokens": self.writer_max_tokens}
@@ -143,7 +143,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         return {"writer": spec.llm_config}
 
     def second_grader(self) -> CriterionGrader | None:
-        """The second judge of the test set, as a grader; None where there is none.
+        """The second judge of the test set, as a grader; None if there is none.
 
         Raises:
             InputError: it is one of the judges.
@@ -162,13 +162,13 @@ class ImproveResult:
     """What `autorubric.improve` returns.
 
     Attributes:
-        rubric: the rubric with the accepted changes; the original where the run is unfinished.
-        record: everything that was tried, measured and decided, as in `improvement.json`; empty if unfinished.
+        rubric: the rubric with the accepted changes; the original one if the run is unfinished.
+        record: all trials, measurements and decisions, as in `improvement.json`; empty if unfinished.
         out: the run directory.
         totals: calls, tokens and cost of all sessions.
         estimate: of a dry run.
-        stopped: why the run ended early; empty where it did not.
-        interrupted: whether a person stopped it.
+        stopped: why the run ended early; empty if it did not.
+        interrupted: whether it was interrupted.
         again: whether the result of an earlier session was returned.
         items: labelled items that were read.
     """
@@ -194,7 +194,7 @@ class ImproveResult:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What an improvement starts from, checked before anything is spent.
+    """The inputs of an improvement, checked before anything is spent.
 
     Attributes:
         labelled: rubric and labels.
@@ -268,7 +268,7 @@ class Inputs:
         return _digest([self.labelled.digests, self.labelled.truth.tolist(), self.labelled.groups.tolist()])
 
     def described(self, grader: CriterionGrader, settings: ImproveSettings) -> dict[str, Any]:
-        """What tells this run from another one in its directory."""
+        """What distinguishes this run from another one in its directory."""
         own = ("writer", "candidates", "rounds", "most_criteria", "measure", "confidence_level", "split", "seed")
         return {
             "rubric": _digest(self.labelled.rubric.to_dict()),
@@ -355,7 +355,7 @@ async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) 
 
     Args:
         rubric: the rubric, or its file.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         The rubric, what was tried and decided, and the cost. With `dry_run=True` its `estimate` says what it would

@@ -126,7 +126,7 @@ def _allow_missing_keys() -> Iterator[None]:
 
 
 def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
-    """The same function for callers that do not await; works inside a running event loop (a notebook) too."""
+    """The synchronous version of an async function; also works inside a running event loop (a notebook)."""
 
     def waited(data: Any = None, /, **given: Any) -> R:
         returned: R = wait_for(called(data, **given))
@@ -221,7 +221,7 @@ RubricSource: TypeAlias = Annotated[
 
 
 def refuse_existing(target: Path, *, force: bool) -> None:
-    """Refuse to write over a file, unless `force` allows it.
+    """Raise an error if a file exists, unless `force` is set.
 
     Raises:
         InputError: the file exists, or cannot be written.
@@ -237,7 +237,7 @@ def refuse_existing(target: Path, *, force: bool) -> None:
 
 
 def flags_given(settings: Settings, names: Iterable[str]) -> list[str]:
-    """The flags of those of these settings that were passed, as a person writes them."""
+    """The flags of the given settings that were passed, as written on the command line."""
     flags, fields = settings.flags(), type(settings).model_fields
     return [
         f"--no-{flags[name].name[2:]}"
@@ -306,10 +306,10 @@ class BatchSettings(Settings):
 
 
 class RunSettings(Settings):
-    """Where a run is kept, how it resumes, and what it logs."""
+    """The directory of a run, how it resumes, and what it logs."""
 
     out: NewDirectory = setting(
-        "run", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+        "run", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
     )
     wait: bool = setting(False, "Wait if another process is using the run directory.", group="Run")
     log_json: LocalName | None = setting(
@@ -361,7 +361,7 @@ class RunSettings(Settings):
 
 
 class ReplaceableSettings(RunSettings):
-    """A run whose directory means one run."""
+    """A run with its own directory."""
 
     replace: bool = setting(False, "Replace another run in the directory; its files move to replaced-N.", group="Run")
 

@@ -1,4 +1,4 @@
-"""The settings of every function that grades: who judges, how endpoints are reached, what it may cost."""
+"""The settings of every function that grades: judges, endpoints and budgets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from autorubric.settings import LocalName, Names, setting
 
 
 class ModelSettings(EndpointSettings):
-    """The models that a command names, reached as its settings say."""
+    """The models of a command, with its endpoint settings."""
 
     def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
         """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
@@ -76,7 +76,7 @@ class ModelSettings(EndpointSettings):
 
 
 class JudgeSettings(ModelSettings):
-    """Who judges, and how."""
+    """The judges and how they are called."""
 
     judge: Names = setting(
         (), "Judge: MODEL or MODEL@BASE_URL; several form a panel. Omit if checks decide all.", group="Judges"
@@ -164,7 +164,7 @@ class JudgeSettings(ModelSettings):
         return self
 
     def _refuse_judge_settings(self) -> None:
-        """Refuse settings of judges where there is none: nobody who passes one means it to do nothing."""
+        """Raise an error for settings of judges if there is no judge, because they would have no effect."""
         if unused := flags_given(self, self.of_judges()):
             verb = "has" if len(unused) == 1 else "have"
             raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")
@@ -183,7 +183,7 @@ def make_grader(
     length_penalty: LengthPenalty | None = None,
     run_dir: Path | None = None,
 ) -> CriterionGrader:
-    """The grader that the settings describe; with `run_dir` it records replies there by itself.
+    """The grader that the settings describe; with `run_dir`, it records replies there.
 
     Raises:
         ConfigError: a model, key, endpoint or price cannot be used; nothing was spent.
@@ -239,7 +239,7 @@ def make_grader(
 
 
 def recorded_examples(grader: CriterionGrader) -> dict[str, str]:
-    """A digest of the labelled items that few-shot examples are taken from, for manifests; nothing without them."""
+    """A digest of the labelled items for few-shot examples, for manifests; empty without them."""
     few_shot = grader.recipe.options.few_shot
     if few_shot is None:
         return {}

@@ -46,9 +46,9 @@ class LabelledScore:
 
     Attributes:
         estimate: the mean score with its interval.
-        labels: how many labels it rests on.
+        labels: the number of labels behind it.
         clamped: items whose score is clamped to [0, 1]; the estimate is of scores before clamping.
-        notes: what a reader should know.
+        notes: remarks for the reader.
     """
 
     estimate: Estimate
@@ -59,14 +59,14 @@ class LabelledScore:
 
 @job(LabelNextSettings)
 def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
-    """The n (item, criterion) pairs whose labels narrow the interval of the mean score most, as rows to fill in.
+    """The n (item, criterion) pairs whose labels would narrow the interval of the mean score most, as rows.
 
     Write the rows to a CSV file, fill in the column `verdict`, and pass the file as `labels` to the next call or to
     `autorubric agree --labels`.
 
     Args:
         run: a run directory, or the result of a run that has one.
-        settings: the keyword arguments, as one model; `labels` are completed files of earlier calls.
+        settings: the keyword arguments, as a settings object; `labels` are completed files of earlier calls.
 
     Raises:
         InputError: everything is labelled, a setting or file is wrong, or files of earlier calls are missing.
@@ -135,11 +135,11 @@ _DRAW = re.compile(r"(\d+) of (\d+), seed (\d+)")
 
 
 class Filled(NamedTuple):
-    """The labels of files that a person filled in.
+    """The labels of completed files.
 
     Attributes:
         labels: theirs.
-        draws: of each batch, how many pairs were asked for and how many were open then.
+        draws: for each batch, the number of pairs drawn and the number of open pairs then.
     """
 
     labels: list[CellLabel]
@@ -197,7 +197,7 @@ def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> Filled:
         dataset: what was graded.
 
     Raises:
-        InputError: a column is missing, a cell is not what its column holds, a row's id and name are not those of its
+        InputError: a column is missing, a cell has an invalid value, a row's id and name are not those of its
             item and criterion, or a batch is of two draws; all at once.
     """
     labels: list[CellLabel] = []
@@ -221,7 +221,7 @@ def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> Filled:
 
 
 def read_draw(text: str) -> tuple[int, int, int]:
-    """How many pairs were drawn of how many, and the seed, as the column `draw` says it.
+    """The number of pairs drawn, of how many, and the seed, from the column `draw`.
 
     Raises:
         ValueError: it does not say so.

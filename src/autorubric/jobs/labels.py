@@ -92,7 +92,7 @@ class LabelStatus:
         skipped: pairs that an annotator skipped, one for each annotator.
         undecided: pairs on which annotators differ, not adjudicated.
         decided: adjudicated pairs.
-        annotators: the annotators and how far they agree.
+        annotators: the annotators and their agreement.
     """
 
     pairs: int
@@ -113,8 +113,8 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
 
     Args:
         run: a run directory, or the result of a run that has one.
-        settings: the keyword arguments, as one model; `labels` may name the label store of another run on the same
-            items.
+        settings: the keyword arguments, as a settings object; `labels` may be the label store of another run on the
+            same items.
 
     Raises:
         InputError: there are no labels, or they cannot be weighted; the message says why.
@@ -146,14 +146,14 @@ def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulat
 
 @job(LabelStatusSettings)
 def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
-    """How many labels a run has, from whom, and how far the annotators agree.
+    """The number of labels of a run, their annotators, and the agreement among these.
 
     Args:
         run: a run directory, or the result of a run that has one.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
-        InputError: the directory holds no run, or its label store is damaged.
+        InputError: the directory is not a run, or its label store is damaged.
     """
     stored = read_run(run)
     history, finder = read_history(run), PairFinder(stored.dataset)
@@ -173,11 +173,11 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
 
 @job(ImportLabelsSettings)
 def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
-    """Add labels of files to the label store of a run: all of them, or none where one is wrong.
+    """Add the labels in files to the label store of a run: all of them, or none if one is invalid.
 
     Args:
         run: a run directory, or the result of a run that has one.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: a file or label is wrong; nothing was added.
@@ -204,11 +204,11 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
 
 @job(ExportLabelsSettings)
 def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
-    """Write the labels of a run to a file, whose suffix says in which form.
+    """Write the labels of a run to a file; the suffix sets the format.
 
     Args:
         run: a run directory, or the result of a run that has one.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         The file.
@@ -231,7 +231,7 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
 
 
 def is_drawn(path: Path) -> bool:
-    """Whether `agree --label-next --csv` wrote a file."""
+    """Whether a file was written by `agree --label-next --csv`."""
     first = next(iter(read_rows(path, [], what="Label file")), None)
     return first is not None and first.fields.keys() >= set(COLUMNS)
 

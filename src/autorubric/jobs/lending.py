@@ -20,7 +20,7 @@ _PIECES = 4
 
 @dataclass(slots=True)
 class Purse:
-    """A budget that is lent to several processes: what they hold together never exceeds it.
+    """A budget shared by several processes: together, they never exceed it.
 
     Example:
         >>> purse = Purse(Sum(100, math.inf), processes=2)
@@ -36,7 +36,7 @@ class Purse:
     lent: dict[Any, Sum] = field(default_factory=dict)
 
     def lend(self, to: Any, held: Sum, missing: Sum) -> Sum | None:
-        """More for a process that holds `held` and lacks `missing`; None if that is not left."""
+        """More budget for a process that has `held` and lacks `missing`; None if too little is left."""
         self.lent[to] = _finite(held)
         left = self.left()
         if not missing.within(left):
@@ -88,13 +88,13 @@ class Borrower(Protocol):
 
 @dataclass(slots=True)
 class SharedPace:
-    """Learns a limit from what all processes report, and gives out permits once one has shown.
+    """Learns a rate limit from the reports of all processes, and gives out permits once there is one.
 
-    The law is that of a single process. An outcome counts for the rate at which its permit was given.
+    The algorithm is that of a single process. An outcome counts for the rate at which its permit was given.
 
     Attributes:
-        account: names the endpoint and the key.
-        borrowers: the processes that run at the moment.
+        account: identifies the endpoint and the key.
+        borrowers: the running processes.
         clock: in seconds.
         pace: of all processes together.
         is_limited: whether a limit has shown.
@@ -128,7 +128,7 @@ class SharedPace:
         self._grant()
 
     def gone(self, one: Borrower) -> None:
-        """Wait for no report of a process that has ended."""
+        """Stop waiting for reports of a process that has ended."""
         self._wanted.pop(one, None)
         for sent in self._taken(one, [number for name, number in self._sent if name == one.name]):
             self.pace.withdrawn(sent)
@@ -171,8 +171,8 @@ class Lender:
     """Lends from a purse and, once that is empty, what the other processes can spare; divides the rates of endpoints.
 
     Attributes:
-        purse: what is lent.
-        borrowers: the processes that run at the moment.
+        purse: the shared budget.
+        borrowers: the running processes.
         clock: in seconds.
     """
 
@@ -201,7 +201,7 @@ class Lender:
             self.purse.give_back(one.name, Sum(*word["spare"]))
 
     def gone(self, one: Borrower) -> None:
-        """Wait for no word of a process that has ended."""
+        """Stop waiting for messages of a process that has ended."""
         for number in list(self._returns):
             self._returned(number, one.name)
         for account in self._accounts.values():

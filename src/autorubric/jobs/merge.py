@@ -46,7 +46,7 @@ async def merge_async(shards: Sequence[Path], settings: MergeSettings) -> Merged
 
     Args:
         shards: the run directories of all shards, in any order.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         The result of the run: that of `synthesize`, `grade` or `select`.
@@ -82,14 +82,14 @@ async def merged_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
 
 
 def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
-    """What the shards have in common, and the directory of each.
+    """The common settings of the shards, and the directory of each.
 
     Args:
         folders: the run directories of all shards, in any order.
         partial: shards may be missing or unfinished.
 
     Raises:
-        InputError: a directory holds no shard, shards belong to different runs, or one is given twice, missing or
+        InputError: a directory is not a shard, shards belong to different runs, or one is given twice, missing or
             unfinished; all problems at once.
     """
     found = [_Found.read(folder) for folder in folders]

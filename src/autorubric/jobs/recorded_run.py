@@ -26,15 +26,15 @@ from autorubric.runs.stopping import Stop, StoppableRun
 
 @dataclass(kw_only=True)
 class RecordedRun(StoppableRun):
-    """A run whose manifest says what it is made of and how far it is.
+    """A run whose manifest records its inputs and its progress.
 
     Attributes:
-        kind: of the run, as manifests name it.
-        stage: what progress calls the rows that are done.
+        kind: of the run, as in manifests.
+        stage: the name of finished rows in the progress display.
         settings: of the run.
         ledger: keeps its replies.
-        models: all that it asks.
-        made_of: what tells it from another run in its directory.
+        models: all models that it calls.
+        made_of: what distinguishes it from another run in its directory.
     """
 
     kind: ClassVar[str]
@@ -113,18 +113,18 @@ async def run_ledger(
     models: Mapping[str, Model],
     free: Callable[[Mapping[str, Any]], Collection[str]] = lambda manifest: (),
 ) -> AsyncIterator[Ledger]:
-    """The ledger of a run in its directory, which no other process works in meanwhile.
+    """The ledger of a run in its directory, locked against other processes.
 
     Args:
         settings: of the run.
         run: its kind.
         files: what it writes next to manifest and ledger.
-        made_of: what tells it from another run in the directory.
-        models: all that it asks.
+        made_of: what distinguishes it from another run in the directory.
+        models: all models that it calls.
         free: names in `made_of` that may differ from the run that a manifest records.
 
     Raises:
-        InputError: the directory cannot be used or holds another run, or dollars are limited and a price is unknown.
+        InputError: the directory cannot be used or contains another run, or there is a dollar budget without a price.
     """
     check_priced(models, settings.budget_usd)
     out, start_over = Path(settings.out), bool(getattr(settings, "start_over", False))
@@ -140,13 +140,13 @@ async def run_ledger(
 
 
 def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """Where the draws of this generation of replies begin, which the ledger keeps."""
+    """The first draw of this generation of replies, recorded in the ledger."""
     generation = coming_generation(ledger, start_over=start_over)
     ledger.keep_note("generation", generation)
     return generation * DRAWS_A_GENERATION
 
 
 def ledger_to_estimate(out: Path) -> Ledger:
-    """The ledger of a run directory, for a dry run; an empty one where there is none."""
+    """The ledger of a run directory, for a dry run; an empty one if there is none."""
     folder = out / LEDGER_FOLDER
     return Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory()

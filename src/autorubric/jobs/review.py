@@ -88,13 +88,13 @@ class ReviewResult:
     """What `autorubric.review` returns.
 
     Attributes:
-        findings: the faults, those of the rubric as a whole first.
+        findings: the findings, those about the whole rubric first.
         failures: the parts that were not reviewed, each with `part`, `kind` and `message`.
         out: the run directory, with `review.json`, `proposals.json` and `report.html`.
         totals: calls, tokens and cost of all sessions.
         estimate: of a dry run.
-        stopped: why the run ended early; None where it did not.
-        interrupted: whether a person stopped it.
+        stopped: why the run ended early; None if it did not.
+        interrupted: whether it was interrupted.
     """
 
     findings: list[ReviewFinding]
@@ -125,7 +125,7 @@ async def review_async(rubric: RubricSource | None, settings: ReviewSettings) ->
 
     Args:
         rubric: the rubric, or its file.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: a setting or the rubric is wrong, or a key or model was refused; nothing was spent.
@@ -151,11 +151,11 @@ review = blocking(review_async)
 
 @dataclass
 class ReviewRun(RecordedRun):
-    """The parts of a rubric on their way to the reviewer.
+    """The review of the parts of a rubric.
 
     Attributes:
         parts: what is reviewed.
-        draws: where the draws of this generation of replies begin.
+        draws: the first draw of this generation of replies.
         found: findings by part.
         lost: why a part was not reviewed.
         left: the usable findings in the last reply on a part that was lost.

@@ -32,7 +32,7 @@ def _check_samples(value: Any) -> Any:
 
 
 class RewardRuleSettings(JudgeSettings):
-    """Who judges, and how a report becomes a reward."""
+    """The judges, and the rule that turns a report into a reward."""
 
     formula: Literal["clipped", "positive", "signed"] = setting(
         "clipped", "clipped (the score of grade), positive (RubricHub) or signed (HealthBench).", group="Reward"
@@ -51,7 +51,7 @@ class RewardRuleSettings(JudgeSettings):
     dropout_seed: int = setting(0, "Random seed of --dropout.", group="Reward")
 
     def rule(self) -> RewardRule:
-        """How a report becomes a reward."""
+        """The rule that turns a report into a reward."""
         overlong = SoftOverlong(self.overlong_length, self.overlong_buffer, self.overlong_factor)
         return RewardRule(
             self.formula,
@@ -87,7 +87,7 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
 
     Args:
         data: a dataset, the path of one or of rows, submissions as texts, or `Sample`s.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         A reward for each submission, in order.

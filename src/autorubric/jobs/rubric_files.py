@@ -125,7 +125,7 @@ def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
 
     Args:
         data: a rubric, its criteria as mappings, or one or several files.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: a file or a rubric cannot be read, or a rule is unknown.
@@ -181,11 +181,11 @@ class ConvertSettings(Settings):
 
 @job(ConvertSettings)
 def convert(source: ConvertSource | None, settings: ConvertSettings) -> Conversion:
-    """Convert rubric data between formats, and report what is lost, contradicts its weight's sign, or repeats.
+    """Convert rubric data between formats, and report losses, contradictory signs and duplicate questions.
 
     Args:
         source: the file to read.
-        settings: the keyword arguments, as one model; `target` is the file to write and `to` its format.
+        settings: the keyword arguments, as a settings object; `target` is the file to write and `to` its format.
 
     Raises:
         InputError: a row is wrong, a format is unknown, or `strict` is set and something would be lost.

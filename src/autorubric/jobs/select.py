@@ -86,7 +86,7 @@ class SelectSettings(GradingSettings):
         (), "Write files for ruft, chat, llamafactory or trl; repeatable (default: all).", group="Output"
     )
     out: NewDirectory = setting(
-        "selection", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+        "selection", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
     )
 
     @model_validator(mode="after")
@@ -118,7 +118,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
 
     Args:
         data: a run directory of `grade` or its result, or a file of queries with rubrics.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         What was kept, with its statistics; the files for trainers are in `settings.out`.

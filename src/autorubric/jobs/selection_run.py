@@ -67,7 +67,7 @@ _COMPARED = ("sample", "sample_temperature", "sample_max_tokens", "few_shot_exam
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Who writes the candidates, and how many each."""
+    """The models that write candidates, and how many each."""
 
     configs: Mapping[str, LLMConfig]
     k: int
@@ -79,16 +79,16 @@ class SelectionResult:
 
     Attributes:
         directory: where everything is written.
-        queries: queries that were selected for.
-        candidates: their candidates.
-        written: statistics, files for trainers, and what lower thresholds would keep; None where nothing was decided.
+        queries: the number of queries.
+        candidates: the number of candidates.
+        written: statistics, files for trainers, and what lower thresholds would keep; None if nothing was decided.
         failures: why candidates have no score, grouped by cause.
         totals: calls, tokens and cost by role and model, all sessions in the directory together.
-        negotiated: what endpoints turned out not to take, and what was sent instead.
-        stopped: why the run ended early; None where it did not.
-        interrupted: whether somebody stopped it.
-        graded_run: the grading run whose scores were taken, if there was one.
-        again: the command that judges failed candidates of that run again.
+        negotiated: parameters that endpoints did not accept, and what was sent instead.
+        stopped: why the run ended early; None if it did not.
+        interrupted: whether it was interrupted.
+        graded_run: the grading run that the scores come from, if any.
+        again: the command that retries the failed judgments of that run.
         estimate: what a dry run found.
     """
 
@@ -113,7 +113,7 @@ class SelectionResult:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A selection, ready to execute; `candidates` are the answers or who writes them, `part` is of a shard."""
+    """A selection, ready to run; `candidates` are the answers or the models that write them, `part` is of a shard."""
 
     queries: Sequence[RubricQuery]
     candidates: Sequence[CandidateAnswer] | Sampling
@@ -153,12 +153,12 @@ def selected_from_run(
 
     Args:
         folder: the directory of the grading run.
-        keep: what is kept.
-        trainers: whom files are written for.
+        keep: the rule for what to keep.
+        trainers: the trainers to write files for.
         settings: where it is written; `limit` takes the first queries only.
 
     Raises:
-        InputError: the run has not finished or cannot be read, or the directory holds another selection.
+        InputError: the run has not finished or cannot be read, or the directory contains another selection.
     """
     out = Path(settings.out)
     run = read_graded_run(folder).first(getattr(settings, "limit", None))
@@ -186,7 +186,7 @@ def _other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list
 
 
 async def selected(selection: Selection) -> SelectionResult:
-    """The result of sampling candidates where models write them, grading them and deciding.
+    """Sample candidates if models write them, grade them, and decide.
 
     Raises:
         InputError: a rubric cannot be judged, or a key, model name or address was refused; nothing was paid.
@@ -234,7 +234,7 @@ async def selected(selection: Selection) -> SelectionResult:
 
 
 async def estimated(selection: Selection) -> SelectionResult:
-    """What the run would ask and cost; no request is made and nothing is written."""
+    """The requests and cost of the run; nothing is sent or written."""
     selection.settings.show_stand_ins(0, await _model_names(selection))
     rows: list[ModelEstimate] = []
     with ledger_to_estimate(selection.out) as ledger:

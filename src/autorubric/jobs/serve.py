@@ -134,7 +134,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
             raise ConfigError("--processes needs a system that passes sockets between processes; leave it out")
 
     def by_processes(self) -> ServiceProcesses | None:
-        """The processes that serve; None where this one does.
+        """The processes that serve; None if this one does.
 
         Raises:
             ConfigError: a setting cannot be passed to them.
@@ -193,7 +193,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
     once. A failed judgment gives no reward, not 0. On SIGTERM or Ctrl-C it answers open requests, then returns.
 
     Args:
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         What the service did: its `executor.snapshot()` counts requests.
@@ -257,7 +257,7 @@ def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -
 
 
 def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
-    """The token that a call needs, and the limits of its body and duration."""
+    """The token that a request needs, and the limits of its body and duration."""
     from autorubric.training.service.reward_app import ServiceLimits
 
     token = checked_token(settings.host, settings.token_env, environ)

@@ -69,13 +69,13 @@ class _Worker(Child):
 
 @dataclass
 class ServiceProcesses:
-    """Runs the processes of a service, until it is told to end.
+    """Runs the processes of a service until it is stopped.
 
     Attributes:
         settings: of every process, as JSON values.
         processes: how many.
         concurrency: the limit of concurrent requests, all processes together.
-        left: of the budget.
+        left: the remaining budget.
     """
 
     settings: Mapping[str, Any]
@@ -145,7 +145,7 @@ class ServiceProcesses:
                 await asyncio.sleep(min(one.failed_starts - 1, 1))
 
     async def _run_once(self, one: _Worker) -> int | None:
-        """Start a process and hear what it says until it has ended; its status."""
+        """Start a process and receive its messages until it ends; returns its status."""
         ours, theirs = socket.socketpair()
         one.starts, one.end = one.starts + 1, None
         order = {**self._order(one), "channel": theirs.fileno(), "board": self._file}
@@ -189,7 +189,7 @@ class ServiceProcesses:
             task.add_done_callback(self._tasks.discard)
 
     def _gone(self, one: _Worker, channel: socket.socket) -> None:
-        """Take over what is left of a process that has ended: its counts, and what it had borrowed and not used."""
+        """Take over the counts and the unused budget of a process that has ended."""
         self._door.remove(channel)
         one.channel = None
         if one.end is None:
@@ -243,13 +243,13 @@ async def serve_by_processes(
     budget: Callable[..., Budget],
     announce: Callable[[str], object],
 ) -> ServiceProcesses:
-    """Serve with several processes until SIGTERM or Ctrl-C; what they did.
+    """Serve with several processes until SIGTERM or Ctrl-C; returns what they did.
 
     Args:
-        service: how the service is run.
+        service: the settings of the service.
         grader: what each process grades with.
-        processes: that are to serve.
-        budget: given what was spent before.
+        processes: the number of processes.
+        budget: a function of what was spent before.
         announce: called with the address once all processes serve.
     """
     async with AsyncExitStack() as stack:

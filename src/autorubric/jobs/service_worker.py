@@ -55,7 +55,7 @@ class _Whole:
 
 
 async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
-    """Serve until the first process says that it ends, or has gone."""
+    """Serve until the first process announces its end or disappears."""
     ignore_ending()  # a signal for the whole group: the first process tells the others
     settings = ServeSettings.checked(order["settings"])
     place, processes = order["place"], order["processes"]

@@ -25,7 +25,7 @@ _OF_ONE_SHARD = frozenset(
 
 
 class ShardedSettings(UploadedSettings):
-    """A run that can be divided into shards, which run anywhere and are merged afterwards."""
+    """A run that can be divided into shards, to run on any machine and merge afterwards."""
 
     shard: Annotated[str, BeforeValidator(lambda value: str(Shard.parse(value)))] | None = setting(
         None,

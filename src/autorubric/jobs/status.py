@@ -35,11 +35,11 @@ class StatusSettings(Settings):
 def status(run: RunDirectory, settings: StatusSettings) -> RunStatus:
     """Report the state of a run: done, failed and why, spent, pace, time left, and what to do next.
 
-    It only reads, so it can be called during the run, and after it has died.
+    Only reads the run, so it can be called at any time, also after a crash.
 
     Args:
         run: the run directory.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: there is no run.
@@ -84,10 +84,10 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
 
     Args:
         run: the run directory of `serve`.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
-        InputError: there is no run, or it has given no reward.
+        InputError: there is no run, or it has no rewards yet.
 
     Example:
         >>> drift("no-such-run")
@@ -143,7 +143,7 @@ async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
 
     Args:
         run: a run directory, or the result of a run that has one.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: the run or the item does not exist.
@@ -206,7 +206,7 @@ async def doctor_async(_: None, settings: DoctorSettings) -> list[Finding]:
     """Check versions, API keys (by name), disk, SQLite, endpoints and models.
 
     Args:
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         Findings; the `verdict` of each is `ok`, `note` or `problem`.

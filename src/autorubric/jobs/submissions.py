@@ -34,13 +34,13 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Submissions:
-    """Submissions in a file or folder, or in rows that are in memory.
+    """Submissions in a file or folder, or in rows in memory.
 
     Attributes:
         source: the file or folder, or the rows: mappings as lines of JSON hold them, and texts.
-        columns: columns that the user named, by what they hold.
-        rubric: the rubric of all rows; None where each row brings its own.
-        notes: takes a sentence for each column that was guessed.
+        columns: columns that the user chose, by role.
+        rubric: the rubric of all rows; None if each row has its own.
+        notes: called with a sentence for each column that was guessed.
     """
 
     source: Path | Sequence[Any]
@@ -54,7 +54,7 @@ class Submissions:
         return input_name(self.source) if isinstance(self.source, Path) else IN_MEMORY
 
     def items(self) -> list[DataItem]:
-        """The submissions; a warning names what else a directory holds.
+        """The submissions; a warning lists what else a directory contains.
 
         Raises:
             InputError: with one problem for each row that is none, or because there is nothing.
@@ -140,7 +140,7 @@ def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequen
 
 
 def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
-    """The dataset with the labels of a table; a warning names each column that was guessed."""
+    """The dataset with the labels of a table; a warning lists each column that was guessed."""
     joined = table.joined(dataset)
     for note in table.notes:
         warnings.warn(note, UserWarning, stacklevel=2)
@@ -148,7 +148,7 @@ def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
 
 
 def is_rows(path: Path, *, rubric_given: bool) -> bool:
-    """Whether a file holds rows rather than a dataset with a rubric and prompt for all of them.
+    """Whether a file contains rows rather than a dataset with a rubric and prompt for all of them.
 
     Args:
         path: the file.
@@ -193,7 +193,7 @@ def _is_texts(path: Path) -> bool:
 
 
 def _texts(folder: Path) -> list[Path]:
-    """The texts of a folder, or the one that is named; says what else is in a folder, so that nobody misses it."""
+    """The texts in a folder, or the given one; a note lists other files in the folder."""
     if not os.path.isdir(folder):  # noqa: PTH112
         return [folder]
     found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
@@ -247,9 +247,9 @@ def read_dataset(
     prompt: str | None,
     columns: Mapping[str, str] | None = None,
 ) -> RubricDataset:
-    """The dataset that is named, or one made of submissions and a rubric for all or for each of them.
+    """The given dataset, or one made from submissions and a rubric for all or for each of them.
 
-    A warning names each column that was guessed.
+    A warning lists each column that was guessed.
 
     Raises:
         InputError: neither or both are given, or a file is wrong.
@@ -351,7 +351,7 @@ def _only_rubric(value: Any) -> Any:
 
 
 def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
-    """Refuse rubrics whose weights are all 0: they give every submission the same score.
+    """Raise an error for rubrics whose weights are all 0: they give every submission the same score.
 
     Args:
         rubrics: each with its place, for messages.

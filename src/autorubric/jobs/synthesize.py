@@ -58,7 +58,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
 
     Args:
         queries: the path of a file of rows, or queries as texts, conversations or rows.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Returns:
         Rubrics, counts and cost. With `dry_run=True` its `estimate` says what the run would cost.
@@ -182,7 +182,7 @@ async def _estimate(settings: SynthesizeSettings, division: Division) -> Synthes
 
 
 def _announce(prepared: Prepared, models: Mapping[str, Model], notice: Callable[[str], object] | None) -> None:
-    """Tell of notes on the input, and of what changed since the last run."""
+    """Print notes on the input, and what changed since the last run."""
     if notice is None:
         return
     for note in prepared.notes:

@@ -34,11 +34,11 @@ REPORT_SECONDS = 0.25
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Child:
-    """A process, and what it says.
+    """A child process and its messages.
 
     Attributes:
         process: the last one that was started; None before the first.
-        words: what it says; None when it has ended.
+        words: its messages; None when it has ended.
     """
 
     process: subprocess.Popen[bytes] | None = None
@@ -58,7 +58,7 @@ class Child:
     def started(
         self, module: str, order: Mapping[str, Any], files: Iterable[int] = ()
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A process that runs a module; at the end of the block it hears that nobody listens, and is waited for.
+        """A process that runs a module; at the end of the block its input is closed and it is waited for.
 
         Args:
             module: what it runs.
@@ -84,7 +84,7 @@ class Child:
 
 
 def _listen(one: Child, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
-    """Pass on what a process says, and None when it has ended."""
+    """Pass on the messages of a process, and None when it has ended."""
     assert process.stdout is not None
     for line in process.stdout:
         try:
@@ -102,7 +102,7 @@ def _stdin() -> IO[bytes]:
 
 
 class Talk:
-    """What this process and its parent tell each other."""
+    """The messages between this process and its parent."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         self._send = send
@@ -111,7 +111,7 @@ class Talk:
         self._alone = False
 
     def say(self, **word: Any) -> None:
-        """Send a word to the parent; one who has gone hears nothing."""
+        """Send a message to the parent; ignored if it has ended."""
         self._send(word)
 
     def spare(self) -> Sum:
@@ -164,7 +164,7 @@ class Talk:
         threading.Thread(target=read, daemon=True).start()
 
     async def _borrow(self, held: Sum, missing: Sum) -> Sum | None:
-        """Ask the parent for more budget; None once it has gone."""
+        """Ask the parent for more budget; None once it has ended."""
         if self._alone:
             return None
         self._answer = asyncio.get_running_loop().create_future()
@@ -172,7 +172,7 @@ class Talk:
         return await self._answer
 
     def _end_borrowing(self) -> None:
-        """The parent has gone, so nobody answers: what waits for more budget is refused."""
+        """The parent has ended: refuse everything that waits for more budget."""
         self._alone = True
         if self._shared is not None:
             self._shared.left = None
@@ -200,10 +200,10 @@ class Talk:
 
 
 def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]) -> None:
-    """Do what the parent orders, and tell it how that ended.
+    """Carry out an order of the parent, and report the result to it.
 
     Args:
-        work: is given the talk and the order; returns how it ended.
+        work: called with the talk and the order; returns the result.
     """
     out = os.dup(1)
     os.dup2(2, 1)  # what else prints does not disturb the talk
@@ -214,7 +214,7 @@ def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[
 
 
 def _send(out: int, lock: threading.Lock, word: dict[str, Any]) -> None:
-    """Write a line of JSON to the parent; one who has gone reads nothing."""
+    """Write a line of JSON to the parent; ignored if it has ended."""
     line = json.dumps(word).encode() + b"\n"
     with lock, suppress(OSError):
         while line:
@@ -222,11 +222,11 @@ def _send(out: int, lock: threading.Lock, word: dict[str, Any]) -> None:
 
 
 def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
-    """Do some work in an event loop of its own, and tell the parent how that ended.
+    """Do some work in a separate event loop, and report the result to the parent.
 
     Args:
         talk: with the parent.
-        work: returns how it ended.
+        work: returns the result.
     """
     warnings.simplefilter("always", UserWarning)
     warnings.showwarning = lambda message, *_, **__: talk.say(note=str(message))

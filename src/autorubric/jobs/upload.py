@@ -24,12 +24,12 @@ _LOCAL = (LEDGER_FOLDER, SPENT_FILE)
 
 
 async def check_upload(settings: UploadedSettings) -> None:
-    """Refuse a destination that cannot be written, or that holds another run, before anything is spent.
+    """Raise an error before anything is spent if the destination cannot be written or contains another run.
 
-    An empty object is written and deleted there; a dry run only looks at the address.
+    An empty object is written and deleted there; a dry run only checks the address.
 
     Raises:
-        ConfigError: the destination refuses, holds another run, or its address is wrong.
+        ConfigError: the destination refuses, contains another run, or its address is invalid.
     """
     if settings.upload is None:
         return
@@ -39,7 +39,7 @@ async def check_upload(settings: UploadedSettings) -> None:
 
 
 async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None:
-    """Upload the files of a complete run: all but the ledger, the manifest last. What is there already is left out.
+    """Upload the files of a complete run, except the ledger, the manifest last; skip files that are there.
 
     Raises:
         UploadError: the destination cannot be reached or refuses.

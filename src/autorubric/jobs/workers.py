@@ -50,7 +50,7 @@ class ShardChild(Child):
 class WorkerProcesses:
     """Runs the shards of a run, one process each, until all have ended.
 
-    A process that was killed is started again and resumes its shard. If this process is killed, the others notice
+    A process that was killed is restarted and resumes its shard. If this process is killed, the others notice
     and end.
 
     Attributes:
@@ -58,7 +58,7 @@ class WorkerProcesses:
         passed: the settings of every process, as JSON values.
         processes: how many.
         stopped: why it ended early.
-        interrupted: whether a person stopped it.
+        interrupted: whether it was interrupted.
         digest: of the input.
     """
 
@@ -217,7 +217,7 @@ _BACKSTOP = GRACE_SECONDS + 20.0
 
 
 async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
-    """Run the shard that the parent orders; how it ended."""
+    """Run the shard that the parent orders; returns the result."""
     stop = Stop()
 
     def heard(word: dict[str, Any]) -> None:

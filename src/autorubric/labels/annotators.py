@@ -28,7 +28,7 @@ class TwoAnnotators:
         b: the other.
         n: pairs that both labelled.
         agreement: the share on which they agree.
-        kappa: Cohen's κ over the binary pairs, CANNOT_ASSESS a category; None where it is undefined.
+        kappa: Cohen's κ over the binary pairs, CANNOT_ASSESS a category; None if it is undefined.
     """
 
     a: str
@@ -46,7 +46,7 @@ class Annotators:
         labels: how many labels of each annotator stand.
         n: pairs that two or more annotators labelled.
         differing: those on which they differ, adjudicated or not.
-        alpha: Krippendorff's α over the binary pairs, CANNOT_ASSESS a category; None where it is undefined.
+        alpha: Krippendorff's α over the binary pairs, CANNOT_ASSESS a category; None if it is undefined.
         by_criterion: α of each criterion by name; ordinal for ordered options.
         by_two: every two annotators who have a pair in common.
     """
@@ -60,7 +60,7 @@ class Annotators:
 
 
 def compare_annotators(history: History, items: Items, finder: PairFinder) -> Annotators:
-    """How far the annotators agree with one another; labels whose pair has changed do not count."""
+    """The agreement of the annotators with one another; labels whose pair has changed do not count."""
     names = list(history.annotators())
     shared: list[tuple[Pair, Criterion, dict[str, str | None]]] = []
     for key in history.labelled():

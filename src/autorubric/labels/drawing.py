@@ -68,7 +68,7 @@ class Known(NamedTuple):
     Attributes:
         item: the item's place in the dataset.
         place: the criterion's place in the item's rubric.
-        verdict: its label; None where it has none yet.
+        verdict: its label; None if it has none yet.
     """
 
     item: int

@@ -1,4 +1,4 @@
-"""One event of the label store: who said what about which pair, how it was drawn, and where the run has it."""
+"""An event of the label store: annotator, label, pair, draw, and the position of the pair in the run."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Event:
         quote: what the annotator marked in the submission.
         seconds: time spent on the pair.
         supersedes: the earlier event that this one replaces or, for an undo, takes back.
-        draw: how the pair was drawn; None where nothing drew it.
+        draw: how the pair was drawn; None if nothing drew it.
     """
 
     id: int
@@ -174,7 +174,7 @@ def item_name(item: DataItem, index: int) -> str:
 
 
 def pair_digest(query: str, submission: str, content: Sequence[Any]) -> str:
-    """The digest of what an annotator judges; the weight, name and tags of the criterion have no part in it."""
+    """The digest of what an annotator judges, without the weight, name and tags of the criterion."""
     said = json.dumps([query, submission, content])
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
@@ -208,7 +208,7 @@ def checked_annotator(name: str) -> str:
 
 
 def list_choices(criterion: Criterion) -> tuple[str, ...]:
-    """The verdicts that a person can give: options, and CANNOT_ASSESS where none of them says "not applicable".
+    """The verdicts that an annotator can give: options, and CANNOT_ASSESS if no option is "not applicable".
 
     Example:
         >>> options = [{"label": "a", "value": 0}, {"label": "b", "value": 1}]
@@ -276,7 +276,7 @@ class PairFinder:
         self._found: dict[PairKey, Pair | None] = {}
 
     def find(self, event: Event) -> Pair | None:
-        """The pair of an event; None where it has changed or is gone."""
+        """The pair of an event; None if it has changed or is gone."""
         return self.find_key(event.key)
 
     def find_key(self, key: PairKey) -> Pair | None:

@@ -175,7 +175,7 @@ class _GivenLabels:
 
 
 def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
-    """The events that say something new, each superseding the label before it."""
+    """The events with new information, each superseding the label before it."""
     said: dict[Any, str | None] = {}
     draws = dict(history.draws)
     events = tuple(events)

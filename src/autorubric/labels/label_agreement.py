@@ -1,4 +1,4 @@
-"""What the labels of a store say of the judge, of two runs and of scores, weighted as their pairs were drawn."""
+"""Statistics from the labels of a store on the judge, two runs and scores, weighted by the draw of the pairs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FEW = 5
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the judge agrees with some labels.
+    """The agreement of the judge with some labels.
 
     Attributes:
         name: of the criterion, or whose labels they are.
@@ -60,12 +60,12 @@ class LabelAgreement:
 
     Attributes:
         judge: the judge against the labels that count: adjudications, else the majority, else the first label.
-        criteria: the same for each criterion; one for all of a kind where items have rubrics of their own.
+        criteria: the same for each criterion; one for all of a kind where items have their own rubrics.
         by_annotator: the judge against each annotator's labels.
         by_judge: each judge of a panel against the labels that count.
         adjudicated: the judge against the adjudications alone; None without any.
         annotators: the annotators against one another.
-        mean_score: the mean score that the labels give; None where the labels were not drawn from all pairs.
+        mean_score: the mean score that the labels give; None if the labels were not drawn from all pairs.
         weighted: whether labels are weighted by the probabilities of their draw.
         notes: what a reader must know.
     """
@@ -195,7 +195,7 @@ class Measure:
         """The mean of each criterion: the judge's, that plus its weighted errors, and how many labels it has.
 
         Pairs without a verdict, or on which judge or label abstains, have no part in it. Criteria that share a name
-        are distinguished by weight and requirement. Empty where all items have rubrics of their own.
+        are distinguished by weight and requirement. Empty where all items have their own rubrics.
         """
         if self.pooled:
             return {}
@@ -251,7 +251,7 @@ class Measure:
         return Points(items, column, truth, judged, points.votes[:, at], labels.weights)
 
     def placed(self, points: Points) -> tuple[Sequence[Column], Points]:
-        """The criteria of some pairs; one for all of a kind where items have rubrics of their own."""
+        """The criteria of some pairs; one for all of a kind where items have their own rubrics."""
         return pool(self.columns, points) if self.pooled else (self.columns, points)
 
     def sums(self, points: Points) -> tuple[Layout, Floats]:

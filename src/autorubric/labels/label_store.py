@@ -91,18 +91,18 @@ class History:
         return dict(sorted(found, key=lambda pair: pair[1].id))
 
     def decision(self, key: PairKey) -> Event | None:
-        """The adjudication of a pair that stands."""
+        """The current adjudication of a pair."""
         stack = self._decided.get(key)
         return stack[-1] if stack else None
 
     def labelled(self) -> Iterator[PairKey]:
-        """The pairs with a label or an adjudication that stands."""
+        """The pairs with a current label or adjudication."""
         for key in dict.fromkeys((*self._said, *self._decided)):
             if self.labels(key) or self.decision(key) is not None:
                 yield key
 
     def annotators(self) -> dict[str, int]:
-        """How many labels of each annotator stand."""
+        """The number of current labels of each annotator."""
         return dict(Counter(name for key in self._said for name in self.labels(key)))
 
     def differing(self, *, decided: bool = False) -> list[PairKey]:
@@ -136,7 +136,7 @@ class History:
         return counts[0][0] if counts else None
 
     def count_kinds(self, annotator: str) -> Counter[str]:
-        """How many labels, skips and adjudications of an annotator stand."""
+        """The number of current labels, skips and adjudications of an annotator."""
         own = (stacks[annotator][-1] for stacks in self._said.values() if stacks.get(annotator))
         decided = (stack[-1] for stack in self._decided.values() if stack and stack[-1].annotator == annotator)
         return Counter(event.kind for event in (*own, *decided))
@@ -244,7 +244,7 @@ def store_path(run: Path) -> Path:
 
 @contextmanager
 def label_store(run: Path) -> Iterator[LabelStore]:
-    """Open the label store of a run for writing; it is made where there is none.
+    """Open the label store of a run for writing; it is made if there is none.
 
     One process writes at a time. `read_history` needs no lock and never waits.
 
@@ -314,7 +314,7 @@ def run_of_store(path: Path) -> Path | None:
 
 
 def read_history(run: Path, known: History | None = None) -> History:
-    """The labels of a run, without a lock; empty where it has no store.
+    """The labels of a run, without a lock; empty if it has no store.
 
     Args:
         run: the run directory.

@@ -1,4 +1,4 @@
-"""The labelling queue of a run: the next pair for an annotator, blind, and what the annotator says of it."""
+"""The labelling queue of a run: the next pair for an annotator, blind, and the annotator's labels."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class Queue:
 
     @property
     def history(self) -> History:
-        """The events so far. They hold every annotator's labels: show none of a pair to who has not labelled it."""
+        """The events so far, with all labels: do not show those of a pair to an annotator who has not labelled it."""
         return self._store.history
 
     def next(self, annotator: str) -> Task | None:
-        """The next pair for an annotator, who keeps it until it is labelled or skipped; None where nothing is left.
+        """The next pair for an annotator, who keeps it until it is labelled or skipped; None if nothing is left.
 
         The probabilities of a batch are on disk before any of its pairs is shown. The next batch is drawn in the
         background while the current one is being labelled; of a large run as soon as the current one is stored.
@@ -162,7 +162,7 @@ class Queue:
         """Take back the annotator's last label, skip or adjudication, also of an earlier session.
 
         Returns:
-            The pair, which `next` also returns next; None where there is nothing to undo.
+            The pair, which `next` also returns next; None if there is nothing to undo.
 
         Raises:
             NotSavedError: as `label`.
@@ -183,7 +183,7 @@ class Queue:
             return self._task(pair)
 
     def disputes(self) -> list[Dispute]:
-        """The pairs on which annotators differ and no adjudication stands."""
+        """The pairs on which annotators differ, without a current adjudication."""
         with self._lock:
             found = []
             for key in self.history.differing():
@@ -194,7 +194,7 @@ class Queue:
             return found
 
     def adjudicate(self, annotator: str, index: int, place: int, verdict: str, *, note: str = "") -> Event:
-        """Decide a pair that annotators labelled; the decision is an event of its own and wins over the labels.
+        """Decide a pair that annotators labelled; the decision is a separate event that overrides the labels.
 
         Raises:
             InputError: as `label`, or the pair has no label.
@@ -295,7 +295,7 @@ class Queue:
         return self._task(pair)
 
     def _coming_batch(self) -> _Coming:
-        """The batch that is being drawn, by what is asked now."""
+        """The batch that is being drawn for the current request."""
         if self._coming is not None and self._coming.ask == self.ask:
             return self._coming
         batch = 1 + max(self.history.batches, default=-1)
@@ -335,7 +335,7 @@ def label_queue(
 
     Raises:
         RunLockedError: another process labels this run; the message says which.
-        InputError: the directory holds no run of `autorubric grade`, or the store cannot be written.
+        InputError: the directory contains no run of `autorubric grade`, or the store cannot be written.
     """
     path = Path(run)
     load_manifest(path)

@@ -141,7 +141,7 @@ def _batches(history: History, labels: dict[Pair, str]) -> list[_Batch]:
 
 
 def _one_scope(batches: list[_Batch]) -> tuple[str, str | None, list[_Batch]]:
-    """The policy and criterion that say from which pairs batches were drawn, and those batches.
+    """The policy and criterion that define the pairs of the draws, and their batches.
 
     Where some were drawn from all pairs, it is these: to each of them, pairs that others drew earlier are known.
     """

@@ -100,7 +100,7 @@ class Hints:
         }
 
     def occur_in(self, text: str, words: Wording) -> bool:
-        """Whether a text holds one of them; the tokens of `words` include those of the text."""
+        """Whether a text contains one of them; the tokens of `words` include those of the text."""
         plain = text.isascii()
         fresh = words.vocabulary - self._idle
         if self._telling.isdisjoint(fresh):
@@ -158,7 +158,7 @@ _TRANSLATION = late_pattern(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译�
 
 @lru_cache(maxsize=256)
 def detect_language(text: str) -> str | None:
-    """The code of the language a text is in; None where it is mixed, about translation, too short or unknown."""
+    """The code of the language a text is in; None if it is mixed, about translation, too short or unknown."""
     text = text[:_LONGEST].lower()
     if any(map(text.__contains__, _TRANSLATION_HINTS)) and _TRANSLATION.search(text):
         return None

@@ -77,7 +77,7 @@ def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
 
 
 def read_query(value: Any) -> str:
-    """What is asked: a text, or what the user says in a conversation; empty where it is neither.
+    """The query: a text, or the user's turns in a conversation; empty if it is neither.
 
     Example:
         >>> read_query([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}])
@@ -200,7 +200,7 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
 
 
 def _rubrics(record: Record) -> Iterator[tuple[str, list[Any]]]:
-    """Each rubric of a row with the name of its part, empty where there is one."""
+    """Each rubric of a row with the name of its part, empty if there is one."""
     row, column = record.fields, record.columns.get("rubric")
     if _MERGED[0] in row:
         yield "", [entry for key in _MERGED if row.get(key) is not None for entry in list_entries(row[key])]

@@ -1,7 +1,7 @@
 """Lints rubrics in memory and in files of any kind, one rubric at a time.
 
 JSON Lines and tables (CSV, Parquet, Arrow) hold rows, and only one row (one batch) is in memory; a table may also
-hold a rubric, one criterion a row. A JSON, YAML or TOML document holds a rubric, a dataset, or a list of rows.
+hold a rubric, one criterion a row. A JSON, YAML or TOML document contains a rubric, a dataset, or a list of rows.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _of_document(
 def _of_dataset(
     head: Mapping[str, Any], items: Iterator[tuple[int, Any]], file: str, problems: list[str]
 ) -> Iterator[RawRubric]:
-    """The dataset's own rubric, then those of items; one that items share comes once, as its first item uses it."""
+    """The dataset's own rubric, then those of items; a shared one appears once, at its first item."""
     given = head.get("prompt")
     prompt = given if isinstance(given, str) else ""
     reference = bool(head.get("reference_submission"))
@@ -154,7 +154,7 @@ def lint_rubric(
 
     Args:
         rubric: a `Rubric`, or criteria in any shape that rubric files have.
-        query: what is asked of the submissions; empty where it is not known.
+        query: what is asked of the submissions; empty if it is not known.
         reference: whether the judge is shown a reference submission.
         rules: the rules to run.
 

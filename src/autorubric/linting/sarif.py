@@ -29,7 +29,7 @@ def sarif(
         rules: those that ran.
         version: of this package.
         docs: the guide to the rules.
-        failures: what could not be looked at; None where that is not known before the findings are.
+        failures: what could not be looked at; None if that is not known before the findings are.
     """
     _lines.cache_clear()  # the file may have changed since the last log
     listed = list(rules)

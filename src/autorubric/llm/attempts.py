@@ -89,7 +89,7 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
 
 
 def is_watched() -> bool:
-    """Whether an attempt is of use to anybody: spans are only where the user has set up where they go."""
+    """Whether attempts are observed: a log is open, or the user has set up OpenTelemetry."""
     if len(watchers) != 1 or watchers[0] is not _record_span:
         return bool(watchers)
     return _goes_somewhere()
@@ -105,7 +105,7 @@ def tell(attempt: Attempt) -> None:
 def attempt_log(path: Path | None, run: str = "", *, prompts: bool = False) -> Iterator[None]:
     """Append a line to `path` for every attempt that ends while the context is open.
 
-    The lines hold no prompt, no reply and no words of an endpoint, which may quote a prompt, unless `prompts` is
+    The lines contain no prompt, no reply and no words of an endpoint, which may quote a prompt, unless `prompts` is
     set. Only the owner can read the file. If the disk fills up, the log ends and the run goes on.
 
     Args:

@@ -141,7 +141,7 @@ async def cover_resend() -> None:
 class Bill(NamedTuple):
     """What a call cost; `token_bound` and `cost_bound` are what attempts without a token count may have added.
 
-    `cost` and `cost_bound` are None where the price is unknown, both bounds where nothing may have been added.
+    `cost` and `cost_bound` are None if the price is unknown, both bounds where nothing may have been added.
     """
 
     usage: Usage
@@ -198,7 +198,7 @@ class Activity:
     Attributes:
         open: calls that have started and not ended.
         paid: calls that returned a reply.
-        hits: requests answered without a call of their own; below 0 while replies from batches wait to be used.
+        hits: requests answered without their own call; below 0 while replies from batches wait to be used.
         failures: calls that returned no reply.
         refused: requests refused before a call (budget, stop, a model that cannot be used).
         prompt_tokens: as counted by the endpoint; likewise `completion_tokens`.

@@ -37,8 +37,8 @@ class GenerateResult:
         content: the text.
         thinking: the reasoning, where the endpoint sent it.
         raw_response: the reply as the client read it.
-        usage: its tokens; None where the endpoint sent no counts.
-        cost: its price in dollars; None where it is unknown.
+        usage: its tokens; None if the endpoint sent no counts.
+        cost: its price in dollars; None if it is unknown.
         parsed: the value, where a response format was given.
     """
 

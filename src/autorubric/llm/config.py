@@ -79,7 +79,7 @@ ThinkingParam: TypeAlias = ThinkingConfig | ThinkingLevel | ThinkingLevelLiteral
 
 @dataclass(repr=False)
 class LLMConfig:
-    """One model at one endpoint, and how to call it.
+    """A model at an endpoint, and how to call it.
 
     The first 19 fields are the published ones, in their order and with their defaults. Invalid values raise one
     `ConfigError` that lists them all.
@@ -101,7 +101,7 @@ class LLMConfig:
         api_base: base URL of an OpenAI-compatible endpoint, without `/chat/completions`.
         thinking: level, number of thinking tokens, or `ThinkingConfig`.
         prompt_caching: accepted, without effect; endpoints of this protocol cache on their own.
-        seed: sent as `seed + 1000 * draw + reask`, so that draws differ and are repeatable. Further judges with the
+        seed: sent as `seed + 1000 * draw + reask`, so draws differ and are reproducible. Further judges with the
             same model and equal items of a dataset each add an offset.
         extra_headers: sent with every request.
         extra_params: further fields of the request's body.

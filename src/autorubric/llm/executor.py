@@ -247,7 +247,7 @@ class Executor:
         return self._stopped or left or self._ended.get(id(model), (model, None))[1]
 
     async def _claimed_call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
-        """The reply that another executor on the same records has recorded meanwhile, or the call's own."""
+        """The reply that another executor on the same records has recorded in the meantime, or that of the call."""
         assert self.ledger.claims is not None
         async with self.ledger.claims.held(key, lambda: self._refusal(model) is not None):
             recorded = self.ledger.find(key)

@@ -204,7 +204,7 @@ def _under(request: Request, limit: int | None) -> Request:
 
 
 def _allowed(limit: Limit, wanted: int) -> int | None:
-    """`wanted`, as far as the model allows; None where that is its own limit."""
+    """`wanted`, as far as the model allows; None if that is its own limit."""
     most = min(wanted, limit.most)
     return None if most == limit.own else most
 

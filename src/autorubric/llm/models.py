@@ -84,7 +84,7 @@ def negotiated(models: Iterable[Model], before: object = None) -> list[str]:
 
 
 def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
-    """The note to show before anything else if one of these models only stands in for a real one.
+    """The note to show first if one of these models is a stand-in for a real one.
 
     Example:
         >>> stand_ins(["openai/gpt-5.1"])

@@ -28,13 +28,13 @@ class Exchange:
         about: what it was about, such as the names of criteria.
         draw: which independent sample it is.
         reask: how often the model had been asked before because its reply could not be used.
-        messages: the prompt, rebuilt; None where it cannot be rebuilt.
-        reply: the reply as it came; None where there is none.
+        messages: the prompt, rebuilt; None if it cannot be rebuilt.
+        reply: the reply as it came; None if there is none.
         reasoning: the reasoning that the endpoint returned next to it.
         problem: why the reply could not be used, or why there is none.
         tokens: of prompt and completion, where the endpoint counted them.
         seconds: how long the call took.
-        ended: when it ended, as an ISO time; None where it is not known.
+        ended: when it ended, as an ISO time; None if it is not known.
     """
 
     role: str

@@ -132,7 +132,7 @@ class UncertainError(ValueError):
 
 
 def parse_json(text: str, notes: list[str]) -> Any:
-    """The value of `text`: parsed strictly, then with normalized punctuation, then repaired; `notes` says how.
+    """The value of `text`: parsed strictly, then with normalized punctuation, then repaired; `notes` record how.
 
     Raises an `UncertainError` if a number is NaN or infinite or a key has two different values, and a `ValueError` if
     the text is not JSON.

@@ -207,7 +207,7 @@ class Failure:
 
 
 class CallError(AutorubricError):
-    """A model call failed; `failure` says how."""
+    """A model call failed; `failure` has the reason."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure

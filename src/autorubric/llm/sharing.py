@@ -96,7 +96,7 @@ class Lease:
         self._told = Report()
 
     def delay(self, wanted: int) -> float:
-        """Seconds until the next request may be sent, 0 where there is a permit; asks for as many as are wanted."""
+        """Seconds until the next request may be sent, 0 if there is a permit; asks for as many as are wanted."""
         missing = min(wanted, _MOST_ASKED) - self._asked - len(self._permits)
         if missing > 0:
             self._asked += missing
@@ -143,7 +143,7 @@ class Lease:
             wake()
 
     def report(self) -> dict[str, Any]:
-        """What was not told yet."""
+        """The outcomes that were not reported yet."""
         now = self._clock()
         while self._permits and now - self._permits[0][1] > _STALE:
             self._told.withdrawn.append(self._permits.popleft()[0])
@@ -154,7 +154,7 @@ class Lease:
 
 @dataclass(slots=True)
 class Report:
-    """What a process tells of its requests to one endpoint with one key; each has a number.
+    """The report of a process on its numbered requests to one endpoint with one key.
 
     Attributes:
         sent: without a permit, and when.
@@ -178,7 +178,7 @@ class Sharing:
     Attributes:
         processes: their number; each has this share of a rate limit.
         base: the directory of the ledger whose replies are found too; it does not change meanwhile.
-        borrow: asks for more budget, given what is held already and what is missing; None where it is refused.
+        borrow: asks for more budget, given what is held already and what is missing; None if it is refused.
         tell_traffic: passes on what was sent, by account.
         used: is told what is spent and reserved whenever that grows, for the case that the process is killed.
         budget: lives on what was lent.
@@ -205,7 +205,7 @@ class Sharing:
         return lease
 
     def report(self) -> None:
-        """Pass on what was sent and was not told yet."""
+        """Pass on the outcomes that were not reported yet."""
         if self._due is not None:
             self._due.cancel()
             self._due = None

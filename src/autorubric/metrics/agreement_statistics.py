@@ -97,7 +97,7 @@ class Statistic:
 
     Attributes:
         name: its key in JSON and exports.
-        compute: its value for a part of a run; None where it is undefined.
+        compute: its value for a part of a run; None if it is undefined.
         needs: the input that it reads: `counts` (the confusion matrix), `values` of labels and verdicts, or `votes`
             of several judges. Where the part does not have it, the statistic is left out.
         title: the heading of its column in the tables of `autorubric agree`; None for no column.
@@ -172,7 +172,7 @@ def statistics() -> tuple[Statistic, ...]:
 def measure(part: Part, chosen: Iterable[Statistic] | None = None) -> dict[str, float | None]:
     """The value of the `chosen` statistics (by default all) that are defined for a part of a run, by name.
 
-    A value is None where the statistic is undefined for these pairs.
+    A value is None if the statistic is undefined for these pairs.
     """
     values: dict[str, float | None] = {}
     has = {
@@ -210,7 +210,7 @@ _STATISTIC_BY_FIELD = {
 
 
 class MeasuredModel(MetricModel):
-    """The statistics of a part of a run; those without a field of their own are in `statistics`.
+    """The statistics of a part of a run; those without their own field are in `statistics`.
 
     Attributes:
         statistics: by name, those of installed packages included.
@@ -227,7 +227,7 @@ class MeasuredModel(MetricModel):
         return fields | {"statistics": {k: v for k, v in values.items() if k in known - set(by_field.values())}}
 
     def value(self, statistic: str) -> float | None:
-        """The value of a statistic by its name in the registry; None where it is undefined."""
+        """The value of a statistic by its name in the registry; None if it is undefined."""
         for name in type(self).model_fields:
             if _STATISTIC_BY_FIELD.get(name, name) == statistic:
                 found: float | None = getattr(self, name)

@@ -39,7 +39,7 @@ _POSTERIOR = "bayesian-bootstrap"
 
 
 class Found(NamedTuple):
-    """An interval, None where there is none, and its method, as `ConfidenceInterval.method` names it."""
+    """An interval, None if there is none, and its method, as `ConfidenceInterval.method` names it."""
 
     interval: Interval | None
     method: str
@@ -219,7 +219,7 @@ def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...],
 def majority_baseline(columns: Sequence[Column], points: Points, *, pooled: bool = False) -> float | None:
     """The accuracy of always giving the most frequent label of each criterion; None without pairs.
 
-    With `pooled`, criteria with the same categories share one, as items with rubrics of their own have too few labels
+    With `pooled`, criteria with the same categories share one, as items with their own rubrics have too few labels
     of one criterion.
     """
     if not len(points):

@@ -25,7 +25,7 @@ def ratio(above: ArrayLike, below: ArrayLike) -> Floats:
 
 
 def defined(value: Any) -> float | None:
-    """The number, or None where it is NaN."""
+    """The number, or None if it is NaN."""
     number = float(value)
     return None if np.isnan(number) else number
 

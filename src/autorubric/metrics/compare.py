@@ -161,7 +161,7 @@ def _read(name: str, run: GradedRun, dataset: RubricDataset, modes: Modes) -> La
 
 
 def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:
-    """The runs with scores by one rule; without scores, and with a sentence that says why, where there is none.
+    """The runs with scores by one rule; without scores, and with the reason, if there is no such rule.
 
     A run that did not record its rule takes that of the other where its scores follow from that one too.
     """
@@ -178,7 +178,7 @@ def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, Labelled
 
 
 def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
-    """The run scored by another rule; None where it recorded its own, or its scores do not follow from that one."""
+    """The run scored by another rule; None if it recorded its own, or its scores do not follow from that one."""
     if read_rule(run.table.settings) is not None:
         return None
     stated = {"normalize": rule.normalize, "cannot_assess": rule.cannot_assess.model_dump()}

@@ -73,7 +73,7 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
         na_mode: likewise for options that are not applicable; `as_unmet` takes the option that scores least.
         confidence_level: of all confidence intervals.
         seed: for reproducible intervals.
-        per_item_metrics: `pooled` pools the criteria of items with rubrics of their own by kind, `per_criterion`
+        per_item_metrics: `pooled` pools the criteria of items with their own rubrics by kind, `per_criterion`
             lists every distinct criterion; `auto` pools where the dataset has no rubric and the items' rubrics
             differ.
 
@@ -97,7 +97,7 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
 
 
 def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per_judge: bool) -> MetricsResult:
-    """All statistics of the labelled items of a run; with intervals where `draws` says how."""
+    """All statistics of the labelled items of a run, with intervals if `draws` is given."""
     table, points = run.table, run.points
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
     each = [] if run.pooled else measure_criteria(run, confidence, whole.intervals)

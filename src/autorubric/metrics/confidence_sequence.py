@@ -1,4 +1,4 @@
-"""A confidence interval for a running mean that holds at every moment at once, however often it is looked at."""
+"""Confidence sequences: intervals for a running mean that are valid at all times simultaneously."""
 
 from __future__ import annotations
 

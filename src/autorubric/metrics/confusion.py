@@ -54,9 +54,9 @@ class PrecisionRecall(NamedTuple):
     """Precision, recall and F1 of one category.
 
     Attributes:
-        precision: TP / (TP + FP); None where it was never given.
-        recall: TP / (TP + FN); None where the truth has none.
-        f1: 2·TP / (2·TP + FP + FN); None where neither side has any, 0 where none is found.
+        precision: TP / (TP + FP); None if it was never given.
+        recall: TP / (TP + FN); None if the truth has none.
+        f1: 2·TP / (2·TP + FP + FN); None if neither side has any, 0 if none is found.
     """
 
     precision: float | None
@@ -82,10 +82,10 @@ def precision_recall(counts: ArrayLike, category: int = 0) -> PrecisionRecall:
 
 
 def mcc(counts: ArrayLike) -> float | None:
-    """Matthews' correlation coefficient of a table of counts; None where one side is constant.
+    """Matthews' correlation coefficient of a table of counts; None if one side is constant.
 
     (c·s − Σ t·p) / √((s² − Σ p²)·(s² − Σ t²)), s the total, c the diagonal, t and p the margins.
-    Source: Gorodkin 2004; φ where there are two categories.
+    Source: Gorodkin 2004; φ if there are two categories.
 
     Example:
         >>> mcc([[4, 1], [1, 4]])
@@ -176,7 +176,7 @@ def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None
 
 
 def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
-    """Gwet's AC1 (AC2 with weights) of any number of raters; None where no item has two ratings.
+    """Gwet's AC1 (AC2 with weights) of any number of raters; None if no item has two ratings.
 
     Args:
         ratings: how many raters put each item (row) into each category (column). Raters may be missing.
@@ -216,7 +216,7 @@ def rating_counts(codes: ArrayLike, categories: int) -> Ints:
 
 
 def fleiss_kappa(ratings: ArrayLike, judges: int) -> float | None:
-    """Fleiss' κ over the items that all judges voted on; None where it is undefined.
+    """Fleiss' κ over the items that all judges voted on; None if it is undefined.
 
     κ = (P̄ − P̄_e) / (1 − P̄_e), P_i = Σ n_ij·(n_ij − 1) / (n·(n − 1)), P̄_e = Σ p_j². Source: Fleiss 1971.
 
@@ -241,7 +241,7 @@ Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal", values: ArrayLike | None = None) -> float | None:
-    """Krippendorff's α; None where every vote is the same or no item has two.
+    """Krippendorff's α; None if every vote is the same or no item has two.
 
     α = 1 − D_observed / D_expected, both weighted by the squared distance of categories. Items with fewer than
     two votes are left out. Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability.
@@ -286,7 +286,7 @@ IccForm: TypeAlias = Literal["one-way", "agreement", "consistency"]
 
 
 def icc(values: ArrayLike, form: IccForm = "agreement", *, averaged: bool = False) -> float | None:
-    """The intraclass correlation over the items that every judge scored; None where it is undefined.
+    """The intraclass correlation over the items that every judge scored; None if it is undefined.
 
     Source: Shrout and Fleiss 1979: `one-way` is ICC(1,1), `agreement` ICC(2,1), `consistency` ICC(3,1); with
     `averaged` they are ICC(1,k), ICC(2,k) and ICC(3,k).

@@ -154,7 +154,7 @@ class CorrectedScores(Displayed):
     Attributes:
         score: the mean rubric score.
         criteria: by name: the pass rate, or the mean option value of a multi-choice criterion. Empty where
-            items have rubrics of their own.
+            items have their own rubrics.
         notes: what a reader should know: items left out, labels too few or of no use.
         weighted: whether the labels are of pairs that were drawn, weighted by the probabilities of the draw.
     """
@@ -243,7 +243,7 @@ class Figure(NamedTuple):
 
 
 def figures(table: Table, rule: ScoreRule | None = None) -> Iterator[Figure]:
-    """The mean score of a run and the mean of each criterion; no criteria where items have rubrics of their own.
+    """The mean score of a run and the mean of each criterion; no criteria where items have their own rubrics.
 
     Raises:
         InputError: no item has ground truth.

@@ -152,7 +152,7 @@ class RoganGladen(Estimate):
     """A Rogan-Gladen rate with its variance.
 
     Attributes:
-        variance: its large-sample variance; None where there is no estimate.
+        variance: its large-sample variance; None if there is no estimate.
 
     Example:
         >>> round(rogan_gladen(LabelledCells(45, 5, 5, 45), 300, 1000).variance, 6)
@@ -267,7 +267,7 @@ def _missing(met: int, unmet: int, rest: int) -> str:
 
 
 def missing_estimate(labels: int, rest: int, least: int) -> Estimate | None:
-    """What a correction gives that has too few labels, or nothing to correct; None where it has what it needs."""
+    """What a correction gives that has too few labels, or nothing to correct; None if it has what it needs."""
     if not labels:
         return Estimate(None, reason=NO_LABELS)
     if labels < least:

@@ -111,7 +111,7 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
 
 
 def inversions(places: Ints) -> int:
-    """How many pairs stand in falling order.
+    """The number of pairs in descending order.
 
     Bit by bit from the highest: among values that agree so far, each 1 before a 0 is a pair. O(n · log n).
     """

@@ -67,22 +67,22 @@ class ConfusionMatrix(MetricModel):
 
     @property
     def fpr(self) -> float | None:
-        """The share of the truly negative that is judged positive; None where there is none."""
+        """The share of the truly negative that is judged positive; None if there is none."""
         return defined(ratio(self.fp, self.fp + self.tn))
 
     @property
     def fnr(self) -> float | None:
-        """The share of the truly positive that is not judged so; None where there is none."""
+        """The share of the truly positive that is not judged so; None if there is none."""
         return defined(ratio(self.fn, self.tp + self.fn))
 
     @property
     def precision(self) -> float | None:
-        """The share of those judged positive that are; None where none is judged so."""
+        """The share of those judged positive that are; None if none is judged so."""
         return defined(ratio(self.tp, self.tp + self.fp))
 
     @property
     def recall(self) -> float | None:
-        """The share of the truly positive that is judged so; None where there is none."""
+        """The share of the truly positive that is judged so; None if there is none."""
         return defined(ratio(self.tp, self.tp + self.fn))
 
 
@@ -133,7 +133,7 @@ class CannotAssessStats(MetricModel):
 
 
 class OptionMetrics(MetricModel):
-    """Precision, recall and F1 of one option; None where undefined."""
+    """Precision, recall and F1 of one option; None if undefined."""
 
     label: str
     index: int
@@ -153,7 +153,7 @@ class _AnyCriterionMetrics(MeasuredModel):
         n_samples: pairs of label and verdict.
         kappa_interpretation: Landis and Koch's word for κ, or `undefined`.
         krippendorff_alpha: among the judges; None for one judge.
-        fleiss_kappa: among all judges, over the items that every one of them voted on; None where there is none.
+        fleiss_kappa: among all judges, over the items that every one of them voted on; None if there is none.
         is_degenerate: there are pairs, and κ is undefined: labels and verdicts are all one category.
         coverage_stats: how many labelled points are compared.
         weight: of the criterion.

@@ -108,7 +108,7 @@ _LEAST_SHIFT = 0.01
 
 
 def wasserstein_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool = True) -> float | None:
-    """The area between the two distribution functions; None where a sample is empty.
+    """The area between the two distribution functions; None if a sample is empty.
 
     Args:
         dist1: one sample.
@@ -300,7 +300,7 @@ _FIGURES = ("mean", "std", "variance", "min", "max", "median", "q25", "q75", "iq
 
 
 def _shape(values: Floats) -> tuple[float | None, float | None]:
-    """Skewness and excess kurtosis; None where all values are alike."""
+    """Skewness and excess kurtosis; None if all values are alike."""
     if is_constant(values):
         return None, None
     centred = values - values.mean()

@@ -26,7 +26,7 @@ class Interval(NamedTuple):
     Attributes:
         low: its lower end.
         high: its upper end.
-        confidence: the share of such intervals that hold the true value, such as 0.95.
+        confidence: the share of such intervals that contain the true value, such as 0.95.
 
     Example:
         >>> Interval(0.25, 0.75, 0.95).width
@@ -62,8 +62,8 @@ class Estimate:
     """An estimate with its interval and the number of observations.
 
     Attributes:
-        value: the estimate; None where it is undefined, and then `reason` says why.
-        interval: its confidence interval; None where there is no valid one, and then `reason` says why.
+        value: the estimate; None if it is undefined, and then `reason` says why.
+        interval: its confidence interval; None if there is no valid one, and then `reason` says why.
         n: how many observations it rests on.
         reason: why `value` or `interval` is None.
 
@@ -210,7 +210,7 @@ def _apart(value: float) -> float:
 
 
 class LabelledCells(NamedTuple):
-    """How a judge's verdicts on labelled items stand to the labels.
+    """The verdicts of a judge on labelled items, compared with the labels.
 
     Attributes:
         true_met: the judge and the label say MET.

@@ -66,7 +66,7 @@ def item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike) -> Arr
 def effective_criteria(values: npt.ArrayLike) -> float | None:
     """How many independent criteria these amount to: (Σλ)² / Σλ² over the eigenvalues of their correlations.
 
-    Constant criteria count for nothing; k copies of one criterion count for one. None where all are constant.
+    Constant criteria count for nothing; k copies of one criterion count for one. None if all are constant.
     """
     matrix = correlations(values)
     varied = ~np.isnan(np.diag(matrix))
@@ -97,10 +97,10 @@ class GroupVariance(NamedTuple):
     """What groups of n rollouts of one query each are expected to show.
 
     Attributes:
-        within: the variance of rewards of one query, unbiased and pooled over queries; None where no query has
+        within: the variance of rewards of one query, unbiased and pooled over queries; None if no query has
             two rewards.
         expected: the expected variance around the group's own mean, within · (n - 1) / n; None likewise.
-        silent: the chance that all n rewards are equal, so that the group teaches nothing; None where no query
+        silent: the chance that all n rewards are equal, so that the group teaches nothing; None if no query
             has n rewards.
         queries: how many queries have two rewards or more.
     """
@@ -118,7 +118,7 @@ def expected_group_variance(rewards: npt.ArrayLike, queries: Sequence[Hashable],
     rewards, that are all equal: Σ C(count of a value, n) / C(rewards, n).
 
     Args:
-        rewards: one a submission; NaN where there is none.
+        rewards: one a submission; NaN if there is none.
         queries: what each submission answers.
         n: rollouts in a group, at least 2.
 
@@ -224,7 +224,7 @@ def _posterior(met: Array, missed: Array, slope: Array, level: Array) -> Array:
 
 
 def _newton_step(met: Array, missed: Array, slope: Array, level: Array) -> tuple[Array, Array]:
-    """One step for all criteria at once; `met` and `missed` are expected counts, criteria × abilities."""
+    """One step for all criteria together; `met` and `missed` are expected counts, criteria × abilities."""
     chance = 1.0 / (1.0 + np.exp(-(np.outer(slope, _ABILITIES) + level[:, None])))
     counts = met + missed
     residual, curvature = met - counts * chance, counts * chance * (1.0 - chance)

@@ -60,7 +60,7 @@ def checked_draws(named: str, replicates: int, confidence: float, seed: int | No
 def jackknife_intervals(
     contributions: Floats, statistic: Summary, scales: Sequence[Scale], confidence: float
 ) -> list[Interval | None]:
-    """An interval for each statistic; None where it is undefined, or the same whichever item is left out.
+    """An interval for each statistic; None if it is undefined, or the same whichever item is left out.
 
     Student's t with n − 1 degrees of freedom of the jackknife's variance (Tukey 1958), on the scale where the
     statistic is nearest to normal: artanh for κ (Fleiss and Davies 1982 for the jackknife of κ). A share has Wilson's

@@ -55,7 +55,7 @@ class ItemIndex:
 
 
 def match_criteria(said: Sequence[tuple[str | None, str]], criteria: Sequence[Criterion]) -> list[int] | range | None:
-    """For each criterion its place among those of a report; None where the report has other criteria.
+    """For each criterion its place among those of a report; None if the report has other criteria.
 
     A criterion is the same where its requirement or its name is.
     """
@@ -94,7 +94,7 @@ def describe_ungraded(labelled: int) -> str:
 def relabelled(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricDataset, list[str]]:
     """The graded items with the ground truth that another dataset has for them, and sentences on what did not match.
 
-    Items are found as `ItemIndex` finds them, criteria by their text, whatever the order of either. A graded item
+    Items are found as `ItemIndex` finds them, criteria by their text, for any order of either. A graded item
     that is not in `labels` has no ground truth.
 
     Args:

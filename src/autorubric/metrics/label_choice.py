@@ -102,7 +102,7 @@ class JudgedPairs:
         return criterion_names(self.criteria[first:end])[int(self.places[pair])]
 
     def find(self, places: Iterable[tuple[int, int]]) -> Ints:
-        """Where pairs stand, by the places of item and criterion; -1 for those that are not judged."""
+        """The positions of pairs, by the positions of item and criterion; -1 for those that are not judged."""
         rows = {item: row for row, item in enumerate(self.items)}
         starts = np.searchsorted(self.rows, np.arange(len(self.items) + 1))
         found = []
@@ -184,7 +184,7 @@ def label_next(
 
     Args:
         run: a run, or one report (or None) for each item of the dataset.
-        k: how many labels can be paid for; all that are left, where there are fewer.
+        k: how many labels can be paid for; all that are left, if there are fewer.
         dataset: what was graded; None for the items that the run itself has.
         labels: what earlier calls brought.
         seed: for the same draw again; take another one for each batch.
@@ -199,7 +199,7 @@ def label_next(
         [(4, 'Causes', 0.83), (4, 'Style', 0.38), (5, 'Causes', 0.83)]
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(f"k={k!r}; expected a number of labels, 1 or more")
+        raise InputError(f"k={k!r}; expected a whole number of labels, 1 or more")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed={seed!r}; expected a whole number, 0 or more")
     return choose_pairs(read_pairs(run, dataset), k, tuple(labels), seed)
@@ -278,7 +278,7 @@ def corrected_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Float
     """Each item's score, corrected: for its own labels and for the mean error of its criteria and verdicts.
 
     `errors` is by how much the label of each pair is above its verdict; `weights` how many pairs each label stands
-    for, 0 where there is none.
+    for, 0 if there is none.
     """
     # Pairs whose errors are alike: of one kind, verdict, and agreement of the votes.
     groups = 4 * pairs.kinds + 2 * (pairs.values >= 0.5) + (np.nan_to_num(pairs.dissent) > 0)

@@ -1,4 +1,4 @@
-"""The agreement on single criteria, and on all criteria of one kind where items have rubrics of their own."""
+"""The agreement on single criteria, and on all criteria of one kind where items have their own rubrics."""
 
 from __future__ import annotations
 

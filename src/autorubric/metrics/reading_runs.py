@@ -152,7 +152,7 @@ class _Builder:
         self._asked_again.clear()
 
     def _add_points(self, index: int, item: DataItem | None, entries: list[Mapping[str, Any]]) -> bool:
-        """Take in the criteria of one item; False where they are not those of its rubric."""
+        """Take in the criteria of one item; False if they are not those of its rubric."""
         criteria = [_fields(entry.get("criterion") or entry) for entry in entries]
         if self._dataset is not None:
             item, rubric = self._dataset.items[index], self._dataset.get_item_rubric(index)

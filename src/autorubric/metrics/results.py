@@ -22,7 +22,7 @@ from autorubric.metrics.table import CannotAssessMode, NAMode
 
 
 class BootstrapResults(MetricModel):
-    """Intervals with items as the unit; None where a metric is undefined. The names are those of AutoRubric 1.6.
+    """Intervals with items as the unit; None if a metric is undefined. The names are those of AutoRubric 1.6.
 
     Attributes:
         accuracy_ci: of `criterion_accuracy`: Wilson's with the effective sample size; with items for n where all
@@ -114,13 +114,13 @@ class TagMetrics(MeasuredModel):
 
 
 class PooledScaleMetrics(MeasuredModel):
-    """Agreement over all points of one kind of criterion, for items with rubrics of their own.
+    """Agreement over all points of one kind of criterion, for items with their own rubrics.
 
     Attributes:
         scale_type: the kind.
         n_points: pairs.
         exact_accuracy: the share of pairs of one category.
-        value_rmse, value_mae, value_spearman, value_pearson: of the categories' values; None where an abstention is a
+        value_rmse, value_mae, value_spearman, value_pearson: of the categories' values; None if an abstention is a
             category without one.
         kappa: binary only.
         phi, precision, recall, f1: of MET against the rest, binary only.
@@ -258,7 +258,7 @@ class MetricsResult(Displayed, MeasuredModel):
         criterion_accuracy: the share of pairs that agree, all criteria alike (micro).
         criterion_precision, criterion_recall, criterion_f1: of MET, over all binary pairs.
         mean_kappa: the mean of the criteria's κ that are defined (macro).
-        per_criterion: each criterion; empty where items with rubrics of their own are pooled.
+        per_criterion: each criterion; empty where items with their own rubrics are pooled.
         score_rmse, score_mae, score_spearman, score_kendall, score_pearson, bias: of the score against what the
             labels would have scored by the run's own rule.
         bootstrap: intervals, where they were asked for.
@@ -277,7 +277,7 @@ class MetricsResult(Displayed, MeasuredModel):
         macro_accuracy: the mean of the criteria's accuracies.
         micro_kappa: κ over all binary pairs.
         coverage_stats: how many labelled points are compared.
-        pooled_by_scale: where items with rubrics of their own are pooled.
+        pooled_by_scale: where items with their own rubrics are pooled.
         warnings: what a reader should know.
         criterion_gwet: AC1 over all binary pairs.
         criterion_balanced_accuracy: over all binary pairs.
@@ -337,7 +337,7 @@ class MetricsResult(Displayed, MeasuredModel):
     self_consistency: list[JudgeSelfConsistency] = Field(default_factory=list)
 
     def summary(self, *, verbose: bool = False) -> str:
-        """The metrics as text for people.
+        """The metrics as text for human readers.
 
         Args:
             verbose: also the scores' correlations, the judges and what became of every labelled point.

@@ -134,7 +134,7 @@ class RubricAnalysis(Displayed):
 
     Attributes:
         criteria: its criteria, worst first.
-        effective: how many independent criteria they amount to; None where all verdicts are constant.
+        effective: how many independent criteria they amount to; None if all verdicts are constant.
         group: the variance that groups of rollouts of one prompt are expected to show in the score.
         notes: what was left out.
     """
@@ -206,7 +206,7 @@ _RANK: dict[Advice, int] = {"drop": 0, "relabel": 1, "sharpen": 2, "merge": 3, "
 
 
 class _Whole(NamedTuple):
-    """The run as items × criteria, and what is computed for all criteria at once."""
+    """The run as items × criteria, and what is computed for all criteria together."""
 
     columns: list[Column]
     values: Floats

@@ -43,7 +43,7 @@ def describe_rule(rule: ScoreRule) -> str:
 
 
 def read_rule(settings: Mapping[str, Any] | None) -> ScoreRule | None:
-    """The rule that a grader's settings state; None where they state none."""
+    """The rule that a grader's settings state; None if they state none."""
     if settings is None or "normalize" not in settings:
         return None
     return ScoreRule(read_part(CannotAssessConfig, settings, "cannot_assess"), bool(settings["normalize"]))
@@ -72,7 +72,7 @@ class ScorePairs(NamedTuple):
     span: float = 1.0  # the largest possible error of a score
 
     def on(self, places: Ints) -> ScorePairs:
-        """The pairs of some rows under new numbers: of each row its number, below 0 where it is left out."""
+        """The pairs of some rows under new numbers: of each row its number, below 0 if it is left out."""
         kept = places[self.rows] >= 0
         return self._replace(rows=places[self.rows][kept], judged=self.judged[kept], true=self.true[kept])
 

@@ -25,7 +25,7 @@ class ConfidenceInterval(MetricModel):
     Attributes:
         lower: its lower end.
         upper: its upper end.
-        confidence: the share of such intervals that hold the true value.
+        confidence: the share of such intervals that contain the true value.
         method: how it was made: `wilson`, `jackknife`, `jeffreys`, `t`, `fisher-z`, …
 
     Example:
@@ -127,10 +127,10 @@ class BiasResult(MetricModel):
         mean_bias: the mean of predicted − true.
         std_bias: the standard deviation of the differences (n − 1).
         is_significant: whether the p-value is below 1 − confidence.
-        p_value: two-sided, of no bias; None where it is undefined.
+        p_value: two-sided, of no bias; None if it is undefined.
         direction: `positive`, `negative`, or `none` within ±0.001.
-        effect_size: Cohen's d; None where the differences do not vary.
-        ci: of the mean; None where the differences do not vary.
+        effect_size: Cohen's d; None if the differences do not vary.
+        ci: of the mean; None if the differences do not vary.
         n_samples: pairs.
     """
 

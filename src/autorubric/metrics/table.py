@@ -209,7 +209,7 @@ _PER_POINT = ("means", "dissent", "confidence")
 
 @dataclass(frozen=True)
 class Table:
-    """Graded items × criteria in long form, so that items may have rubrics of their own."""
+    """Graded items × criteria in long form, so that items may have their own rubrics."""
 
     columns: tuple[Column, ...]  # one that several rubrics share is one column
     points: Points  # by item, and within an item in the order of its rubric

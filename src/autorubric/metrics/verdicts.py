@@ -40,7 +40,7 @@ def extract_verdicts_from_report(report: Report, num_criteria: int) -> list[Crit
 def extract_all_verdicts_from_report(
     report: Report, criteria: Sequence[Criterion]
 ) -> list[CriterionVerdict | int | None]:
-    """For each criterion of a report its verdict or the index of its option; None where the judgment failed.
+    """For each criterion of a report its verdict or the index of its option; None if the judgment failed.
 
     Example:
         >>> from autorubric.core.report import CriterionReport, EvaluationReport

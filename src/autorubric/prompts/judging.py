@@ -53,7 +53,7 @@ class JudgePrompts(NamedPrompts):
         rubric: asks for all `criteria` at once, each with `id`, `requirement`, `pitfall` and `options`; given
             `examples` too.
         reask: follows a reply that cannot be used; given `problem`, one sentence, and `unfound`, quotes that the
-            submission does not hold.
+            submission does not contain.
     """
 
     binary: Template
@@ -95,8 +95,8 @@ def package_judge_prompts() -> JudgePrompts:
 def load_judge_prompts(directory: str | Path) -> JudgePrompts:
     """The package's judge prompts, replaced by those of a folder where it has them.
 
-    The folder holds `judge_binary.jinja`, `judge_choice.jinja`, `judge_rubric.jinja`, `judge_reask.jinja` or some of
-    them. What one criterion is asked stands in `{% block criterion %}`, which ends the user message.
+    The folder contains `judge_binary.jinja`, `judge_choice.jinja`, `judge_rubric.jinja`, `judge_reask.jinja` or some
+    of them. What one criterion is asked stands in `{% block criterion %}`, which ends the user message.
 
     Raises:
         InputError: the folder is missing or empty, or files in it are unknown or invalid (all listed).

@@ -155,7 +155,7 @@ class PromptSet(NamedPrompts):
         merge_sets: the merge of the full method, which accounts for every criterion; given `query`, `sets` whose
             items have ids, and whether there are `pitfalls` among them.
         augment: asks for stricter criteria; given `query`, `rubrics` (the items so far), `responses`, `chinese`, and
-            `verdicts`: which response met which criterion, and the scores; None where nothing was graded.
+            `verdicts`: which response met which criterion, and the scores; None if nothing was graded.
         reask: follows a reply that could not be read; given `problem`, one sentence.
     """
 
@@ -203,7 +203,7 @@ def package_prompts() -> PromptSet:
 def load_prompts(directory: str | Path) -> PromptSet:
     """The package's synthesis prompts, replaced by those of a folder where it has them.
 
-    The folder holds files under our names (`rubric.jinja`, ...) or under the public pipeline's
+    The folder contains files under our names (`rubric.jinja`, ...) or under the public pipeline's
     (`rubric_generation.txt`, ...), in any mix, one file per prompt. Hidden files are ignored.
 
     Raises:
@@ -290,7 +290,7 @@ def package_gate_prompts() -> GatePrompts:
 def load_gate_prompts(directory: str | Path) -> GatePrompts:
     """The package's gate prompts, replaced by those of a folder where it has them.
 
-    The folder holds `licence.jinja`, `rewrite.jinja` or both.
+    The folder contains `licence.jinja`, `rewrite.jinja` or both.
 
     Raises:
         InputError: the folder is missing or empty, or files in it are unknown or invalid (all listed).

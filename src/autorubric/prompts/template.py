@@ -207,7 +207,7 @@ class Template:
         return tuple(turns), code
 
     def _known_tail(self, values: dict[str, Any]) -> _Tail | None:
-        """The criterion block for these values under any code; None where it depends on more, or on a long list.
+        """The criterion block for these values under any code; None if it depends on more, or on a long list.
 
         A criterion is asked about in every submission, and only the code of its sections differs.
         """

@@ -28,7 +28,7 @@ class Principle:
         fault: what a reviewer looks for.
         after: the published work that has the idea.
         in_context: whether it needs the query.
-        quote: whether a finding quotes the rubric; False where the fault is that something is missing.
+        quote: whether a finding quotes the rubric; False if the fault is that something is missing.
         name: of the meta-criterion.
         weight: of the meta-criterion; negative where it describes the fault.
         requirement: of the meta-criterion.

@@ -60,7 +60,7 @@ class Part:
     Attributes:
         rubric: the rubric.
         number: of the criterion, from 1; 0 for the rubric as a whole.
-        query: the task; empty where it is not known.
+        query: the task; empty if it is not known.
     """
 
     rubric: Rubric
@@ -120,7 +120,7 @@ def build_request(part: Part, draw: int = 0) -> Request:
 
 
 def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unreadable:
-    """The findings in a reply; unreadable where one names no principle or quotes what the rubric does not hold.
+    """The findings in a reply; unreadable where one names no principle or quotes what the rubric does not contain.
 
     Example:
         >>> part = Part(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)

@@ -1,4 +1,4 @@
-"""Which column of a row holds what: one table of names, and one reader, for every command."""
+"""Which column of a row contains what: one table of names, and one reader, for every command."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ROWS_SEEN = 100
 
 
 class Role(NamedTuple):
-    """What a column can hold.
+    """What a column can contain.
 
     Attributes:
         names: the usual names, in lower case with underscores.
-        own: the name that decides where a row has several; empty where none does.
+        own: the name that decides where a row has several; empty if none does.
         quiet: names that are read without a note.
         fallback: names that are read only where no other name holds something.
         is_ranked: of several names, the first in this table counts.
@@ -114,7 +114,7 @@ NESTED = frozenset(
         *("ideal_completions_data", "autorubric"),
     )
 )
-"""Columns of lists and mappings, which a CSV file holds as JSON."""
+"""Columns of lists and mappings, which a CSV file contains as JSON."""
 
 
 def folded(name: str) -> str:
@@ -138,7 +138,7 @@ def by_role(given: Mapping[str, str]) -> dict[str, str]:
 
 
 COLUMN_OPTION = "--column {role}=NAME (in Python: column={{'{role}': NAME}})"
-"""How users of commands and of the functions of the same names say which column holds a role."""
+"""How users of commands and of the functions of the same names say which column contains a role."""
 
 
 @dataclass(slots=True)
@@ -150,7 +150,7 @@ class RowReader:
         roles: what is looked for.
         option: what decides where a row is ambiguous; `{role}` is filled in.
         given: columns that the user named, by role.
-        notes: takes a sentence for each column that was guessed.
+        notes: called with a sentence for each column that was guessed.
     """
 
     where: str
@@ -191,7 +191,7 @@ class RowReader:
         """The row with its columns by role; what it has no column for is left out.
 
         Raises:
-            InputError: two columns hold something and neither is the role's own.
+            InputError: two columns contain something and neither is the role's own.
 
         Example:
             >>> reader = RowReader("a.csv", ("submission",))
@@ -199,7 +199,7 @@ class RowReader:
             ({'submission': 'Answer'}, ["a.csv: column 'Answer' is read as the submission"])
             >>> reader.read(Record("a.csv:3", 3, {"answer": "So.", "output": "No."}))
             Traceback (most recent call last):
-            autorubric.errors.InputError: a.csv: the submission may be column 'answer' or 'output'; say which with ...
+            autorubric.errors.InputError: a.csv: the submission may be column 'answer' or 'output'; choose ...
         """
         fields = record.fields
         names = tuple(fields)
@@ -280,7 +280,7 @@ _NOT_SPLIT = re.compile(r"\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
 def listed(columns: Iterable[str], most: int = 12) -> str:
-    """The names of columns for a message, the first ones where there are many; one that looks unsplit gets a hint.
+    """The names of columns for a message, the first ones if there are many; one that looks unsplit gets a hint.
 
     Example:
         >>> listed(["a", "b", "c"], most=2)

@@ -47,7 +47,7 @@ _BY_ENDING: dict[str, Kind] = {
     ".feather": "arrow",
 }
 ENDINGS = tuple(_BY_ENDING)
-"""Endings of the files that hold rows, in lower case."""
+"""Endings of the files that contain rows, in lower case."""
 _PACKED = (".gz", ".zst")
 _YAML = re.compile(r"(?:#.*\n|\s*\n)*(?:---(?:\s|$)|- |[\w\"'-]+:(?:\s|$))")
 _GOES_ON = ("{", "[", ",")

@@ -25,7 +25,7 @@ def memory_rows(value: Any, *, blanks: bool = False) -> Any:
         blanks: whether rows keep cells that hold nothing, as null.
 
     Raises:
-        InputError: a cell holds bytes that are not UTF-8, or two columns have one name.
+        InputError: a cell contains bytes that are not UTF-8, or two columns have one name.
 
     Example:
         >>> memory_rows([{"submission": "So.", "id": None, "score": float("nan"), "metadata": {"by": None}}])

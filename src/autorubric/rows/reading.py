@@ -34,7 +34,7 @@ _WRAPPERS = ("data", "rows", "records", "instances")
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """An input that holds rows.
+    """An input that contains rows.
 
     Attributes:
         path: where it is: a file, a folder of a dataset, a pipe, or `-` for standard input.
@@ -59,7 +59,7 @@ class RowFile:
         return self.kind in TABLES
 
     def rows(self, problems: list[str]) -> Iterator[Record]:
-        """The rows, one at a time; a document is a list of rows, an object that holds the list, or one row.
+        """The rows, one at a time; a document is a list of rows, an object that contains the list, or one row.
 
         Args:
             problems: takes a sentence for each row that cannot be read; reading continues after it.

@@ -1,4 +1,4 @@
-"""One row of a file, and what its columns hold."""
+"""One row of a file, and what its columns contain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Record(NamedTuple):
     columns: Mapping[str, str] = _NONE
 
     def value(self, role: str) -> Any:
-        """What the row holds for a role; None where it has no such column or the cell is blank.
+        """What the row holds for a role; None if it has no such column or the cell is blank.
 
         Example:
             >>> Record("a.jsonl:1", 1, {"prompt": "Why?"}, {"query": "prompt"}).value("query")
@@ -86,7 +86,7 @@ class Record(NamedTuple):
 
 
 def rubric_inside(value: Any) -> Any:
-    """The rubric in a `reward_model` as verl and RubricHub write it; None where it holds none.
+    """The rubric in a `reward_model` as verl and RubricHub write it; None if it holds none.
 
     Example:
         >>> rubric_inside({"style": "rubric", "rubrics": ["Is brief"]}), rubric_inside({"style": "rule"})
@@ -114,7 +114,7 @@ def plain(value: Any) -> Any:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a cell holds nothing: null, NaN as pandas writes it, a blank text, an empty list or mapping.
+    """Whether a cell contains nothing: null, NaN as pandas writes it, a blank text, an empty list or mapping.
 
     Example:
         >>> is_blank(" "), is_blank(float("nan")), is_blank([]), is_blank(0)
@@ -187,7 +187,7 @@ def read_prompt(value: Any, key: str) -> Prompt:
 
 
 def question_text(prompt: Prompt) -> str:
-    """A prompt as a column of text holds it: its text, or a conversation's messages as JSON.
+    """A prompt as a column of text contains it: its text, or a conversation's messages as JSON.
 
     Example:
         >>> question_text("Why?"), question_text([{"role": "system", "content": "Be brief."}])

@@ -60,7 +60,7 @@ _MOVING = ".replacing"
 def refuse_another_run(
     directory: Path, kind: str, find_changes: Callable[[Mapping[str, Any]], Sequence[str]], *, replace: bool
 ) -> bool:
-    """Whether a directory holds another run, which this one replaces. Call it under the lock of the directory.
+    """Whether a directory contains another run, which this one replaces. Call it under the lock of the directory.
 
     Args:
         directory: the run directory.
@@ -115,7 +115,7 @@ async def locked_ledger(
         opening: how the directory is opened.
 
     Raises:
-        InputError: the directory holds another run that is not to be replaced.
+        InputError: the directory contains another run that is not to be replaced.
         RunLockedError: another process works in the directory.
         LedgerError: see `open_ledger`.
     """
@@ -259,7 +259,7 @@ def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) ->
 
 
 def _take_in_machines(directory: Path, told: Iterable[str]) -> None:
-    """Take in what Ray workers have left on this machine; say which other machines may have more."""
+    """Add what Ray workers have left on this machine; report which other machines may have more."""
     here, places = socket.gethostname(), {tuple(json.loads(line)) for line in told}
     for place in sorted(Path(place) for machine, place in places if machine == here):
         for folder in sorted(place.glob("*")):
@@ -278,7 +278,7 @@ def _take_in_machines(directory: Path, told: Iterable[str]) -> None:
 
 
 NAME_FILE = "name"
-"""Next to the ledger of a Ray worker: what tells it from all others."""
+"""Next to the ledger of a Ray worker: what distinguishes it from all others."""
 
 
 def recovered_name(folder: Path) -> str:

@@ -38,7 +38,7 @@ class BlockQueue:
     _returned: list[int] = field(default_factory=list)
 
     def take(self) -> int | None:
-        """The next block; None where there is no more."""
+        """The next block; None if there is no more."""
         if self._returned:
             return heapq.heappop(self._returned)
         if self._next >= self._end:
@@ -79,7 +79,7 @@ class Feed:
         self._lines: deque[bytes] = deque()
 
     def give(self, block: int | None) -> None:
-        """The next block; None where there is nothing more to do."""
+        """The next block; None if there is nothing more to do."""
         self._given.put_nowait(block)
 
     def ended(self, key: int, line: bytes | None = None) -> None:

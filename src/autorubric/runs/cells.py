@@ -9,7 +9,7 @@ FAILURE, ABSTENTION = "FAILED", "CANNOT_ASSESS"
 
 
 def said(vote: Mapping[str, Any]) -> str | None:
-    """The verdict or option label of a vote; None where it failed.
+    """The verdict or option label of a vote; None if it failed.
 
     Example:
         >>> said({"judge_id": "a", "verdict": "MET"}), said({"judge_id": "a", "selected_label": None, "na": True})
@@ -106,7 +106,7 @@ def list_entries(
     """Each criterion of an item as pages and cards show it.
 
     Args:
-        record: its result as JSON values; None where it has none.
+        record: its result as JSON values; None if it has none.
         stored: the item as JSON values, with its labels.
         numbers: the place of each criterion in the run, by name.
     """

@@ -118,7 +118,7 @@ def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free
     """How a run differs from the one in its directory, if that one may have paid for a call.
 
     Args:
-        manifest: of the run in the directory; empty where there is none.
+        manifest: of the run in the directory; empty if there is none.
         now: what the run is made of.
         free: names in `now` that may differ.
 

@@ -237,7 +237,7 @@ async def endpoint_findings(
     Args:
         base_url: the address; by default that of the provider of the first model.
         models: the models to look for, all at this endpoint.
-        key_env: the variable that holds the key.
+        key_env: the variable that contains the key.
         timeout: seconds that one answer may take.
         plain_http: whether the key may be sent over plain HTTP to any host.
 
@@ -292,7 +292,7 @@ async def _listing(session: aiohttp.ClientSession, endpoint: Endpoint) -> _Listi
 
 
 def _names(body: bytes) -> tuple[str, ...] | None:
-    """The names in a list of models, or None where the body is something else."""
+    """The names in a list of models, or None if the body is something else."""
     try:
         content: Any = parse_json(body.decode())
     except ValueError:

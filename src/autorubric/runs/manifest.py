@@ -31,7 +31,7 @@ def write_manifest(directory: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_manifest(directory: Path) -> dict[str, Any] | None:
-    """The manifest of a run directory; None where there is none or where it cannot be read.
+    """The manifest of a run directory; None if there is none or where it cannot be read.
 
     A manifest is a view: a damaged one costs nothing but its history. So what is not of its kind is left out.
     """
@@ -76,7 +76,7 @@ class ExperimentManifest:
         grader_config: the configuration of the grader; a record, never read back.
         eval_config: settings of the last run.
         calls: calls in the ledger, all runs together; None without a ledger of the directory's own.
-        negotiated: what endpoints turned out not to take, and what was sent instead.
+        negotiated: parameters that endpoints did not accept, and what was sent instead.
 
     Example:
         >>> from datetime import UTC
@@ -132,7 +132,7 @@ class ExperimentManifest:
             raise InputError(f"not the manifest of an experiment: {error}") from None
 
     def save(self, directory: Path) -> None:
-        """Replace the manifest of `directory`, wholly or not at all."""
+        """Replace the manifest of `directory`, atomically."""
         write_manifest(directory, {"kind": "evaluation", **self.to_dict()})
 
 
@@ -161,7 +161,7 @@ def load_manifest(directory: Path) -> ExperimentManifest:
 
 
 def ledger_folder(directory: Path) -> Path | None:
-    """The folder of a run directory that holds its ledger; None where there is none.
+    """The folder of a run directory that holds its ledger; None if there is none.
 
     Example:
         >>> ledger_folder(Path("no-such-run")) is None

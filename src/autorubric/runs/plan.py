@@ -57,7 +57,7 @@ class ExperimentPlan:
         settings: what the manifest says of the run's settings.
         wait: wait while another process works in the directory, instead of failing.
         share_equal: let equal items share their replies, instead of asking about each.
-        replace: take the place of another run in the directory, whose files move to a folder of their own.
+        replace: take the place of another run in the directory, whose files move to their own folder.
         compared: names in `settings` that change results.
         parts: the shards that this run unites, without a request; None for every other run.
         same_items: whether items have to be those of the earlier run; False where models write them.
@@ -114,7 +114,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         content: the dataset as it is written to a file.
 
     Raises:
-        InputError: a criterion has neither judge nor check, or a check that cannot be run, or the directory holds
+        InputError: a criterion has neither judge nor check, or a check that cannot be run, or the directory contains
             another run; nothing was asked.
         RunLockedError: another process works in the directory.
     """
@@ -175,7 +175,7 @@ async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger |
 async def _finished_run(
     plan: ExperimentPlan, manifest: ExperimentManifest, ledger: Ledger | None, generation: int
 ) -> FinishedRun | None:
-    """What shows that the run has finished before; None where the code of others shapes its results."""
+    """What shows that the run has finished before; None if the code of others shapes its results."""
     grader = plan.grader
     if ledger is None or plan.parts is not None or feed.get() is not None:
         return None
@@ -328,7 +328,7 @@ class EvalConfig:
         progress_style: kept for compatibility; both styles show the same.
         max_concurrent_items: the maximum number of items in progress; None takes the grader's calls in flight.
         experiment_name: the directory's name; None derives one from the dataset, and from the grader where another
-            grader has taken that name. A name whose directory holds a run with other items, judges or settings is
+            grader has taken that name. A name whose directory contains a run with other items, judges or settings is
             refused without `replace`.
         experiments_dir: where experiment directories are made.
         resume: False requests everything again; earlier replies stay on record and count toward the budget.

@@ -47,10 +47,10 @@ class RunState:
         calls: model calls paid for in this session.
         reused: answers that were recorded before.
         tokens: tokens of this session.
-        cost: dollars of this session; None where a price is unknown.
-        in_flight: calls that models work on now; calls that wait are not among them.
+        cost: dollars of this session; None if a price is unknown.
+        in_flight: calls that were sent and not answered yet.
         retries: attempts of this session that were followed by another one.
-        rate_limited: those of them that met a rate limit (HTTP 429).
+        rate_limited: the retries after a rate limit (HTTP 429).
         stand_ins: a sentence for each built-in model that stands in for a real one.
     """
 
@@ -132,7 +132,7 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
     """A progress callback that shows a run on a terminal, in a notebook or in a log.
 
     A terminal shows a table that updates, a notebook an output that updates, and any other stream (a log) a line
-    every five seconds and one at the end. Leave it with `with`, so that the last state is shown.
+    every five seconds and one at the end. Use it in a `with` statement, so that the last state is shown.
 
     Args:
         out: a terminal or a log; by default the cell of a notebook, or standard error.
@@ -175,7 +175,7 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
             self._state, self._shown = None, now
 
     def tell(self, sentence: str) -> None:
-        """Show a sentence at once, before or between states."""
+        """Show a sentence immediately."""
         if self.announce is not None:
             self.announce(sentence)
 

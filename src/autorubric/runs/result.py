@@ -39,8 +39,8 @@ class ItemResult(Displayed):
         item_idx: the item's place in the dataset, from 0.
         item: the item.
         report: what the grader said.
-        duration_seconds: from opening the item to its report, in the session that asked about it.
-        error: why the item has no report that counts; None where it has one.
+        duration_seconds: from the start of the item to its report, in the session that graded it.
+        error: why the item has no report that counts; None if it has one.
     """
 
     item_idx: int
@@ -109,13 +109,13 @@ class EvalResult(Displayed):
         failed_items: items without one.
         total_token_usage: tokens of all calls made for this experiment, each counted once.
         total_completion_cost: their cost; `unknown` (false, equal to None, not a number) where a price is not known.
-        timing_stats: how long items took.
+        timing_stats: durations of items.
         started_at: when this run began.
         completed_at: when it ended.
         errors: index and reason of each failed item.
         experiment_name: the directory's name.
         experiment_dir: the directory.
-        stopped: why the run ended before every item was opened (budget, a refused key); None where it did not.
+        stopped: why the run ended before every item was opened (budget, a refused key); None if it did not.
         grader_config: the configuration of the grader, as the manifest records it.
         summary: counts, scores, failures and cost of the run; None for a result that was read from a directory.
         estimate: what a dry run found; a dry run has no item results.
@@ -241,7 +241,7 @@ class EvalResult(Displayed):
         AutoRubric 1.6 stored no submissions; those of its items are empty.
 
         Raises:
-            MissingFileError: the directory holds no experiment.
+            MissingFileError: the directory contains no experiment.
             ValueError: its files are not what a run writes.
         """
         directory = Path(experiment_path)
@@ -316,7 +316,7 @@ def make_result(
 
 
 def paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
-    """Tokens and dollars of all recorded calls; the dollars are None where a price is not known.
+    """Tokens and dollars of all recorded calls; the dollars are None if a price is not known.
 
     Without a record of calls (a grader of the user's own), those that the reports state.
 

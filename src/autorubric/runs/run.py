@@ -38,7 +38,7 @@ DRAWS_A_GENERATION = 1000
 
 @dataclass
 class EvaluationRun(StoppableRun):
-    """A dataset on its way through a grader.
+    """The grading of a dataset.
 
     Attributes:
         dataset: what is graded.
@@ -88,7 +88,7 @@ class EvaluationRun(StoppableRun):
             self.stopped = self.parts.workers.stopped
 
     async def _first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
-        """What is asked about each item at once, whatever the replies; nothing of judges that build on replies."""
+        """The requests about each item that do not depend on replies."""
         grader = self.grader
         if not isinstance(grader, CriterionGrader) or not grader.recipe.asks_at_once:
             return
@@ -199,7 +199,7 @@ class _Watch:
 
 
 class _Asked:
-    """An `Ask` that notes what is asked, and asks nobody."""
+    """An `Ask` that records requests and sends nothing."""
 
     def __init__(self, draws: int) -> None:
         self.requests: list[tuple[Model, Request]] = []
@@ -251,7 +251,7 @@ class CallCounter:
         executor: finds what is on record.
         reply_tokens: the expected length of a reply, or of the reply to a request.
         generation: how often everything was requested again.
-        assume: what a reply is taken to say where later requests depend on it; None where they do not.
+        assume: what a reply is taken to say where later requests depend on it; None if they do not.
     """
 
     def __init__(
@@ -321,6 +321,6 @@ def describe_input(
 
 
 def _told(dataset: RubricDataset, index: int) -> tuple[str, str, str | None, str | None]:
-    """What judges are told of an item, apart from its criteria."""
+    """The input of the judges for an item, apart from its criteria."""
     prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
     return dataset[index].submission, prompt, reference, dataset.get_item_rubric(index).guidelines

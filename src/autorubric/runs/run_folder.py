@@ -44,7 +44,7 @@ def run_folder(
     start_over: bool = False,
     parts: Parts | None = None,
 ) -> Iterator[None]:
-    """Make a run directory where there is none; if the run is refused before it paid, what was made is removed again.
+    """Make a run directory if there is none; if the run is refused before it paid, what was made is removed again.
 
     Args:
         out: the directory.
@@ -235,7 +235,7 @@ def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
 
 
 class _Known(NamedTuple):
-    """What the run is known to have recorded, and which file says so; `spent` is None where no file has the sums."""
+    """What the run has recorded according to its files; `spent` is None if no file has the sums."""
 
     calls: int
     source: str

@@ -34,7 +34,7 @@ class RowCounts(NamedTuple):
         rows: rows to do; None where nobody knows yet.
         done: rows that are finished.
         failed: rows with something that failed.
-        calls_per_row: calls that a row takes; None where it is to be seen from the ledger.
+        calls_per_row: calls that a row takes; None if it is to be seen from the ledger.
         groups: failures of its rows by cause, as far as the run's files tell.
     """
 
@@ -64,7 +64,7 @@ class RunStatus:
         totals: the same by role and model.
         calls_per_second: over the last minute of work.
         idle: seconds since the last call ended.
-        eta: seconds until the end at this pace; None where it is not running or nothing can be said.
+        eta: seconds until the end at this pace; None if it is not running or nothing can be said.
         stopped: why it stopped early, in its own words.
         again: the command line that resumes it, if known.
         batches: those of the run, oldest first.

@@ -121,7 +121,7 @@ def _display(*, shown: bool) -> Iterator[Progress | None]:
 
 
 class EvalRunner:
-    """Grades a dataset in a directory of its own.
+    """Grades a dataset in its own directory.
 
     Every reply of a judge is recorded before it is used. The same run again resumes: recorded requests are not sent
     again, failed ones are. More items may be added. Where earlier items, judges or settings changed, the run is
@@ -181,7 +181,7 @@ class EvalRunner:
         return plain.with_name(f"{plain.name}-{digest_grader(made_of)}")
 
     def run_sync(self) -> EvalResult:
-        """`run` for callers who do not await; works inside a running event loop (a notebook) too."""
+        """The synchronous version of `run`; also works inside a running event loop (a notebook)."""
         return wait_for(self.run())
 
 
@@ -229,7 +229,7 @@ async def evaluate(  # noqa: PLR0913 (published signature)
 
 
 def evaluate_sync(dataset: RubricDataset, grader: Grader[Any], **settings: Any) -> EvalResult:
-    """`evaluate` for callers who do not await; works inside a running event loop (a notebook) too.
+    """The synchronous version of `evaluate`; also works inside a running event loop (a notebook).
 
     Example:
         >>> evaluate_sync(RubricDataset("Why?"), None, experiment_name="../up")
@@ -308,7 +308,7 @@ async def fill_ground_truth(
 
 
 def fill_ground_truth_sync(dataset: RubricDataset, grader: Grader[Any], **settings: Any) -> RubricDataset:
-    """`fill_ground_truth` for callers who do not await; works inside a running event loop (a notebook) too.
+    """The synchronous version of `fill_ground_truth`; also works inside a running event loop (a notebook).
 
     Example:
         >>> from autorubric import Criterion, CriterionGrader, LLMConfig

@@ -175,7 +175,7 @@ class Parts:
 
     Attributes:
         folders: the directory of each shard.
-        whole: a digest of the input of all shards; None where this run itself has given it to them.
+        whole: a digest of the input of all shards; None if this run itself has given it to them.
         rows: rows of that input.
         by_prompt: whether prompts alone decide which shard an item belongs to.
         is_partial: whether shards may be missing or unfinished.
@@ -252,7 +252,7 @@ class Division:
     parts: Parts | None = None
 
     def part(self, whole: Callable[[], bytes], rows: int) -> Part | None:
-        """What the manifest of a shard records; None where the run is not a shard.
+        """What the manifest of a shard records; None if the run is not a shard.
 
         Args:
             whole: makes the input of all shards, or what stands for it.

@@ -31,9 +31,9 @@ class ShownItem:
         directory: the run directory.
         kind: of the run, as its manifest says.
         index: the item's place in the dataset or input, from 0.
-        id: its id; empty where it has none.
+        id: its id; empty if it has none.
         texts: what it is: prompt, reference and submission, or the query.
-        record: its result: the report, or the row with the lineage of its criteria. None where it has not ended.
+        record: its result: the report, or the row with the lineage of its criteria. None if it has not ended.
         exchanges: prompts and replies in the order of the run, failed ones included.
         others: recorded calls about it that this run does not use, such as those before it was started over.
         notes: what could not be shown.
@@ -110,7 +110,7 @@ def find_item(dataset: RubricDataset, name: str | None) -> int:
 
 
 def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any] | None:
-    """The result of an item; None where the item has not ended, or no item has in a run that has just begun."""
+    """The result of an item; None if the item has not ended, or no item has in a run that has just begun."""
     records = read_items(run.source) if begun else run.item_results
     found = [record for record in records if record["item_idx"] == index]
     if not found:

@@ -46,9 +46,9 @@ class StoppableRun(ABC):
     """A run of many requests: it stops when a person, a budget or a refused key ends it.
 
     Attributes:
-        executor: makes the requests; None where nothing is asked through one.
+        executor: makes the requests; None if nothing is asked through one.
         stopped: why nothing more is opened; None while it is.
-        interrupted: whether a person stopped the run.
+        interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it.
     """
 
@@ -99,7 +99,7 @@ class StoppableRun(ABC):
 class Stop:
     """Stops a run cleanly: pass it as `stop=` and call it, from any thread.
 
-    Requests in flight have ten seconds to end; everything that was answered is recorded, and the same call resumes.
+    Requests in flight have ten seconds to finish; all replies are recorded, and the same call resumes the run.
 
     Example:
         >>> stop = Stop()

@@ -164,11 +164,11 @@ class EvaluationSummary:
         flagged: items whose submission looks as if it addressed the judge.
         flags: judgments by their flags, such as `unsupported`.
         criteria: the statistics of each criterion.
-        panel: of several judges, how far they agree with each other.
-        consistency: of each judge that was asked repeatedly, how far it agrees with itself.
+        panel: of several judges, how well they agrees with each other.
+        consistency: of each judge that was asked repeatedly, how well it agrees with itself.
         totals: calls, tokens and cost by role and model, all sessions in the run directory together.
-        negotiated: what endpoints turned out not to take, and what was sent instead.
-        interrupted: whether somebody stopped the run.
+        negotiated: parameters that endpoints did not accept, and what was sent instead.
+        interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it before anything was paid.
     """
 

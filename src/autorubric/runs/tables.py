@@ -48,7 +48,7 @@ _LONGEST = 100
 
 @dataclass(frozen=True, slots=True)
 class VoteColumns:
-    """Which column holds the verdict of which judge, and which one its repeats.
+    """Which column contains the verdict of which judge, and which one its repeats.
 
     Attributes:
         verdicts: the name of the column, by judge id.
@@ -175,7 +175,7 @@ def _flags(flags: Sequence[str]) -> str | None:
 
 
 def write_table(path: Path, rows: Iterator[Row], columns: Mapping[str, type] = COLUMNS) -> None:
-    """Write rows to a file, wholly or not at all; its extension says in which format.
+    """Write rows to a file atomically, in the format of its extension.
 
     Args:
         path: the file.

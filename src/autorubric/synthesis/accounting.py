@@ -58,7 +58,7 @@ class Fate(NamedTuple):
     Attributes:
         id: of the criterion that went in.
         outcome: `kept` alone, `merged` with others, `restored` where the merge had lost it, or `dropped`.
-        into: id of the criterion that carries it on; empty where it was dropped.
+        into: id of the criterion that carries it on; empty if it was dropped.
         reason: why it was dropped, restored or merged.
     """
 
@@ -142,7 +142,7 @@ def _unite(*names: Iterable[str]) -> tuple[str, ...]:
 
 
 class Merged(NamedTuple):
-    """One criterion of a merge reply, with the ids of those it says it was made of."""
+    """One criterion of a merge reply, with the ids of its sources according to the reply."""
 
     title: str
     description: str
@@ -183,7 +183,7 @@ def account(
     A criterion goes where the reply names it; where no output names it, where its words are found; else it is
     restored as it was. It is also restored where an output of the other sign, or one that lacks one of its numbers,
     claims it, and where it was dropped without a reason. The weight is the highest of the sources' and their sign,
-    whatever the reply says. An output without a source adds a demand of its own, and is left out with a note.
+    whatever the reply says. An output without a source would add a demand; it is left out with a note.
 
     Args:
         inputs: all criteria of all sets, ids unique.

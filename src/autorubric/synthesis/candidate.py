@@ -12,7 +12,7 @@ Origin: TypeAlias = Literal["merged", "evolved"]
 """Where a criterion comes from: the candidate rubrics, or evolution from two good responses."""
 
 Votes: TypeAlias = tuple[tuple[bool | None, ...], ...]
-"""Verdicts on one criterion: a row for each judge, a column for each response; None where a judge has no verdict.
+"""Verdicts on one criterion: a row for each judge, a column for each response; None if a judge has no verdict.
 
 True means that what the criterion describes is present; for a pitfall (negative weight), that the fault is.
 """
@@ -88,14 +88,14 @@ class Relevance:
 
     Attributes:
         need: whether the query asks for it explicitly, implies it, or neither.
-        quote: the words of the query that ask for it; empty where it is implied or not asked.
+        quote: the words of the query that ask for it; empty if it is implied or not asked.
         surface: the kind of surface form it demands: a fixed phrase, heading, count or layout; empty for none.
         surface_asked: whether the query asks for that form.
         answerable: whether the submission alone shows if it is met.
         reason: the judge's explanation.
         same_as: the id of another criterion that demands the same in other words; empty for none.
         draws: how many assessments this one was combined from.
-        votes: how many independent votes those are worth; None where that was not measured.
+        votes: how many independent votes those are worth; None if that was not measured.
         unsure: the points (`need`, `surface`, `answerable`) on which a majority speaks against the criterion, and is
             worth too few votes to carry a rejection.
     """
@@ -130,7 +130,7 @@ class GateContext:
 
     @property
     def query_text(self) -> str:
-        r"""The words of the query, all turns together.
+        r"""The text of the query, all turns together.
 
         Example:
             >>> turns = [{"role": "user", "content": "My leg cramps."}, {"role": "assistant", "content": "When?"}]
@@ -209,7 +209,7 @@ def example_criteria(prefix: str, count: int, number: int = 0) -> list[dict[str,
 
 
 class Consensus(NamedTuple):
-    """The median of the judges' scores of each response, and their mean Kendall's τ-b; None where undefined."""
+    """The median of the judges' scores of each response, and their mean Kendall's τ-b; None if undefined."""
 
     scores: tuple[float | None, ...]
     rank_agreement: float | None

@@ -47,7 +47,7 @@ class RunFacts:
         data_files: configuration name to path of its file next to the card.
         models: the model of each role.
         templates: fingerprint of each prompt template.
-        cost_usd: dollars spent; None where a price is unknown.
+        cost_usd: dollars spent; None if a price is unknown.
         stand_ins: a sentence for each built-in model that stands in for a real one.
     """
 
@@ -98,7 +98,7 @@ class Facts:
     Attributes:
         run: about the run.
         total: counts over all rows.
-        domains: counts by domain, those with most rows first; empty where no row names one.
+        domains: counts by domain, those with most rows first; empty if no row names one.
         lengths: how many rows have how many criteria.
         weights: how many criteria have which weight.
         evolved_shares: how many rows have how many tenths of their points in evolved criteria, 0 to 10.

@@ -10,7 +10,7 @@ from autorubric.checks.language import detected_language
 from autorubric.core.wording import ENGLISH, late_pattern, whole_number
 
 Found: TypeAlias = tuple[str, dict[str, Any]] | None
-"""A check with its parameters, or None where a wording names none."""
+"""A check with its parameters, or None if a wording names none."""
 
 _NOUN = r"(?:response|answer|reply|output|text|essay|summary|message|email|e-mail|letter|article|story|poem|post)"
 _NOUN_ZH = r"(?:回答|回复|答案|答复|输出|全文|文章|正文|内容|文本|摘要|邮件|故事|篇幅|总字数|字数|长度)"
@@ -79,7 +79,7 @@ _SENSES = (
 
 
 class Bounds(NamedTuple):
-    """The minimum and the maximum, each None where there is none."""
+    """The minimum and the maximum, each None if there is none."""
 
     at_least: int | None
     at_most: int | None
@@ -91,7 +91,7 @@ class Bounds(NamedTuple):
 
 
 def read_bounds(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
-    """The bounds in a match of `BOUND` and `AFTER`, or None where they contradict each other."""
+    """The bounds in a match of `BOUND` and `AFTER`, or None if they contradict each other."""
     for low, high in (("low", "high"), ("from", "to")):
         if match[low] is not None:
             pair = Bounds(whole_number(match[low]), whole_number(match[high]))
@@ -221,7 +221,7 @@ _TIMES = patterns(
 
 
 def repetition_check(text: str, query: str) -> Found:
-    """The check on how often a phrase comes, where a wording names one."""
+    """The check on how often a phrase occurs, if a wording gives one."""
     match = first_match(_TIMES, text)
     if match is None:
         return None
@@ -256,7 +256,7 @@ def keyword_check(text: str, query: str) -> Found:
 
 
 def _phrases(listed: str) -> tuple[list[str], bool] | None:
-    """The quoted phrases of a list and whether any one suffices, or None where they are not just listed."""
+    """The quoted phrases of a list and whether any one suffices, or None if they are not just listed."""
     names = _ANY_QUOTED.findall(listed)
     between = {part.strip(" ,，、").lower() for part in _ANY_QUOTED.sub("\x00", listed).split("\x00")} - {""}
     if not names or not between <= {"and", "or", "和", "与", "以及", "或", "或者"}:

@@ -32,9 +32,9 @@ class Recognised(NamedTuple):
 
 
 def recognise(text: str, query: str = "") -> Recognised | None:
-    """The check that decides a criterion, or None where its words need a judge.
+    """The check that decides a criterion, or None if its words need a judge.
 
-    The check passes where what the words describe is present, whatever the sign of the criterion's weight.
+    The check passes where what the words describe is present, for any sign of the criterion's weight.
 
     Args:
         text: the words of the criterion.
@@ -66,7 +66,7 @@ def recognise(text: str, query: str = "") -> Recognised | None:
 
 
 class Comparison(NamedTuple):
-    """The verdicts of judges (by majority) and check on one response of the pool; None where there is none."""
+    """The verdicts of judges (by majority) and check on one response of the pool; None if there is none."""
 
     response: int
     judged: bool | None

@@ -156,7 +156,7 @@ class Round:
 def _show_verdicts(
     rubric: Sequence[Candidate], pool: Pool, scores: Sequence[float | None], pair: Sequence[int]
 ) -> dict[str, Any]:
-    """What the judges' majority says of the two responses, criterion by criterion, and of the whole pool."""
+    """The majority verdicts on the two responses, criterion by criterion, and on the whole pool."""
     rows = list[dict[str, Any]]()
     for one in rubric[:_MOST_SHOWN]:
         if one.id in pool.votes:

@@ -90,7 +90,7 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
 
 
 async def load_export() -> None:
-    """Import what only the final files need once the first call is on its way: the others wait for its reply."""
+    """Import what only the final files need after the first call is sent: the others wait for its reply."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
     for name in ("pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
@@ -254,7 +254,7 @@ def _full_schema() -> pa.Schema:
 
 
 def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
-    """Write what goes with `final_full`: the layout of the RubricHub release, and the dataset card with its plots."""
+    """Write the files next to `final_full`: the layout of the RubricHub release, and the dataset card with plots."""
     from autorubric.formats.containers import write_release
     from autorubric.synthesis.card import count_facts, run_facts, write_card
 

@@ -324,7 +324,7 @@ def _find_same_chance(
 
 
 def evolved_share(candidates: Sequence[Candidate]) -> float | None:
-    """The share of points, whatever their sign, that evolved criteria hold; None where there are none."""
+    """The share of points, whatever their sign, that evolved criteria hold; None if there are none."""
     total = sum(abs(one.weight) for one in candidates)
     return sum(abs(one.weight) for one in candidates if one.origin == "evolved") / total if total else None
 

@@ -38,9 +38,9 @@ class Evidence:
 
     Attributes:
         judges: who gave each row of verdicts; one judge's draws share its name.
-        criteria: the fields that hold criteria, the merged ones first.
+        criteria: the fields that contain criteria, the merged ones first.
         verdicts: the fields that hold verdicts.
-        relevance: the field that holds relevance; empty where no gate needs it.
+        relevance: the field that holds relevance; empty if no gate needs it.
     """
 
     judges: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Rubric items as models write them and as the step files and final files hold them."""
+"""Rubric items as models write them and as the step files and final files contain them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def read_items(value: Any, lowest: int = LOWEST_WEIGHT) -> ItemReading:
 
 
 def read_rubric(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Item]] | Unreadable:
-    """The criteria that a reply holds: at least one, and not all of weight 0."""
+    """The criteria that a reply contains: at least one, and not all of weight 0."""
     answer = read_additions(reply, lowest)
     if isinstance(answer, Answer):
         if not answer.value:
@@ -129,7 +129,7 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
 
 
 def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
-    """`rubrics` without repetitions: same words, whatever the case and spacing.
+    """`rubrics` without repetitions: same words, for any case and spacing.
 
     The one with the most points stays, at the position of the first.
 
@@ -212,7 +212,7 @@ def _read_item(entry: Any) -> tuple[str, str, float] | str:
 
 
 def weight_in(weight: Any) -> float | None:
-    """The number that a weight as models write it stands for, or None."""
+    """The value of a weight as models write it, or None."""
     if isinstance(weight, bool):
         return None
     if isinstance(weight, int):

@@ -90,7 +90,7 @@ def sums_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
 
 
 def split_chance(votes: Votes, error: float) -> float | None:
-    """The chance that judges split on a criterion (each verdict a coin flip); None where no two judged a response.
+    """The chance that judges split on a criterion (each verdict a coin flip); None if no two judged a response.
 
     Example:
         >>> agree, split = ((True, False, True, False),) * 2, ((True,) * 4, (False,) * 4)
@@ -207,7 +207,7 @@ _UNRELATED = 0.5
 def reversed_chance(
     votes: Votes, scores: Sequence[float | None], error: float, correlation: float = 0
 ) -> float | None:
-    """The chance that better responses meet the criterion less; None where the scores do not differ.
+    """The chance that better responses meet the criterion less; None if the scores do not differ.
 
     A priori, a criterion is unrelated to the score with a chance of one half, else it points either way with equal
     chance. The likelihood is a conditional logistic regression of the truth behind the verdicts on the score: if k
@@ -218,7 +218,7 @@ def reversed_chance(
 
     Args:
         votes: the verdicts on the criterion.
-        scores: of each response by the other criteria; None where there is none.
+        scores: of each response by the other criteria; None if there is none.
         error: how often a verdict is wrong.
         correlation: of the errors of two judges.
 
@@ -311,7 +311,7 @@ def measure_worth(
     than that, their disagreement takes its place, so that what the draws of one model share is measured.
 
     Args:
-        votes: a row for each question, with one entry for each draw; None where a draw has no vote.
+        votes: a row for each question, with one entry for each draw; None if a draw has no vote.
         models: whose each draw is.
         least_error: 0 takes all votes for independent.
 
@@ -344,7 +344,7 @@ def measure_worth(
 
 
 def refusal_chance(against: int, count: int, worth: EffectiveVotes, prior: float) -> float:
-    """The chance that a point speaks against a criterion, given how many of `count` votes do.
+    """The probability that a point counts against a criterion, given how many of `count` votes do.
 
     Example:
         >>> independent, shared = EffectiveVotes(0.06, 0.0, 5), EffectiveVotes(0.06, 0.7, 1.3)

@@ -31,7 +31,7 @@ class FullSettings(Settings):
         grounding: what candidate rubrics are grounded in: each rubric model's `own` response (the paper), or one
             `reference` for all (the seed).
         pitfalls: `keep` them with their negative weights in `final_full` and the release, or `drop` them, in which
-            case none is requested; `off` is another word for that. The `final` files hold no pitfall in any case.
+            case none is requested; `off` is another word for that. The `final` files contain no pitfall in any case.
         rounds: maximum rounds of evolution, 0 to 4.
         judging: one call per judge and response for each `criterion`, or one for the whole `rubric`: cheaper.
         merge_characters: maximum characters of the candidate sets of one merge call; larger sets are merged two at a

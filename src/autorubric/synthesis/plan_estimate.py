@@ -47,7 +47,7 @@ class NeededCalls:
 
 
 class JudgePrice(NamedTuple):
-    """What all judge calls of a run take with one way of judging; `cost` is None where a price is unknown."""
+    """What all judge calls of a run take with one way of judging; `cost` is None if a price is unknown."""
 
     calls: int
     cost: float | None
@@ -178,7 +178,7 @@ def _estimate_slots(
 
 
 def _price_judges(plan: Plan, queries: Iterable[Query], models: Models, rows: int) -> JudgePrice | None:
-    """What the judges of all queries take, scaled up from the first rows; None where nothing is judged."""
+    """What the judges of all queries take, scaled up from the first rows; None if nothing is judged."""
     calls, costs, sampled = 0, list[float | None](), 0
     for query in islice(queries, 8):
         sampled += 1

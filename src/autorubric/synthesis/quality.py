@@ -26,7 +26,7 @@ Query: TypeAlias = str | Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class _Evidence:
-    """One rubric and all that is known about it; `pool` is None where nothing has been graded."""
+    """One rubric and all that is known about it; `pool` is None if nothing has been graded."""
 
     query: Query
     candidates: Sequence[Candidate]
@@ -193,7 +193,7 @@ def weight_rationality(evidence: _Evidence) -> float | None:
 
 
 def language(evidence: _Evidence) -> float | None:
-    """The share of criteria in the language of the query; None where that language is not clear."""
+    """The share of criteria in the language of the query; None if that language is not clear."""
     if detect_language(evidence.rubric.query) is None or not evidence.candidates:
         return None
     return 0.0 if None in evidence.broken(LANGUAGE) else evidence.share_without(LANGUAGE)
@@ -223,7 +223,7 @@ def measures(
     pool: Pool | None = None,
     relevance: Mapping[str, Relevance | None] | None = None,
 ) -> dict[str, float | None]:
-    """The thirteen measures of one rubric; None where there is no evidence.
+    """The thirteen measures of one rubric; None if there is no evidence.
 
     `number` is a count, every other measure lies in [0, 1], and more is better. No request is sent: measures that
     need judges use the verdicts and relevance that exist.
@@ -232,7 +232,7 @@ def measures(
         query: what the rubric is for: a text, or the messages of a conversation.
         candidates: its criteria.
         pool: the graded responses. Two rows with the same judge id are two runs of one judge.
-        relevance: whether the query asks for each criterion, by criterion id; None where no judge could say.
+        relevance: whether the query asks for each criterion, by criterion id; None if no judge could say.
 
     Example:
         >>> rubric = [Candidate("m1", "Dose", "Names the highest daily dose of 4 g.", 8)]

@@ -102,7 +102,7 @@ class QueryFile:
         Each guess is added to `notes`.
 
         Raises:
-            InputError: several columns may hold the query.
+            InputError: several columns may contain the query.
         """
         columns: dict[str, None] = {}
         reader, shown = RowReader(str(self.path), ("query",), _OPTION, notes=notes), None
@@ -215,7 +215,7 @@ class QueryFile:
 
 
 def _lookup(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a column, or at a path into it; None where there is nothing."""
+    """The value of a column, or at a path into it; None if there is nothing."""
     if path in row:
         return row[path]
     value: Any = row

@@ -316,7 +316,7 @@ def combine_relevance(
 
 
 POINTS = ("need", "surface", "answerable")
-"""What an assessment can hold against a criterion."""
+"""What an assessment can contain against a criterion."""
 
 _PRIOR_AGAINST = 0.2
 """The chance that one of these points speaks against a criterion, before any assessment."""

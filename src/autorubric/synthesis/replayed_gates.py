@@ -180,7 +180,7 @@ def _describe(problem: Any) -> str:
 
 
 class Share(NamedTuple):
-    """A share with its 95 % interval, in which criteria of one query count as one cluster; None where undefined."""
+    """A share with its 95 % interval, in which criteria of one query count as one cluster; None if undefined."""
 
     hits: int
     of: int
@@ -225,7 +225,7 @@ def clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A criterion with what the gates and people say of it."""
+    """A criterion with the decisions of the gates and the labels."""
 
     query: int
     candidate: Candidate
@@ -236,7 +236,7 @@ class _Judged:
 
     @property
     def good(self) -> bool | None:
-        """Whether both people call it good; None where one does not say or they differ."""
+        """Whether both annotators label it good; None if one did not label it or they differ."""
         said = {label == "good" for label in self.labels if label not in ("", "unsure")}
         return said.pop() if len(said) == 1 and _count(self.labels) >= _PEOPLE else None
 
@@ -279,7 +279,7 @@ class GatesReplay:
         return [(pair[0] == "good", pair[1] == "good") for pair in pairs if len(pair) == _PEOPLE]
 
     def kappa(self) -> float | None:
-        """Cohen's kappa of the two people; None where it is undefined."""
+        """Cohen's kappa of the two people; None if it is undefined."""
         from autorubric.metrics.confusion import cohen_kappa
 
         return cohen_kappa([mine for mine, _ in self.both], [other for _, other in self.both], [0, 1])

@@ -19,7 +19,7 @@ class RoleSettings(Settings):
     Attributes:
         model: `provider/model`, or the served name when `base_url` is given; `MODEL@BASE_URL` gives both.
         base_url: an OpenAI-compatible endpoint; by default that of the run, then the provider's own.
-        api_key_env: the environment variable that holds the key; by default `<ROLE>_API_KEY` (such as
+        api_key_env: the environment variable that contains the key; by default `<ROLE>_API_KEY` (such as
             `RESPONSE_A_API_KEY`), then the run's, then the provider's.
         temperature: overrides the run's.
         max_tokens: overrides the role's.

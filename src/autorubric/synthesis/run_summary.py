@@ -47,7 +47,7 @@ class Summary:
         replaced: rows of the step files that were replaced, as `write_steps` counts them.
         totals: calls, tokens and cost by role and model, earlier sessions included.
         calls: calls this session paid for.
-        exported: what the final files hold; None if the run ended before the export.
+        exported: what the final files contain; None if the run ended before the export.
         tallies: the counts of stages that have any, by name.
         stopped: why the run was stopped early; empty if it was not.
         seconds: wall time.
@@ -163,8 +163,8 @@ class SynthesisResult:
         out: the run directory, with the final files, the step files and the manifest.
         summary: counts of rows, failures and calls; None for a dry run.
         estimate: requests, tokens and cost; None unless it was a dry run.
-        negotiated: parameters that endpoints turned out not to accept.
-        interrupted: whether a person stopped the run.
+        negotiated: parameters that endpoints did not accept.
+        interrupted: whether the run was interrupted.
     """
 
     out: Path

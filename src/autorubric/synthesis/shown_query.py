@@ -95,7 +95,7 @@ def _results(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lineage(directory: Path, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of `final_full`, where there is one: each criterion with models, parents, fates and gates."""
+    """The row of `final_full`, if there is one: each criterion with models, parents, fates and gates."""
     path = directory / FULL_FILES[0]
     if not path.exists():
         return {}

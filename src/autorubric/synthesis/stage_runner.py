@@ -211,7 +211,7 @@ class StageRunner:
         return found is not None and found.finish_reason != "length"
 
     def _find_held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
-        """The value that the input row or an earlier pipeline's files hold, unless a slot was refreshed."""
+        """The value that the input row or an earlier pipeline's files contain, unless a slot was refreshed."""
         name, model, error = stage.keys
         if any(self.refreshes.get(slot, 0) for slot in stage.slots):
             return None

@@ -37,7 +37,7 @@ class RowStore:
         plan: of the run.
         export: what the final files make of a row of the last step file, as JSON values; None for no final files.
         failed: the input places of rows with a failed stage.
-        owned: step files that hold rows of this store and no others.
+        owned: step files that contain rows of this store and no others.
     """
 
     file: IO[bytes]
@@ -186,7 +186,7 @@ def keep_steps(directory: Path, others: Iterable[Path]) -> None:
 
 
 class _Kept:
-    """The rows an existing step file holds, found by id; memory is one offset and one hash a row."""
+    """The rows an existing step file contains, found by id; memory is one offset and one hash a row."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -258,7 +258,7 @@ def _hash_question(fields: Mapping[str, Any]) -> int:
 
 
 def show_question(question: Any) -> str:
-    """A query as the final files hold it: its text, or a conversation's messages as JSON."""
+    """A query as the final files contain it: its text, or a conversation's messages as JSON."""
     return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
 

@@ -1,4 +1,4 @@
-"""What the words of a criterion and a query show: similarity, quotes, and demanded forms; English and Chinese."""
+"""Similarity, quotes and demanded forms in the words of a criterion and a query, in English and Chinese."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ENDINGS = re.compile(r"(?:ies|ing|ed|es|s|ly)$")
 
 
 def alikeness(left: str, right: str) -> float:
-    """How much of the words of the shorter of two criteria the other has, from 0 to 1.
+    """The share of the words of the shorter criterion that the other one also has, from 0 to 1.
 
     Chinese counts by pairs of characters. Two criteria with different numbers, or of which one alone is worded as
     a negation, are not alike at all: "every 3 months" is not "every 6 months". Neither are two that say the same of
@@ -60,7 +60,7 @@ def _contrast(left: str, right: str) -> bool:
 
 
 def _content(text: str) -> list[str]:
-    """The words of a criterion in their order, without those that only say that something is said."""
+    """The content words of a criterion in order, without verbs such as "states" or "mentions"."""
     found = list[str]()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
         if token[0] >= "\u3400":
@@ -71,7 +71,7 @@ def _content(text: str) -> list[str]:
 
 
 def holds(text: str, quote: str) -> bool:
-    """Whether a text has the quoted words, whatever the case, spaces and punctuation."""
+    """Whether a text has the quoted words, for any case, spaces and punctuation."""
     bare = _bare(quote)
     return bool(bare) and bare in _bare(text)
 

@@ -147,7 +147,7 @@ class SynthesisRun(StoppableRun):
         return RunState.of(summary.rows, summary.finished + summary.failed, stages, self.activity, self.stand_ins)
 
     async def execute(self) -> None:
-        """Run the plan over the input, count what comes out, and write the files."""
+        """Run the plan over the input, count the results, and write the files."""
         started = time.monotonic() - self.seconds_before
         prepared, settings, summary, runner = self.prepared, self.prepared.settings, self.summary, self.runner
         self._save("running")

@@ -164,7 +164,7 @@ class SynthesisSettings(EndpointSettings):
     pitfalls: str | None = _full("keep (write pitfalls into final_full), drop or off.")
     evolved_share: float | None = _full("Maximum share of the points for evolved criteria.")
     out: NewDirectory = setting(
-        "run", "Run directory; the same command again resumes the run.", short="-o", group="Run"
+        "run", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
     )
 
     _nested: dict[str, Any] = PrivateAttr(default_factory=dict)

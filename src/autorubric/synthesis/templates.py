@@ -57,9 +57,9 @@ def load_synthesis_prompts(
 ) -> SynthesisPrompts:
     """The package's prompts, with those of a folder and the additions of a domain.
 
-    The folder holds the drafts' templates; for the full profile, those of the judges are in its subfolder `judges`,
-    those of relevance and rewrites in `gates`. Each of the three may be missing. Runs of `protocol` 1 have the
-    package's first wordings.
+    The folder contains the drafts' templates; for the full profile, those of the judges are in its subfolder
+    `judges`, those of relevance and rewrites in `gates`. Each of the three may be missing. Runs of `protocol` 1 have
+    the package's first wordings.
 
     Raises:
         InputError: none of the three is there, or files in them are unknown or wrong.
@@ -179,5 +179,5 @@ _NAMES = {"licence": "licences", "rewrite": "rewrites"}
 
 @cache
 def load_reply_schema(name: str) -> ReplySchema:
-    """The shape of a structured reply that comes with the package."""
+    """The schema of a structured reply that is part of the package."""
     return ReplySchema(_NAMES.get(name, name), load_schema(name))

@@ -13,7 +13,7 @@ SurfaceKind = Literal["phrase", "heading", "count", "layout", "link"]
 
 
 class SeparatesSettings(Settings):
-    """Whether a criterion tells responses apart, and in the right direction.
+    """Whether a criterion separates responses, in the right direction.
 
     Attributes:
         merged: whether merged criteria are tested as well.
@@ -71,7 +71,7 @@ class RedundantSettings(Settings):
 
 
 class ShareSettings(Settings):
-    """How much of a rubric evolved criteria may hold.
+    """The maximum share of evolved criteria in a rubric.
 
     Attributes:
         most: the largest share of points of evolved criteria; None for no cap.
@@ -125,7 +125,7 @@ class Filters(Settings):
         response_closed_fences: a response with a code fence that is never closed was cut off.
         criterion_least_characters: shorter criteria are dropped.
         criterion_most_characters: longer ones are.
-        criterion_plain_text: drop criteria that hold a code fence or are JSON themselves.
+        criterion_plain_text: drop criteria that contain a code fence or are JSON themselves.
     """
 
     response_least_characters: int = Field(1, ge=1)

@@ -1,4 +1,4 @@
-"""What a simulated model says, before it is put on the wire, and what it says when nobody scripted it."""
+"""Completions of simulated models, scripted or default, before they are encoded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def estimated_tokens(characters: int) -> int:
 
 
 def prompt_text(body: dict[str, Any]) -> str:
-    r"""All that a request body says, as one text: what a server would compute a prefix over.
+    r"""The whole text of a request body, over which a server would compute a prefix.
 
     Example:
         >>> prompt_text({"messages": [{"role": "user", "content": "Hi"}]})
@@ -58,7 +58,7 @@ def prompt_text(body: dict[str, Any]) -> str:
 
 
 def prompt_tokens(body: dict[str, Any]) -> int:
-    """Tokens of all that a request body says."""
+    """The tokens of the text of a request body."""
     return estimated_tokens(len(prompt_text(body)))
 
 

@@ -1,4 +1,4 @@
-"""Everything that goes wrong with model endpoints, by name, when it does, and how long a simulated call takes."""
+"""The faults of model endpoints by name, when they occur, and the latency of simulated calls."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Body: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way a call goes wrong.
+    """A kind of fault.
 
     Attributes:
         name: how counts show it.
         status: the HTTP status of the answer.
         headers: headers added to the answer.
         body: sent in place of the completion.
-        change: what happens to the completion where the answer is a 200 with a body of its own.
+        change: what happens to the completion where the answer is a 200 with its own body.
         action: what happens to the connection: `reset` and `hang` never answer, `cut` closes in the middle
             of the body, `endless` never stops sending one, `huge` sends 200 MB.
 
@@ -233,7 +233,7 @@ Faults: TypeAlias = (
 
 
 def fault_plan(faults: Faults) -> FaultPlan:
-    """The plan that a mapping of rates, a schedule, or a function of the body stands for.
+    """The plan given by a mapping of rates, a schedule, or a function of the body.
 
     Example:
         >>> fault_plan({"500": 0.02}).rates

@@ -1,4 +1,4 @@
-"""A model that says what you wrote for it, and the sections of a prompt that its script may look at."""
+"""A model with scripted replies, and access to the sections of a prompt for scripts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ScriptedModel:
         return Limit(self._max_tokens)
 
     def ceiling(self, request: Request) -> Usage | None:
-        """The request's own tokens, and the request's or the model's `max_tokens`; None where neither is set."""
+        """The request's own tokens, and the request's or the model's `max_tokens`; None if neither is set."""
         most = request.max_tokens or self._max_tokens
         return None if most is None else Usage(_prompt_tokens(request), most)
 
@@ -133,7 +133,7 @@ class PromptSections(dict[str, str]):
     r"""The sections of a request's prompt by name, in order; empty if the prompt has none.
 
     Attributes:
-        text: the message of the user that holds the sections, or the last one.
+        text: the message of the user that contains the sections, or the last one.
 
     Example:
         >>> from autorubric.llm.request import Message

@@ -1,6 +1,6 @@
 """Audits the training judge: a random share of rewards is graded by a reference judge too, after they were given.
 
-Audits take no part in the rewards. They run behind them, within a budget of their own if the reference judge's grader
+Audits take no part in the rewards. They run behind them, within their own budget if the reference judge's grader
 has one, and what does not fit into a bounded queue is dropped and counted.
 """
 
@@ -51,7 +51,7 @@ _OF_PIECE = {piece: family for family, pieces in _FAMILIES.items() for piece in 
 
 
 def model_families(model: str) -> frozenset[str]:
-    """The families that a model's name tells: two for a distillation, its own first word for an unknown one.
+    """The families in a model's name: two for a distillation, the first word for an unknown one.
 
     Example:
         >>> sorted(model_families("vllm/deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"))
@@ -163,7 +163,7 @@ class Auditor:
 
     @property
     def should_stop(self) -> bool:
-        """Whether training should stop, because the gap has grown and the plan says so."""
+        """Whether training should stop, because the gap has grown and `on_gap` is `stop`."""
         return self.plan.on_gap == "stop" and self.found.status == "gap"
 
     def mark(self, reward: Reward) -> Reward:

@@ -50,7 +50,7 @@ class AuditRecord:
         rubric: the digest of the rubric.
         answer: the digest of the submission.
         step: the training step, if the trainer sends it.
-        gaps: for each criterion, what the training judge gives too much, from -1 to 1; None where one of them
+        gaps: for each criterion, what the training judge gives too much, from -1 to 1; None if one of them
             has no value. For a pitfall that is how much less of it the training judge sees.
         query: the beginning of the query.
         submission: the beginning of the submission.
@@ -239,7 +239,7 @@ class CriterionGap:
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    """What the audits of a run found. All intervals hold at every moment of the run at once.
+    """The results of the audits of a run. All intervals are valid at all times of the run simultaneously.
 
     Attributes:
         audits: those with a gap: the training judge's reward minus the reference judge's.

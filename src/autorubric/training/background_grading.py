@@ -1,4 +1,4 @@
-"""Grading behind the rewards: which of them are graded once more, in a bounded queue that holds nobody up."""
+"""Grading in the background: a share of the rewards is graded again, in a bounded queue that delays no reward."""
 
 from __future__ import annotations
 

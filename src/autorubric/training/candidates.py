@@ -36,7 +36,7 @@ class CandidateAnswer:
         query: the id of the query it answers.
         answer: its text.
         sample_id: what it is called.
-        model: who wrote it; empty where nothing says.
+        model: who wrote it; empty if nothing says.
     """
 
     query: str
@@ -51,7 +51,7 @@ class ScoredCandidate:
 
     Attributes:
         candidate: the answer.
-        score: S / S_max in [0, 1]; None where there is none.
+        score: S / S_max in [0, 1]; None if there is none.
         failure: why there is none.
         place: its item in the run.
     """

@@ -1,4 +1,4 @@
-"""How much of a reward comes from criteria with several demands."""
+"""The share of a reward that comes from criteria with several demands."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class CompoundMeter:
         self._windows.append(sum(known) / len(known) if known else None)
 
     def found(self) -> CompoundShare | None:
-        """What was measured; None where no criterion has several demands."""
+        """What was measured; None if no criterion has several demands."""
         if not self._names or not self._windows:
             return None
         count = sum(map(len, self._rubrics.values()))

@@ -62,7 +62,7 @@ class GroupSignals:
         groups: groups of two or more rewards.
         variance: of rewards within groups; None if no group has two.
         criteria: the mean number of criteria of their rubrics; None without groups.
-        effective: to how many independent criteria they amount within groups; None where all are constant.
+        effective: to how many independent criteria they amount within groups; None if all are constant.
         decisive: criteria that decide most of the variance within groups, the strongest first.
         noise: of the training judge over the whole run; None without repeated judgments.
         noise_share: the share of the variance within groups that is the judge's noise, at most 1; None if unknown.

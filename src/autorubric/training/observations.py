@@ -38,7 +38,7 @@ class Replays:
     is known comes again after a later step.
 
     Args:
-        earlier: the rollouts that earlier sessions have counted; each may hold its step.
+        earlier: the rollouts that earlier sessions have counted; each may contain its step.
 
     Example:
         >>> replays = Replays(["a", "b"])
@@ -81,7 +81,7 @@ REWARD, RUBRIC, AUDIT, REPEAT = "reward", "rubric", "second", "repeat"
 """Kinds of observations: a reward, a rubric when it is first used, an audit, and a repeated judgment."""
 
 UNANSWERED = "unanswered"
-"""The kind that holds the time since which the audit's judge has not answered."""
+"""The kind that contains the time since which the audit's judge has not answered."""
 
 _MOST_RUBRICS = 4096
 
@@ -118,7 +118,7 @@ class RewardRecord:
 
     @property
     def key(self) -> Key:
-        """What tells the submission from others of the run."""
+        """The identity of the submission in the run."""
         return self.group, self.answer, self.step
 
     @property

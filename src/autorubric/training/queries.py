@@ -33,7 +33,7 @@ class RubricQuery:
         id: unique among the queries of a run.
         turns: the conversation whose next turn is the answer; a plain query is one turn of the user's.
         rubric: what answers are judged by.
-        source: the domain or dataset it comes from; empty where nothing says.
+        source: the domain or dataset it comes from; empty if nothing says.
         answers: answers that came along with it.
         where: its place in the file, for messages.
         aliases: further ids it is known by.

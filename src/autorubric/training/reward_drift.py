@@ -42,7 +42,7 @@ class Gap(NamedTuple):
         half: half the width of its 95 % confidence interval (Student's t); None for one pair, and for
             equal differences.
         pairs: submissions that both judged.
-        agreement: the share of criteria with equal verdicts; None where none can be compared.
+        agreement: the share of criteria with equal verdicts; None if none can be compared.
     """
 
     mean: float
@@ -99,7 +99,7 @@ class CriterionDrift:
         count: verdicts.
         before: the mean of the first half of them.
         recent: the mean of the last quarter, of at least 8.
-        saturated: `met` or `missed` where recent verdicts are nearly all equal; None where they are not, or are too
+        saturated: `met` or `missed` where recent verdicts are nearly all equal; None if they are not, or are too
             few.
     """
 
@@ -124,7 +124,7 @@ class Drift:
             none.
         audit: what audits of the training judge found; None without an audit.
         signals: what the groups of the last window teach; None without rewards.
-        compound: what criteria with several demands give; None where there are none.
+        compound: what criteria with several demands give; None if there are none.
     """
 
     windows: Sequence[Window]

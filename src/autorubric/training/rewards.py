@@ -99,7 +99,7 @@ class RewardGap(AutorubricError):
 
 @dataclass(frozen=True, slots=True)
 class RewardRule:
-    """How a report becomes a reward.
+    """The rule that turns a report into a reward.
 
     Attributes:
         formula: `clipped` (the score of `grade`), `positive` (RubricHub) or `signed` (HealthBench).
@@ -158,7 +158,7 @@ class RewardRule:
         return []
 
     def check(self, criteria: Iterable[Criterion]) -> None:
-        """Refuse a rubric that no reward can be made of, before anything is spent."""
+        """Raise an error for a rubric that cannot give a reward, before anything is spent."""
         known = list(criteria)
         names = {name for criterion in known for name in (criterion.name, criterion.id)} | {*criterion_names(known)}
         problems = [f"gate {gate!r} is not a criterion of the rubric" for gate in self.gates if gate not in names]
@@ -173,12 +173,12 @@ class RewardRule:
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """What a trainer gets for one submission.
+    """The reward of one submission.
 
     Attributes:
         value: the reward; None if there is none.
         criteria: the value of each criterion in [0, 1], by its name; None if it was not judged or not assessed.
-        failure: why the formula gives no reward; None if it does.
+        failure: why there is no reward; None if there is one.
         closed: the gates that were not met.
         penalty: the penalty of the length, already subtracted from the value.
         coverage: the share of judged criteria whose judgment did not fail, in [0, 1].
@@ -262,7 +262,7 @@ def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
 
 
 def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
-    """The reward before the policy: its value is None where a judgment failed that it depends on."""
+    """The reward before the policy: its value is None if a judgment failed that it depends on."""
     judged: Sequence[Judged] = report.report or ()
     names = criterion_names([one.criterion for one in judged])
     criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
@@ -287,7 +287,7 @@ def is_gate(criterion: Criterion, name: str, rule: RewardRule) -> bool:
 
 
 def _gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
-    """Whether a gate is open; None where it is unknown, True for a criterion that is not a gate."""
+    """Whether a gate is open; None if it is unknown, True for a criterion that is not a gate."""
     criterion = judged.criterion
     if not is_gate(criterion, name, rule):
         return True

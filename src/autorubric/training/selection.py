@@ -62,7 +62,7 @@ class Keep:
 
 
 def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> Keep:
-    """What a name says is kept: `best`, `all`, `top-N` or `pairs`.
+    """The rule for what to keep, by name: `best`, `all`, `top-N` or `pairs`.
 
     Raises:
         InputError: another name, or a number out of its range.
@@ -131,7 +131,7 @@ def decide(candidates: Sequence[ScoredCandidate], keep: Keep) -> Decision:
 
 
 def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: CannotAssessConfig) -> float | None:
-    """S / S_max of a report in [0, 1]; None where a judgment failed or nothing could be assessed.
+    """S / S_max of a report in [0, 1]; None if a judgment failed or nothing could be assessed.
 
     S is the sum of value · weight. S_max is the most that the same criteria allow: the positive weights, an
     option's highest value instead of 1, and nothing lost to pitfalls. A rubric of pitfalls alone has no S_max;

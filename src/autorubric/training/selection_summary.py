@@ -56,7 +56,7 @@ def expected_best(scores: Sequence[float], k: int) -> float:
 
 
 def expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
-    """The share of subsets of k scores that hold one strictly above the threshold: 1 − C(n − a, k) / C(n, k).
+    """The share of subsets of k scores that contain one strictly above the threshold: 1 − C(n − a, k) / C(n, k).
 
     Example:
         >>> expected_kept([0.2, 0.7, 0.6], 0.6, 2)
@@ -156,7 +156,7 @@ class Acceptance:
 
     @property
     def share(self) -> float | None:
-        """Selected over decided; None where nothing is decided."""
+        """Selected over decided; None if nothing is decided."""
         decided = self.selected + self.dropped
         return self.selected / decided if decided else None
 
@@ -177,12 +177,12 @@ class SelectionSummary:
         total: of all queries together.
         by_source: the same by domain, in alphabetical order.
         answers: answers kept.
-        by_model: how many of them each model wrote, most first; empty where nothing says who did.
+        by_model: how many of them each model wrote, most first; empty if nothing says who did.
         unjudged: candidates without a score.
         lengths: of the answers kept and of the others, over the queries that have both.
         curve: the best score by number of candidates.
         keep: what was kept.
-        spread: how the scores of all candidates are distributed; None where none has a score.
+        spread: how the scores of all candidates are distributed; None if none has a score.
     """
 
     total: Acceptance

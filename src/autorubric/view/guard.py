@@ -1,4 +1,4 @@
-"""Who may ask, and what every answer says about itself."""
+"""Access control, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _READS = ("GET", "HEAD")
 
 
 class Guard:
-    """Refuses requests that a page of somebody else could have sent, and marks all answers.
+    """Refuses requests that a page of another origin could have sent, and adds headers to all responses.
 
     Args:
         app: what answers the others.
-        token: what callers must send; None where only this machine can call.
+        token: what callers must send; None if only this machine can call.
     """
 
     def __init__(self, app: App, token: str | None) -> None:

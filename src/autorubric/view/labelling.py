@@ -85,7 +85,7 @@ class Labelling:
         self._lock = threading.Lock()
 
     def hides(self, source: Source) -> bool:
-        """Whether pages on a run would unblind somebody: it is being labelled, or another run on the same items."""
+        """Whether a run's pages would unblind an annotator: it, or a run on the same items, is labelled."""
         held = list(self._open.values())
         return source.number in self._open or any(_content(source) & content for *_, content in held)
 

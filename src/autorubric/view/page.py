@@ -57,7 +57,7 @@ class Query:
         self._values = {name: value for name, value in pairs if value}
 
     def text(self, name: str) -> str:
-        """A text; empty where there is none."""
+        """A text; empty if there is none."""
         value = self._values.get(name, "")
         if len(value) > LONGEST_VALUE:
             raise Refusal(400, f"{name} is longer than {LONGEST_VALUE} characters")

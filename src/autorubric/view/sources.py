@@ -68,7 +68,7 @@ class JsonLines:
 
 
 def parse_row(line: bytes) -> dict[str, Any] | None:
-    """The row in a line; None where there is none."""
+    """The row in a line; None if there is none."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -81,7 +81,7 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
 
 
 def same_row(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of another step on the same query; empty where there is none.
+    """The row of another step on the same query; empty if there is none.
 
     Args:
         path: a step file.
@@ -135,13 +135,13 @@ class Source:
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """Its manifest as it is now; empty where it cannot be read."""
+        """Its manifest as it is now; empty if it cannot be read."""
         mark = _mark(self.directory / MANIFEST_FILE)
         return self._made("manifest", mark, lambda: read_manifest(self.directory) or {})
 
     @property
     def status(self) -> str:
-        """`running` while a process works on it, `died` where that was killed, else what the manifest says."""
+        """`running` while a process works on it, `died` if that was killed, else the status in the manifest."""
         from autorubric.llm.records.lock import lock_holder
 
         folder = self.ledger
@@ -157,7 +157,7 @@ class Source:
 
     @property
     def rubrics(self) -> Path | None:
-        """The file of synthesized rubrics, the one with provenance first; None where there is none."""
+        """The file of synthesized rubrics, the one with provenance first; None if there is none."""
         return next((path for name in RUBRIC_FILES if (path := self.directory / name).is_file()), None)
 
     @property
@@ -187,7 +187,7 @@ class Source:
             yield connection
 
     def dataset(self) -> DatasetLines | None:
-        """What was graded; None where it is missing.
+        """What was graded; None if it is missing.
 
         Raises:
             Refusal: it cannot be read.

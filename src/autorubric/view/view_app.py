@@ -109,7 +109,7 @@ def make_app(view: View, token: str | None) -> App:
 
     Args:
         view: what is shown.
-        token: what callers must send; None where only this machine can call.
+        token: what callers must send; None if only this machine can call.
     """
     page = partial(_route, view)
     label: dict[str, Any] = {"labelling": view.labelling}
@@ -195,7 +195,7 @@ def _route_all(view: View) -> Callable[[Request], Any]:
 
 
 def _refused(error: Exception, source: Source | None) -> Page:
-    """The page that says why there is none."""
+    """The error page of a refusal."""
     if isinstance(error, Refusal):
         return _problem(error.status, error.problem, error.advice)
     if source is not None and source.is_gone:

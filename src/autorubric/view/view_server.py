@@ -162,6 +162,6 @@ class _Server(uvicorn.Server):
         yield
 
     def end(self) -> None:
-        """Answer what is open and stop; at once if asked a second time."""
+        """Answer open requests and stop; immediately when called a second time."""
         self.force_exit = self.should_exit
         self.should_exit = True

@@ -310,9 +310,9 @@ def test_given_responses_are_the_pool_and_nobody_is_asked_for_any(stand: Make, t
 
 
 WRONG_RESPONSES: list[tuple[Any, str]] = [
-    (["only one"], "'answers' holds 1 responses; expected 2 to 26"),
+    (["only one"], "'answers' has 1 responses; expected 2 to 26"),
     ({"m": "x", "n": "  "}, "response 'b' of 'answers' is '  '; expected a string"),
-    ("text", "'answers' holds str"),
+    ("text", "'answers' is of type str"),
 ]
 
 

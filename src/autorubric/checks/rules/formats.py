@@ -56,7 +56,7 @@ def sections(text: str, *, section_spliter: Word, num_sections: Natural) -> Chec
 
 @rule("TitleChecker", "detectable_format:title")
 def title(text: str) -> CheckOutcome:
-    r"""TitleChecker: some `<<…>>` within a line holds more than space.
+    r"""TitleChecker: some `<<…>>` within a line contains more than space.
 
     Example:
         >>> title("<<Ode to rain>>\nDrip.").passed, title("<< >>").passed
@@ -84,7 +84,7 @@ def placeholders(text: str, *, num_placeholders: Natural) -> CheckOutcome:
 
 @rule("PostscriptChecker", "detectable_content:postscript", packages=("regex",))
 def postscript(text: str, *, postscript_marker: Word) -> CheckOutcome:
-    r"""PostscriptChecker: the marker is found, whatever its case; `P.S.` and `P.P.S` may hold spaces.
+    r"""PostscriptChecker: the marker is found, whatever its case; `P.S.` and `P.P.S` may contain spaces.
 
     Example:
         >>> postscript("Yours, Ada\n\nP. S. Bring tea.", postscript_marker="P.S.").passed

@@ -215,7 +215,7 @@ def _is_date(date: str) -> bool:
 
 
 def _rows(text: str, delimiter: str) -> list[list[str]] | None:
-    """The rows of CSV; None where the text is not CSV, on which the published verifier crashes."""
+    """The rows of CSV; None if the text is not CSV, on which the published verifier crashes."""
     try:
         return list(csv.reader(io.StringIO(text), delimiter=delimiter))
     except csv.Error:

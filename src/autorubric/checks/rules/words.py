@@ -55,7 +55,7 @@ def plain_ascii(text: str) -> str:
 
 
 def refused(problem: str | None, accepted: str) -> CheckOutcome:
-    """Not passed with the problem, or passed with the sentence where there is none.
+    """Not passed with the problem, or passed with the sentence if there is none.
 
     Example:
         >>> refused(None, "every line is indented")

@@ -66,7 +66,7 @@ class Link(ShardChild):
         return self.ledger
 
     def tell(self, **word: Any) -> None:
-        """Send a word to the worker; one that has gone hears nothing."""
+        """Send a message to the worker; ignored if it has ended."""
         if self.remote is not None:
             self.remote.tell(word)
 
@@ -295,7 +295,7 @@ class RayWorkers(WorkerProcesses):
         return False
 
     def _lose(self, one: Link) -> None:
-        """Give the blocks of a lost machine to the others, and say how many calls may be paid for twice."""
+        """Give the blocks of a lost machine to the others, and report how many calls may be paid for twice."""
         if one.state is None and not one.blocks:
             return
         made = 0 if one.state is None else one.state.calls + one.state.in_flight

@@ -79,7 +79,7 @@ class RemoteWorker:
                 place += len(data)
 
     def tell(self, word: dict[str, Any]) -> None:
-        """Send a word without waiting; one who has gone hears nothing."""
+        """Send a message without waiting; ignored if the receiver has ended."""
         self.actor.hear.remote(word)
 
     def end(self) -> None:
@@ -90,7 +90,7 @@ class RemoteWorker:
 
 
 class RayCluster:
-    """A connection to a cluster, or a cluster of its own on this machine.
+    """A connection to a running cluster, or to one started on this machine.
 
     Args:
         address: of the cluster; None takes `RAY_ADDRESS`, and without it starts one.
@@ -149,7 +149,7 @@ class RayCluster:
 
 
 async def answered(function: Callable[[], Any]) -> Any:
-    """What a function of Ray's returns, on a thread that nobody waits for: without its cluster, Ray blocks it."""
+    """The result of a Ray function, on a thread that nothing waits for: without its cluster, Ray blocks it."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
 
@@ -206,7 +206,7 @@ def _advice(said: str) -> str:
 
 
 def _told(error: Exception) -> str:
-    r"""What an error says, in one line.
+    r"""The message of an error, in one line.
 
     Example:
         >>> _told(RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n"))

@@ -59,7 +59,7 @@ def own_place(run: str) -> Path:
 
 
 class RemoteTalk(Talk):
-    """The talk with a driver, whose words come as calls instead of lines."""
+    """The connection to a driver, whose messages are calls instead of lines."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         super().__init__(send)
@@ -69,7 +69,7 @@ class RemoteTalk(Talk):
         self._heard: Callable[[dict[str, Any]], None] = lambda word: None
 
     def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
-        """Hear the driver from now on, in the running loop; when it has gone, Ray ends this process."""
+        """Receive messages of the driver in the running loop; when it ends, Ray ends this process."""
         with self._lock:
             self._heard, self._loop, early = heard, asyncio.get_running_loop(), self._early
         for function, value in early:

@@ -1,1 +1,1 @@
-"""The rules: each finds one thing that is wrong with a rubric; `autorubric.linting.rule_table` lists them."""
+"""The rules: each finds one kind of problem; `autorubric.linting.rule_table` lists them."""

@@ -133,7 +133,7 @@ _OFTEN = frozenset(
 
 
 def framed_comparison(words: Wording) -> re.Match[str] | None:
-    """The words of a criterion that compare the submission with others; None where there are none.
+    """The words of a criterion that compare the submission with others; None if there are none.
 
     Example:
         >>> framed_comparison(Wording("More persuasive than what the remaining candidates handed in."))[0]

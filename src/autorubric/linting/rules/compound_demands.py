@@ -183,7 +183,7 @@ _STOP = late_pattern(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?
 
 @lru_cache(maxsize=65_536)
 def find_second_demand(requirement: str) -> str:
-    """The words with which a second demand begins, as the rule finds them; empty where there is one demand.
+    """The words with which a second demand begins, as the rule finds them; empty if there is one demand.
 
     Example:
         >>> find_second_demand("States the dose and warns about liver damage.")

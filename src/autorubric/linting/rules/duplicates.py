@@ -74,7 +74,7 @@ def is_near_duplicate(one: Gist, other: Gist) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _content(token: str) -> str:
-    """What a token adds to the content; empty where it adds none. A unit next to its number does."""
+    """What a token adds to the content; empty if it adds none. A unit next to its number does."""
     if token in _EMPTY or token in _EMPTY_ZH or token in NUMBER_WORDS or token[0].isdigit():
         return ""
     stem = _stem(token)

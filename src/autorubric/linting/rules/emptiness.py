@@ -198,7 +198,7 @@ _PRAISED_ZH = re.compile(_PRAISE_ZH)
 
 
 def emptiness(words: Wording) -> Empty | None:
-    """What a criterion without matter is made of; None where it names something to look for.
+    """What a criterion without matter is made of; None if it names something to look for.
 
     Example:
         >>> [emptiness(Wording(text)) for text in ("A good assessment.", "Deserves this point.", "Good costs.")]

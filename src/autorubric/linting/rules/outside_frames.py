@@ -148,7 +148,7 @@ _HEADS = frozenset(
 
 
 def pointed_at(words: Wording, asked: str) -> str:
-    """The words of a criterion that point at something outside; empty where there are none or the query has it.
+    """The words of a criterion that point at something outside; empty if there are none or the query has it.
 
     Example:
         >>> criterion = Wording("Uses the method shown in the lecture.")

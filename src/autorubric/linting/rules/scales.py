@@ -89,7 +89,7 @@ _GRADED = frozenset(
 
 
 def asked_grade(words: Wording) -> re.Match[str] | None:
-    """The words with which a criterion asks for a grade; None where it asks for none.
+    """The words with which a criterion asks for a grade; None if it asks for none.
 
     Example:
         >>> asked_grade(Wording("How well is it argued? Award 0-5."))[0], asked_grade(Wording("Argues well."))

@@ -122,7 +122,7 @@ _ORDERS = frozenset(_ORDER[3:-1].split("|"))
 
 
 def forced(words: Wording) -> re.Match[str] | None:
-    """The words of a criterion that tell the judge its verdict; None where there are none.
+    """The words of a criterion that tell the judge its verdict; None if there are none.
 
     Example:
         >>> forced(Wording("Every candidate gets this mark, whatever they wrote."))[0]

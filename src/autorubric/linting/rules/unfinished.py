@@ -1,4 +1,4 @@
-"""Criteria that are unfinished: placeholders, and what is left of drafting, such as a generator's own remarks."""
+"""Unfinished criteria: placeholders, and remains of drafting such as a generator's own remarks."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _REMARKED = frozenset({"ai", "sorry", "later", "soon", "tomorrow"})
 
 
 def leftover(words: Wording) -> str:
-    """What is left of drafting in a criterion; empty where nothing is.
+    """What is left of drafting in a criterion; empty if nothing is.
 
     Example:
         >>> [leftover(Wording(text)) for text in ("Delete this row", "Names the {city} of birth.", "Names a city.")]

@@ -1,4 +1,4 @@
-"""Criteria about things that the judge does not see."""
+"""Criteria about content that the judge does not see."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def _unseen(rubric: RawRubric) -> Iterator[Hit]:
 
 
 def unseen_texts(criterion: str, query: str) -> str:
-    """The words in which a criterion speaks of a reference, of other responses or of how long the response took.
+    """The words in which a criterion mentions a reference, other responses or the response time.
 
     Empty where the query does too.
     """
@@ -247,7 +247,7 @@ def unseen_texts(criterion: str, query: str) -> str:
 
 
 def refers_to_criteria(wording: Wording) -> bool:
-    """Whether a criterion speaks of other criteria."""
+    """Whether a criterion mentions other criteria."""
     return bool(_found(_OTHER_CRITERION, wording.own, wording))
 
 

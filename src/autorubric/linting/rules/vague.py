@@ -322,7 +322,7 @@ _LONGEST_OPEN = 60
 
 
 def unmeasured(words: Wording, weight: float = 1) -> str:
-    """The words of a demand that leave its measure open; empty where there are none.
+    """The words of a demand that leave its measure open; empty if there are none.
 
     Example:
         >>> [unmeasured(Wording(text)) for text in ("Gives several examples.", "Gives several examples, e.g. a dog.")]

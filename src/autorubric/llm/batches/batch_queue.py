@@ -222,7 +222,7 @@ class BatchQueue:
         return few and self._requests_sent > 0 and all(one.again for one in ones)
 
     def _dispatch(self, model: BatchModel, chunk: Sequence[_Waiting], *, alone: bool) -> None:
-        """Send a chunk on its way: as a batch, or one by one where few requests are repeated."""
+        """Send a chunk: as a batch, or one by one if few requests are repeated."""
         gone = set(map(id, chunk))
         self._waiting = [one for one in self._waiting if id(one) not in gone]
         if alone:
@@ -374,7 +374,7 @@ class BatchQueue:
             self._budget.settle(hold, found.spent)
 
     def _keep_faults(self, model: BatchModel, record: BatchRecord, found: Collection) -> None:
-        """Keep what no repetition would change for those who will ask, and say why others are sent again."""
+        """Keep final faults for later lookups, and report why the other requests are sent again."""
         final = {key: fault for key, fault in found.faults.items() if not fault.again}
         # What they may have cost is on record already.
         self._met |= {key: (model.terms, replace(fault, maybe_billed=False)) for key, fault in final.items()}

@@ -44,7 +44,7 @@ _RANDOM = random.Random()
 
 
 class Planned(Protocol):
-    """A request on its way into a batch."""
+    """A request planned for a batch."""
 
     key: bytes
     request: Request
@@ -128,7 +128,7 @@ class Carrier:
             wait = min(wait * _SLOWER, self.how.poll * _SLOWEST)
 
     async def cancel(self, model: BatchModel, record: BatchRecord) -> None:
-        """Ask the provider to cancel a batch, unless it has ended by itself, or may belong to somebody else."""
+        """Ask the provider to cancel a batch, unless it has ended by itself, or may belong to another run."""
         if record.guessed:
             self.how.notice(f"batch {record.remote} was found by its size alone, so it is collected, not cancelled")
             return
@@ -292,7 +292,7 @@ def _still_open(fault: Fault, record: BatchRecord) -> str:
 
 @dataclass(slots=True)
 class Ahead:
-    """Requests sent before anybody waits for them, planned one at a time in memory that hardly grows.
+    """Requests sent before a caller waits for them, planned one at a time in nearly constant memory.
 
     Attributes:
         carrier: takes the batches.
@@ -339,7 +339,7 @@ class Ahead:
             await asyncio.sleep(0)
 
     async def sent_and_collected(self) -> None:
-        """Send what is planned, and return once its results are in the ledger, or at once if detached."""
+        """Send the planned requests, and return once their results are in the ledger, or immediately if detached."""
         for number in list(self._open):
             self._send(number)
         await asyncio.gather(*self._tasks)

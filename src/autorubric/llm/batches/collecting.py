@@ -36,7 +36,7 @@ _GONE = frozenset({403, 404, 410})  # Google answers 403 where a file does not e
 
 
 class Uncollected(LinkFault):
-    """Results, or the rest of them, cannot be had; `words` say of which batch and why.
+    """Results, or the rest of them, cannot be collected; `words` give the batch and the reason.
 
     Nothing is charged for it: the batch stays open, and counts in full until it is collected or given up.
     """
@@ -230,7 +230,7 @@ def given_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], wo
 
 
 def _outcome(model: BatchModel, entry: Entry, line: Line, seconds: float) -> Reply | Fault:
-    """What one line says, by the rules for single requests."""
+    """The outcome of one line of results, by the rules for single requests."""
     if line.status == 0:
         told = http_fault(HttpReply(500, line.body), *model.secrets)
         words = told.text[:300] if told is not None and told.text else "no reason stated"

@@ -105,7 +105,7 @@ class Link:
         return read_object((await self._repeated(lambda: self._send("GET", path, most=most))).body, field)
 
     async def listed(self, path: str, field: str, mark: str, after: After) -> AsyncIterator[dict[str, Any]]:
-        """The objects of a list that comes in pages.
+        """The objects of a paginated list.
 
         Args:
             path: the first page, with a query.

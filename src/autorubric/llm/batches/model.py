@@ -62,7 +62,7 @@ def find_service(endpoint: Endpoint) -> Service:
         >>> from autorubric.llm.http.providers import resolve
         >>> find_service(resolve(LLMConfig("deepseek/deepseek-chat"), {"DEEPSEEK_API_KEY": "k"}))
         Traceback (most recent call last):
-        autorubric.errors.ConfigError: deepseek/deepseek-chat: deepseek offers no batches; ...
+        autorubric.errors.ConfigError: deepseek/deepseek-chat: deepseek has no batch endpoint; ...
     """
     if endpoint.provider is None:
         return _ELSEWHERE
@@ -128,7 +128,7 @@ class BatchModel(ChatModel):
         await super().close()
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request by way of a batch; a `CallError` says why there is no reply."""
+        """Answer one request through a batch; raises a `CallError` if there is no reply."""
         reservation = current_reservation.get() or Reservation()
         queue = reservation.batch_queue
         if queue is None:

@@ -1,4 +1,4 @@
-"""A server of this machine: the socket it listens at, and who may call it."""
+"""Servers on this machine: the socket to listen on, and access control."""
 
 from __future__ import annotations
 

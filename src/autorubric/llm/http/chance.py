@@ -24,7 +24,7 @@ CHANGED = 2.0
 
 
 class Chance:
-    """Measures the share at rates below the limit, and tells which numbers of refusals it explains.
+    """Measures the share of random refusals at rates below the limit, and which numbers of refusals it explains.
 
     Example:
         >>> chance = Chance()

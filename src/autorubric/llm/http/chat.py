@@ -126,7 +126,7 @@ class ChatModel:
         return None if self._price is None else self._price.dollars(usage)
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request, retries and waits included; a `CallError` says why there is no reply."""
+        """Answer one request, with retries and waits; raises a `CallError` if there is no reply."""
         gates = (self._dialect.gates[request.schema is not None], self._limiter.gate)
         ahead: list[Gate] = []
         reservation = current_reservation.get() or Reservation()
@@ -258,7 +258,7 @@ class ChatModel:
     def _in_other_form(
         self, request: Request, asked: Request, terms: Terms, body: Mapping[str, Any], fault: Fault
     ) -> Request | None:
-        """What to send at once after the endpoint refused the form of the request; None if nothing helps."""
+        """The request to send after the endpoint refused parameters of this one; None if nothing helps."""
         if not is_negotiable(fault):
             return None
         shorter = self._dialect.shorten(asked, body, fault, again=asked is not request)

@@ -185,7 +185,7 @@ def sent_limit(body: Mapping[str, Any]) -> int:
 
 
 def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
-    """The reply; one that was cut off gets its limit. Some servers say `stop` of a reply they cut off."""
+    """The reply; a truncated one gets its limit. Some servers report `stop` for truncated replies."""
     limit = sent_limit(body)
     used_up = reply.finish_reason in ("stop", "other") and reply.usage and reply.usage.completion_tokens == limit
     if not limit or not (used_up or reply.finish_reason == "length"):

@@ -224,7 +224,7 @@ class Pace:
             self._open(now)
 
     def withdrawn(self, sent: Sent) -> None:
-        """The request was never sent, or lost. That tells nothing of the endpoint; another request may try it."""
+        """The request was never sent, or lost, which shows nothing about the endpoint; another request may try it."""
         self._was_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
             self._tried = None
@@ -331,7 +331,7 @@ class Pace:
             self._raised_from, self._step = before, min(2 * step, largest)
 
     def _weigh(self, now: float) -> None:
-        """Take one refusal into account, and lower the rate where there are more than chance explains."""
+        """Take one refusal into account, and lower the rate if there are more than chance explains."""
         sent, refused = self._sent_at_this_rate(), self._refused_at_this_rate()
         if self._chance.explains(refused, sent):
             return

@@ -33,7 +33,7 @@ class Provider:
 
     Attributes:
         base_url: the address up to, not including, `/chat/completions`.
-        key_env: variables that may hold the key; the first one that is set wins.
+        key_env: variables that may contain the key; the first one that is set wins.
         base_url_env: the variable that overrides the address.
         needs_key: False for servers that people run themselves.
         in_served_name: whether a name that a base URL serves may begin with `provider/`.

@@ -1,4 +1,4 @@
-"""What an endpoint says of its limits in the headers of each response."""
+"""Limits from the headers of responses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Unit: TypeAlias = Literal["requests", "tokens"]
 
 
 class Reading(NamedTuple):
-    """One limit: units of the whole window (None where not told), units left, and seconds until they are all back."""
+    """One limit: units of the whole window (None if not told), units left, and seconds until they are all back."""
 
     unit: Unit
     limit: float | None
@@ -62,7 +62,7 @@ _NAMES: list[tuple[Unit, str, str, str]] = [
 
 
 def readings(headers: Mapping[str, str], now: float | None = None) -> Iterator[Reading]:
-    """The limits that a response states, with what is left and when it comes back.
+    """The limits in a response, with what is left and the time of the reset.
 
     `headers` must ignore case. `now` replaces a missing `Date` header; by default it is this machine's clock.
     """

@@ -192,7 +192,7 @@ _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple
     ((400, 422), _NO_MODEL, None, ("no_model", False)),
     ((500,), _NO_PATH, _HEAD, ("no_model", False)),
 )
-"""The statuses under which words count, the words, the part of an error that holds them, and what they say."""
+"""The statuses under which words count, the words, the part of an error that contains them, and what they say."""
 
 
 def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
@@ -215,7 +215,7 @@ def _refused_kind(words: str, retry_after: float | None) -> tuple[FailureKind, b
 
 
 def _kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
-    """What an error's own words say, if they say more than its status."""
+    """The kind of an error by its message, if the message is more specific than the status."""
     for statuses, pattern, length, told in _KINDS_IN_WORDS:
         if status in statuses and pattern.search(words[:length]):
             return told

@@ -200,7 +200,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 async def _connect(connector: aiohttp.TCPConnector, target: _Target) -> Connection:
-    """A connection that holds no response that nobody asked for, which would pass for the answer to the next request.
+    """A connection without an unrequested response, which would be taken for the answer to the next request.
 
     aiohttp itself asks only whether a connection that it kept is open.
     """
@@ -241,7 +241,7 @@ def _too_large() -> ValueError:
 
 
 def new_connector() -> aiohttp.TCPConnector:
-    """Connections to no link-local address, without cookies or a proxy of their own."""
+    """Connections to no link-local address, without cookies or their own proxy."""
     import aiohttp
 
     # The limiter decides how many requests are in flight, not a second queue in here.
@@ -271,7 +271,7 @@ def _guarded(resolver: AbstractResolver) -> AbstractResolver:
 
 
 async def _until_the_loop_ends(connector: aiohttp.TCPConnector) -> AsyncGenerator[None, None]:
-    """Close connections when its loop ends its generators, as `asyncio.run` does, if nobody has closed it.
+    """Close connections when the loop shuts down its generators, as `asyncio.run` does, if not closed before.
 
     A model that nobody closes leaves connections open, and where warnings are errors uvloop waits for them forever.
     """

@@ -149,7 +149,7 @@ _LENGTH = 256  # bytes; longer than any five numbers, and written at once
 
 
 def read_spent_file(path: Path) -> Spent | None:
-    """The sums in the file of a `SpentFile`, or None where it is missing or unreadable."""
+    """The sums in the file of a `SpentFile`, or None if it is missing or unreadable."""
     try:
         content = json.loads(path.read_bytes())
         calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)

@@ -25,7 +25,7 @@ class GroupCommit:
 
     An idle thread writes at once; what arrives meanwhile forms the next batch of up to `rows`. After a batch of
     several, the next one waits up to `linger` seconds for more. A write that nobody awaits leaves with the next one
-    that somebody does, after `PATIENCE` at most: a sync of its own would delay the next one. When a batch fails, all
+    that somebody does, after `PATIENCE` at most: its own sync would delay the next one. When a batch fails, all
     its writes and all later ones get a `LedgerError`: after a full disk, nothing may look recorded that is not.
 
     `write` makes a batch durable, on the thread; `turn` is held meanwhile. `broken` says why a batch could not be

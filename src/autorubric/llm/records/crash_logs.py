@@ -199,7 +199,7 @@ class InFlightLog:
                 written_at(self._file, content, start)
 
     def _grown(self, slot: int) -> mmap.mmap | None:
-        """The map with room for a slot, or None where the disk has no room or its file system no maps."""
+        """The map with room for a slot, or None if the disk has no room or its file system no maps."""
         size = (slot // _SLOTS_AT_ONCE + 1) * _SLOTS_AT_ONCE * _SLOT
         try:
             if self._file is None:

@@ -51,7 +51,7 @@ _UNREADABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_READONLY})
 
 
 class UnreadableLedgerError(LedgerError):
-    """The file holds no ledger that this version reads; a new one can be started without its replies."""
+    """The file contains no ledger that this version reads; a new one can be started without its replies."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -102,7 +102,7 @@ MARK = "ledger.damaged"
 
 
 def mark_corruption(folder: Path | None, error: BaseException | None) -> None:
-    """Mark the ledger's directory if `error` says that the file is malformed."""
+    """Mark the ledger's directory if `error` means that the file is malformed."""
     if folder is not None and _find_code(error) in CORRUPT:
         with contextlib.suppress(OSError):
             (folder / MARK).touch(0o600)
@@ -193,7 +193,7 @@ def insert_note(name: str, value: Any, connection: sqlite3.Connection) -> None:
 
 
 def unite_note(name: str, value: Any, united: Callable[[Any, Any], Any], connection: sqlite3.Connection) -> None:
-    """Store what `united` makes of the JSON value under a name (None where there is none) and another one."""
+    """Store what `united` makes of the JSON value under a name (None if there is none) and another one."""
     insert_note(name, united(read_note(connection, name), value), connection)
 
 

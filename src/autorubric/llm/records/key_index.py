@@ -23,7 +23,7 @@ _LEAST_INDEXED, _MOST_INDEXED = 4096, 65_536
 
 
 class Found(NamedTuple):
-    """A stored reply; `data` is None where it is damaged."""
+    """A stored reply; `data` is None if it is damaged."""
 
     call: int
     data: bytes | None

@@ -61,7 +61,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     Attributes:
         folder: of the file; None in memory.
         in_flight: what calls in flight may cost.
-        claims: of requests under way; None where no other process uses the ledger.
+        claims: of requests under way; None if no other process uses the ledger.
         changes: whether other processes have written to it; None likewise.
 
     Example:
@@ -146,7 +146,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     @classmethod
     def in_memory(cls) -> Ledger:
-        """A ledger that is gone when it is closed, for callers without a run directory."""
+        """A ledger in memory, for callers without a run directory."""
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         ledger = cls(_Connections("the ledger in memory", connection, connection, nullcontext()), linger=0.0)
         ledger._opened.callback(connection.close)

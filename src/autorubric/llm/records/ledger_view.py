@@ -27,7 +27,7 @@ from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.request import Reply, Usage
 
 OBSERVED_BEFORE = "observed_before"
-"""The note that holds the number of the last observation of a run that was replaced."""
+"""The note that contains the number of the last observation of a run that was replaced."""
 
 _PACE_SECONDS = 60.0
 _PACE_CALLS = 20_000
@@ -113,7 +113,7 @@ class LedgerView:
             return self._connection.execute(query, values).fetchall()
 
     def hold(self) -> None:
-        """Answer all later queries from one state of the ledger, whatever is recorded meanwhile."""
+        """Answer all later queries from one state of the ledger, without what is recorded afterwards."""
         self._query("BEGIN")
 
     def totals(self) -> list[Totals]:

@@ -137,7 +137,7 @@ def _named_in(path: Path) -> str:
 
 
 def _left_behind(directory: Path, *, wait: bool) -> Path | None:
-    """What names a process of a killed parent that still works on a directory; None where there is none."""
+    """What names a process of a killed parent that still works on a directory; None if there is none."""
     for folder in folders_of_processes(directory):
         lock = try_lock(folder / FILE_NAME, wait=wait)
         if lock is None:
@@ -227,7 +227,7 @@ def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:
 
 
 def release_and_remove(lock: BaseFileLock) -> None:
-    """Release a lock and remove its file, for a lock that nobody waits for."""
+    """Release a lock and remove its file, for a lock that no process waits for."""
     with contextlib.suppress(OSError):  # Windows removes it on release, and not before
         Path(lock.lock_file).unlink()
     lock.release()

@@ -203,6 +203,6 @@ def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]
 
 
 def _mark(connection: sqlite3.Connection, call: int) -> list[Any]:
-    """What tells a call from that of another ledger with the same number."""
+    """The identity of a call, because calls of different ledgers may have the same number."""
     found = connection.execute("SELECT hex(key), at FROM other.calls WHERE id = ?", (call,)).fetchall()
     return list(found[0]) if found else []

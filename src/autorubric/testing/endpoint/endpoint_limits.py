@@ -35,7 +35,7 @@ class TokenLimits:
     default: int = 4096
 
     def refusal(self, body: Mapping[str, Any], prompt_tokens: int) -> str | None:
-        """Why a request is refused, in the words of OpenAI and vLLM; None where it is taken."""
+        """Why a request is refused, in the words of OpenAI and vLLM; None if it is taken."""
         asked = token_limit(body)
         if asked is None:
             return None
@@ -63,7 +63,7 @@ class TokenLimits:
 
 
 def token_limit(body: Mapping[str, Any]) -> int | None:
-    """The most completion tokens that a request allows; None where it names no limit."""
+    """The most completion tokens that a request allows; None if it names no limit."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else None
 
@@ -142,7 +142,7 @@ class OpenWindow:
             self._tokens -= self._taken.popleft()[1]
 
     def _reset(self, now: float) -> float:
-        """Seconds until something comes back."""
+        """Seconds until the limit recovers."""
         start = self._taken[0][0] if self.limits.kind == "sliding" else self._start
         assert start is not None
         return start + self.limits.seconds - now

@@ -35,7 +35,7 @@ _HUGE_PIECES = 200 * 2**20 // len(_PIECE)
 class LoopbackEndpoint(Behaviour):
     """An OpenAI-compatible endpoint on this machine, with latencies and faults as you set them.
 
-    Use it with `async with`, with `with endpoint.in_thread()` where there is no event loop, or as a process
+    Use it with `async with`, with `with endpoint.in_thread()` if there is no event loop, or as a process
     of its own (`LoopbackProcess`, `python -m autorubric.testing.endpoint`). It answers
     `POST /v1/chat/completions`, `GET /v1/models`, `GET /__stats` (its counts) and `GET /__calls` (completed
     calls by digest of the request body).
@@ -164,7 +164,7 @@ class LoopbackEndpoint(Behaviour):
 
     @contextmanager
     def in_thread(self) -> Iterator[LoopbackEndpoint]:
-        """Serve from a thread of its own while the context is open."""
+        """Serve from its own thread while the context is open."""
         loop = asyncio.new_event_loop()
         thread = Thread(target=loop.run_forever, name="loopback-endpoint", daemon=True)
         thread.start()

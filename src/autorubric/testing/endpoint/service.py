@@ -276,7 +276,7 @@ class Service:
         return replace(outcome, headers=(*outcome.headers, *headers)) if headers else outcome
 
     def _admission(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:
-        """Whether a limit refuses the request, and what headers say of it."""
+        """Whether a limit refuses the request, and the headers about it."""
         now = time.monotonic()
         wait = self._bucket.wait(now) if self._bucket else 0.0
         if wait > 0:
@@ -300,7 +300,7 @@ class Service:
         return self._completed(body, fault, digest, delay)
 
     def _refused(self, body: dict[str, Any], digest: str) -> Outcome | None:
-        """The refusal of a request whose parameters are not taken; None where they are."""
+        """The refusal of a request whose parameters are not taken; None if they are."""
         for parameter, rejection in self._rejections:
             if _uses(body, parameter):
                 return self._failed(rejection, digest, delay=0.0)

@@ -30,7 +30,7 @@ def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
     rows have the dataset `general_rubric`, so train with `--remap_verifier general_rubric=rubric`. The verifier
     travels to the actors that generate: give it `HttpRewards`, so that all share one `autorubric serve`.
 
-    As in open-instruct, what stands in the last `<answer>` is graded, or the whole response where there is none. A
+    As in open-instruct, what stands in the last `<answer>` is graded, or the whole response if there is none. A
     reward that is missing raises; open-instruct's own verifier gives 0. A `RewardGap` where an audit says that
     training should stop raises too.
 

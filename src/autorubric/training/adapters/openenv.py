@@ -34,7 +34,7 @@ def environment_rubric(
     """An OpenEnv rubric that grades an action by a rubric of this package.
 
     Pass it to `Environment(rubric=…)`. `forward` is a coroutine function, so use `_apply_rubric_async` in
-    `step_async`. After each call, the child of each criterion holds its value in `last_score` (None where the
+    `step_async`. After each call, the child of each criterion holds its value in `last_score` (None if the
     criterion was dropped or its judgment failed) and has run its hooks. A child that is called on its own grades its
     criterion alone. `state_dict` holds the rubric and `load_state_dict` replaces it.
 

@@ -52,7 +52,7 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
     """The samples of a request: `queries` are prompt and response in one, with special tokens.
 
     Raises:
-        InputError: the lists differ in length, a query does not hold its prompt, or a label has no rubric.
+        InputError: the lists differ in length, a query does not contain its prompt, or a label has no rubric.
 
     Example:
         >>> label = '{"query": "Why?", "rubrics": [{"criterion": "Is brief.", "points": 1}]}'
@@ -79,7 +79,7 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
 
 
 def remote_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
-    """The reply of a remote reward model, as JSON values; None where the reward is missing.
+    """The reply of a remote reward model, as JSON values; None if the reward is missing.
 
     `scores` are the rewards in [0, 1], by which OpenRLHF filters groups.
 

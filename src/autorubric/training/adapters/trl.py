@@ -65,12 +65,12 @@ class StoppingSource(Protocol):
 
     @property
     def should_stop(self) -> bool:
-        """Whether the audit says so."""
+        """Whether the audit requests a stop."""
         ...
 
 
 def stop_callback(source: StoppingSource) -> Any:
-    """A callback for `GRPOTrainer(callbacks=[…])` that ends training after the step in which an audit says so.
+    """A callback for `GRPOTrainer(callbacks=[…])` that ends training after the step in which an audit requests it.
 
     The trainer ends as after its last step: it saves what it is told to save, and `train()` returns.
 

@@ -28,8 +28,8 @@ def trace_reward(
 
     Args:
         source: gives the rewards.
-        rubric: the field of the task data that holds the rubric.
-        query: the field that holds the query; empty takes the task's prompt.
+        rubric: the field of the task data that contains the rubric.
+        query: the field that contains the query; empty takes the task's prompt.
     """
 
     async def reward(task: Any, trace: Any) -> float:

@@ -46,7 +46,7 @@ class HttpRewards:
     Args:
         url: of the service, such as `http://rewards:8100`.
         rule: its policy says what the trainer gets if the reward is missing.
-        token_env: the environment variable that holds the service's token.
+        token_env: the environment variable that contains the service's token.
         timeout: seconds one request may take.
         retries: maximum retries after transient failures.
         in_flight: maximum concurrent requests.
@@ -151,7 +151,7 @@ class HttpRewards:
 
 
 async def _sleep(seconds: float) -> None:
-    """Wait a little longer than that, each caller differently, so that they do not come back all at once."""
+    """Wait a little longer, with jitter, so that callers do not return all at the same time."""
     await asyncio.sleep(seconds * random.uniform(1.0, 1.5))
 
 
@@ -279,7 +279,7 @@ def verl_row(query: RubricQuery) -> dict[str, Any]:
 
 
 def write_verl(path: Path, queries: Iterable[RubricQuery]) -> None:
-    """Write the parquet file that verl trains on, wholly or not at all."""
+    """Write the parquet file that verl trains on, atomically."""
     from autorubric.files import parquet_writer
     from autorubric.formats import format_named
 
@@ -299,7 +299,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _frozen(value: Any) -> Any:
-    """A setting as a value that can be told from another; lists come as OmegaConf's own."""
+    """A setting as a hashable value; lists may be OmegaConf's."""
     return value if isinstance(value, str | int | float | bool | None) else tuple(value)
 
 

@@ -66,7 +66,7 @@ class Evolver:
         writer: proposes criteria.
         grader: judges proposals on the rollouts; its models also assess their relevance.
         ask: makes all calls.
-        draws: where the draws of this generation of replies begin.
+        draws: the first draw of this generation of replies.
         assessor: assesses relevance where the grader has a judge of the user's own, without models.
     """
 
@@ -80,7 +80,7 @@ class Evolver:
     async def evolve(
         self, version: RubricVersion, first: Rubric, rollouts: Sequence[Rollout], item: str = ""
     ) -> tuple[RubricVersion | None, Change]:
-        """The next version of a rubric, or None where it stays as it is, and what was decided.
+        """The next version of a rubric, or None if it stays as it is, and what was decided.
 
         Args:
             version: the newest.
@@ -119,7 +119,7 @@ class Evolver:
         return _next(version, retired, added, returned, change)
 
     async def _split(self, version: RubricVersion, change: Change, item: str) -> tuple[RubricVersion | None, Change]:
-        """The version with a criterion for each demand; None where no criterion can be split."""
+        """The version with a criterion for each demand; None if no criterion can be split."""
         rubric = version.rubric
         places = find_divisible(rubric, self.rule.persistent)
         answers = await asyncio.gather(
@@ -270,7 +270,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
 
 
 def digest_rollouts(rollouts: Sequence[Rollout]) -> str:
-    """What tells the evidence of one evolution from that of another."""
+    """The digest of the evidence of an evolution."""
     rows = [[one.submission, one.reward, dict(one.verdicts)] for one in rollouts]
     return digest(rows)
 
@@ -371,7 +371,7 @@ def _distinct(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 def _named(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """Criteria as a rubric of their own: no name twice, and weights that make a score."""
+    """Criteria as a separate rubric, with distinct names and valid weights."""
     return [
         one.model_copy(update={"name": f"c{n}", "weight": 1.0 if one.weight > 0 else -1.0})
         for n, one in enumerate(criteria)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from autorubric.training.rewarder import Sample
 
 ROLLOUT = "rollout"
-"""The kind of observation that holds a rollout: its lineage, version, step, text, reward and values."""
+"""The kind of observation that contains a rollout: its lineage, version, step, text, reward and values."""
 
 EVOLUTION_LOCK = "evolution"
 """A folder in the run directory: the process that holds its lock writes the versions of rubrics."""
@@ -164,7 +164,7 @@ class LiveEvolution:
         self._rollouts.setdefault(lineage.group, deque(maxlen=room)).append((version, rollout))
 
     def _start(self, lineage: Lineage) -> None:
-        """Evolve a rubric in the background, if its newest version has enough rollouts and nobody does so yet."""
+        """Evolve a rubric in the background, if its newest version has enough rollouts and none is running."""
         kept = self._rollouts.get(lineage.group, ())
         fresh = sum(version == lineage.newest.number for version, _ in kept)
         if lineage.group in self._working or fresh < self._evolver.rule.gates.separates.least_responses:

@@ -20,7 +20,7 @@ from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 from autorubric.training.candidates import read_graded_run
 
 Verdicts = Mapping[str, bool | None]
-"""Verdicts by requirement; None or missing where there is none."""
+"""Verdicts by requirement; None or missing if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Rollout:
 
     Attributes:
         submission: the text.
-        reward: its reward; None where a judgment failed.
+        reward: its reward; None if a judgment failed.
         verdicts: by requirement. A multi-choice criterion counts as met from a value of 0.5.
     """
 

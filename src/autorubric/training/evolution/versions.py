@@ -47,7 +47,7 @@ class RubricVersion:
 
     @property
     def digest(self) -> str:
-        """The digest that reward rows hold."""
+        """The digest that reward rows contain."""
         return digest_rubric(self.rubric)
 
 
@@ -61,7 +61,7 @@ class Change:
         returned: criteria of the inactive list that are graded again.
         retired: criteria without variance over the window, now inactive.
         rejected: proposals that did not pass, each with `description`, `gate` and `reason`.
-        note: why there are no proposals; empty where there are.
+        note: why there are no proposals; empty if there are.
         evidence: figures of the gates, by criterion.
         split: criteria that were split, each with `criterion` and the names of its `parts`.
     """
@@ -178,7 +178,7 @@ class VersionLog:
         return self._by_rubric.get(digest_group(query, rubric))
 
     def add(self, lineage: Lineage, version: RubricVersion | None, change: Change) -> None:
-        """Record a decision, and the version that came of it; None where the rubric stays as it is."""
+        """Record a decision, and the version that came of it; None if the rubric stays as it is."""
         made = {} if version is None else _values(version)
         event = "same" if version is None else "version"
         self._append([{"event": event, "group": lineage.group, **made, "change": change.to_dict()}])
@@ -188,7 +188,7 @@ class VersionLog:
         self._file.close()
 
     def _append(self, events: Sequence[dict[str, Any]]) -> None:
-        """Write events durably, then take them in: nobody is graded by what is not on the disk."""
+        """Write events durably, then apply them: no rollout is graded by a version that is not on disk."""
         if events:
             self._file.write(b"".join(json_bytes(event) + b"\n" for event in events))
             self._file.flush()
@@ -212,7 +212,7 @@ class VersionLog:
 
 
 def read_log(path: Path) -> VersionLog:
-    """A log that another process may be writing, to look only; empty where there is none.
+    """A log that another process may be writing, to look only; empty if there is none.
 
     Raises:
         InputError: it is damaged.

@@ -1,4 +1,4 @@
-"""Reads the body of a reward call: strictly, and reporting all problems at once."""
+"""Parses the body of a reward call strictly, and reports all problems together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RewardCall:
 
 
 def read_call(body: bytes) -> RewardCall:
-    """The call that a request's body holds.
+    """The call that a request's body contains.
 
     One submission is `{"query", "submission", "rubric"}`, several are `{"items": [...]}` of such objects. OpenRLHF
     sends `{"query": [...], "prompts": [...], "labels": [...]}`: `query` is the prompt with the response behind it,

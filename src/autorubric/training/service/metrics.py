@@ -67,7 +67,7 @@ class ServiceMetrics:
         return {**vars(self), "activity": {role: asdict(one) for role, one in activity.items()}}
 
     def add(self, told: Mapping[str, Any], *, ended: bool = False) -> None:
-        """Add what another process has told; nothing is open any more in one that has ended.
+        """Add the counts of another process; one that has ended has no open calls.
 
         Example:
             >>> one, both = ServiceMetrics(), ServiceMetrics()

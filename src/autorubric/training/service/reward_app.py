@@ -103,7 +103,7 @@ _BODY_SECONDS = 30.0  # maximum time for the body to arrive
 
 @dataclass(frozen=True, slots=True)
 class ServiceLimits:
-    """The token that a call needs, and the limits of its body and duration."""
+    """The token that a request needs, and the limits of its body and duration."""
 
     token: str | None = None
     most_bytes: int = 8 << 20
@@ -121,7 +121,7 @@ class RewardService:
         engine: gives the rewards.
         admission: counts submissions in and out.
         limits: of calls.
-        whole: sums the counts of all processes; None where this is the only one.
+        whole: sums the counts of all processes; None if this is the only one.
     """
 
     def __init__(

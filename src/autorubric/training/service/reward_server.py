@@ -83,7 +83,7 @@ class Connections(web.Server):
         self._idle: dict[RequestHandler, None] = {}  # longest idle first
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Count a connection in, and close one where there are too many."""
+        """Count a connection in, and close one if there are too many."""
         super().connection_made(handler, transport)
         client = str((transport.get_extra_info("peername") or ("",))[0])
         self._client[handler] = client

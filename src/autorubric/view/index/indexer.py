@@ -47,7 +47,7 @@ class Indexer:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether somebody deleted the index under us."""
+        """Whether the index was deleted during the run of the view."""
         try:
             return self.path.stat().st_ino != self._file_at
         except OSError:

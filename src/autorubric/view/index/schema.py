@@ -16,7 +16,7 @@ FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS = 1, 2, 4, 8, 16
 label, the judge abstained."""
 
 FINAL, HUMAN = "\x00final", "\x00human"
-"""Raters other than the judges, whose ids cannot hold a null character: the verdict that counts, and the label."""
+"""Raters other than the judges, whose ids cannot contain a null character: the verdict that counts, and the label."""
 
 TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -80,7 +80,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """A connection that reads the index at `path`; None where there is none yet."""
+    """A connection that reads the index at `path`; None if there is none yet."""
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
     except (sqlite3.OperationalError, OSError):

@@ -14,7 +14,7 @@ from autorubric.runs.cells import ABSTENTION, FAILURE, Cell
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, note
 
 MOST_CRITERIA = 20_000
-"""Criteria with figures of their own. Where every item has a rubric of its own, later ones share a row a place."""
+"""Criteria with figures of their own. Where every item has its own rubric, later ones share a row a place."""
 
 _MOST_OUTCOMES = 20_000
 _SHARED = "(criteria of their own)"
@@ -67,13 +67,13 @@ class Outcome:
 
     Attributes:
         cell: the verdict and the votes.
-        label: a person's; None where there is none.
+        label: a person's; None if there is none.
         sums: the figures of the criterion.
         word: the number of the verdict.
         marks: the bits that an item has for it.
-        agrees: whether the verdict is the label; None where they cannot be compared.
+        agrees: whether the verdict is the label; None if they cannot be compared.
         doubt: that of the cell without a confidence.
-        is_open: whether the verdict is missing, so that the doubt is 1 whatever the confidence.
+        is_open: whether the verdict is missing, so that the doubt is 1 for any confidence.
         n: items that had it since the sums were brought up to date.
     """
 

@@ -1,4 +1,4 @@
-"""The criteria of a graded run, and how far its judges agree with the labels and with one another."""
+"""The criteria of a graded run, and how well its judges agrees with the labels and with one another."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def criteria_page(source: Source, query: Query) -> Page:
 
 
 def criterion_page(source: Source, query: Query, criterion: int) -> Page:
-    """One criterion: how its verdicts came out, and who agrees on it."""
+    """One criterion: its verdicts, and the agreement on it."""
     with source.reading() as connection:
         row = connection.execute("SELECT * FROM criteria WHERE criterion = ?", (criterion,)).fetchone()
         if row is None:

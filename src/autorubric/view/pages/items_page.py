@@ -105,7 +105,7 @@ def items_page(source: Source, query: Query) -> Page:
 
 
 def _rows(connection: sqlite3.Connection, choice: Choice, query: Query) -> tuple[list[dict[str, Any]], str | None]:
-    """The rows of a page, and where the next one goes on."""
+    """The rows of a page, and the start of the next one."""
     page = choice if query.after is None else choice.only(f"({choice.key}, item) > (?, ?)", *query.after)
     order = f" ORDER BY {choice.key}, item LIMIT {PAGE_ROWS + 1}"
     found = connection.execute(page.sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()
@@ -146,7 +146,7 @@ _STRUCTURE = re.compile(r"^[a-z_0-9.,:{}\[\]\" ]*$")
 
 
 def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[int]:
-    """The items whose texts hold some words; letters of ASCII match in either case."""
+    """The items whose texts contain some words; letters of ASCII match in either case."""
     found: set[int] = set()
     rows = connection.execute("SELECT start, item FROM items ORDER BY start").fetchall()
     starts, items = array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows))
@@ -194,7 +194,7 @@ def _hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> set[i
 
 
 def _holds(record: bytes, words: str) -> bool:
-    """Whether a text of a record holds some words, and not only one of its keys."""
+    """Whether a text of a record contains some words, and not only one of its keys."""
     try:
         value = json_value(record.split(b"\n  ]", 1)[0].strip().rstrip(b","))  # the list may end after it
     except (ValueError, RecursionError):

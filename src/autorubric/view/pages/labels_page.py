@@ -27,7 +27,7 @@ _MOST_DISPUTES = 20
 
 
 def label_page(source: Source, query: Query, labelling: Labelling) -> Page:
-    """The queue of an annotator, or the form that opens it. The pair itself comes with a request of its own."""
+    """The queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
     annotator = _annotator(query)
     is_open = labelling.is_open(source)
     names: list[str] = []

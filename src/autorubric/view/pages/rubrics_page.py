@@ -172,7 +172,7 @@ def _told(gate: str, figures: Mapping[str, Any], settings: Mapping[str, Any]) ->
 
 
 def _read(value: Any) -> Any:
-    """A value that final files hold as a JSON text."""
+    """A value that final files contain as a JSON text."""
     if not isinstance(value, str):
         return value
     try:
@@ -242,7 +242,7 @@ def _line(number: int, row: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _plain(row: Mapping[str, Any], step: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The criteria of the basic method, which records no lineage but who wrote each part."""
+    """The criteria of the basic method, which records only the writer of each part."""
     parts = [("merged", step.get("merged_rubrics"), str(step.get("merged_rubrics_model") or ""))]
     parts.append(("evolved", step.get("augmented_rubrics"), str(step.get("augmented_rubrics_model") or "")))
     origins = {

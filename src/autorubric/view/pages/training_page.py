@@ -90,7 +90,7 @@ def _gap_point(row: dict[str, Any]) -> Point:
 
 
 def _version_numbers(source: Source) -> dict[str, int]:
-    """The numbers of evolved rubrics by digest; empty where none evolved or the file is damaged."""
+    """The numbers of evolved rubrics by digest; empty if none evolved or the file is damaged."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 
     try:

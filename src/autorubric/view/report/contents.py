@@ -49,7 +49,7 @@ class Section(NamedTuple):
         anchor: what links to it name it by.
         page: the page of the view.
         words: in the table of contents; empty leaves it out.
-        note: what the section leaves out; empty where it is complete.
+        note: what the section leaves out; empty if it is complete.
     """
 
     anchor: str
@@ -60,7 +60,7 @@ class Section(NamedTuple):
 
 @contextmanager
 def indexed(run: Path, baseline_of: Source | None = None) -> Iterator[Source]:
-    """A run with an index of its own, as `RUN/.view` may be old, and reports write nothing into runs.
+    """A run with its own index, as `RUN/.view` may be old, and reports write nothing into runs.
 
     Args:
         run: its directory.
@@ -221,7 +221,7 @@ def _figures(source: Source, sections: Sequence[Section], wanted: Wanted) -> Map
 
 
 def _statistics(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The registered statistics by criterion. They have a place of their own: earlier reports do not hold them."""
+    """The registered statistics by criterion. They have their own place: earlier reports do not hold them."""
     found = data["agreement"]["statistics"] if "agreement" in data else {"columns": [], "rows": {}}
     rows = found["rows"].items()
     return {name: plain_figures(dict(zip(found["columns"], values, strict=True))) for name, values in rows if values}

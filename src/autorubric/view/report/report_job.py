@@ -93,7 +93,7 @@ class Report:
     Attributes:
         text: the whole file.
         numbers: every number in it, as JSON values.
-        path: where it was written; None where it was not.
+        path: where it was written; None if it was not.
     """
 
     text: str = field(repr=False)
@@ -109,7 +109,7 @@ def report(run: RunDirectory, settings: ReportSettings) -> Report:
 
     Args:
         run: a run directory, or the result of a run that has one.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: there is no graded run, or the file exists and `force` is not set.
@@ -131,11 +131,11 @@ def report(run: RunDirectory, settings: ReportSettings) -> Report:
 
 @job(VerifySettings)
 def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
-    """Recompute every number of a report from its run, and say which differ.
+    """Recompute every number of a report from its run, and return the differences.
 
     Args:
         report: a file of `autorubric report`.
-        settings: the keyword arguments, as one model.
+        settings: the keyword arguments, as a settings object.
 
     Raises:
         InputError: it is not a report, the run does not exist, or the baseline is missing.

@@ -1,4 +1,4 @@
-"""Whether a report says what its run says."""
+"""Verification of a report against its run."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verification:
-    """What came of checking a report.
+    """The result of checking a report.
 
     Attributes:
         numbers: how many numbers and names were compared.
-        differences: what is not the run's.
-        note: what could not be compared; empty where everything was.
+        differences: what differs from the run.
+        note: what could not be compared; empty if nothing.
     """
 
     numbers: int
@@ -53,7 +53,7 @@ class Verification:
 
     @property
     def is_verified(self) -> bool:
-        """Whether everything was compared, and is the run's."""
+        """Whether everything was compared and matches the run."""
         return not self.differences and not self.note
 
 

@@ -1,4 +1,4 @@
-"""The loopback endpoint's batches, whatever the dialect: files, jobs, results, requests, and what goes wrong."""
+"""The loopback endpoint's batches, for any dialect: files, jobs, results, requests, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Run: TypeAlias = Callable[[ChatBody], "Completion | Refused"]
 
 @dataclass(frozen=True)
 class BatchFaults:
-    """What goes wrong with batches.
+    """Faults of batches.
 
     Attributes:
         expire: the share of requests that do not run before the batch expires.
@@ -105,7 +105,7 @@ class Job:
         is_forgotten: whether nothing is known of it once it has ended.
         problem: why it failed as a whole.
         results: what its requests became, once it has ended.
-        is_written: whether files hold them.
+        is_written: whether files contain them.
         is_cancelled: whether it was cancelled; the first half of its requests have run.
     """
 
@@ -196,7 +196,7 @@ class BatchBooks:
         return [job for id in reversed(self.jobs) if (job := self.find(id)) is not None]
 
     def shown(self, results: Sequence[Ran]) -> list[Ran]:
-        """Results as a file holds them: shuffled, repeated, without the missing ones."""
+        """Results as a file contains them: shuffled, repeated, without the missing ones."""
         found = [ran for ran in results if ran.is_kept]
         if self.faults.shuffle:
             self._random.shuffle(found)

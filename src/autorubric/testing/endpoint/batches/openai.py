@@ -73,7 +73,7 @@ def result_record(ran: Ran) -> dict[str, Any]:
 
 
 def _result_files(books: BatchBooks, job: Job) -> tuple[str | None, str | None]:
-    """The names of the files of results and of errors; None where one would be empty."""
+    """The names of the files of results and of errors; None if one would be empty."""
     if not job.results:
         return None, None
     output, errors = f"file-out-{job.id}", f"file-err-{job.id}"
