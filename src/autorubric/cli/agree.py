@@ -114,6 +114,7 @@ def _shown(settings: AgreeFlags) -> Shown:
     store, judges = label_source(settings, run), (run.grader_config or {}).get("judges")
     may_have_labels = store is not None or settings.labels or settings.dataset is not None or settings.by == "tag"
     several_judges = settings.against is not None or (isinstance(judges, list) and len(judges) > 1)
+    # Where nobody labelled anything, judges are compared with each other.
     if several_judges and not may_have_labels and all(item.ground_truth is None for item in run.dataset.items):
         return show_judges(agree_pairwise(settings), settings.by)
     if settings.against is not None:
