@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
-from autorubric.llm.billing import Activity, Bill, Reservation, cover_resend, current_reservation
+from autorubric.llm.billing import Activity, Bill, Reservation
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
@@ -182,11 +182,10 @@ async def test_both_limits_hold_and_the_one_that_is_reached_is_named() -> None:
 async def test_another_attempt_is_covered_like_a_call_of_its_own() -> None:
     budget = Budget(tokens=100)
     held = await reserved(budget, 40)
-    current_reservation.set(held)
-    await cover_resend()
+    await held.extend()
     assert (held.resends, budget.reserved()) == (1, Sum.of(80))
     with pytest.raises(CallError, match="budget of 100 tokens reached"):
-        await cover_resend()
+        await held.extend()
     assert (held.resends, budget.reserved()) == (1, Sum.of(80))
     budget.settle(held, Sum.of(90))
     assert (budget.spent(), budget.reserved()) == (Sum.of(90), Sum.of(0))

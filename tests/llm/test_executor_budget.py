@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
-from autorubric.llm.billing import cover_resend, current_reservation
+from autorubric.llm.billing import current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
@@ -53,7 +53,9 @@ class MeteredModel:
         self.asked += 1
         for _ in range(self._resends):
             await asyncio.sleep(0)
-            await cover_resend()
+            reservation = current_reservation.get()
+            assert reservation is not None
+            await reservation.extend()
         await asyncio.sleep(0)
         outcome = self._rule(request)
         if isinstance(outcome, Failure):

@@ -29,13 +29,13 @@ from autorubric.graders.session import MAX_IN_FLIGHT, Limits, Session, Sessions
 from autorubric.graders.suspicion import suspicions
 from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.batches.setting import batching
-from autorubric.llm.client import LLMClient
+from autorubric.llm.client import LLMClient, reply_schema
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
 from autorubric.llm.records.accounts import Spent, Totals
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Answer, ReplySchema
+from autorubric.llm.request import Answer
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 
 if TYPE_CHECKING:
@@ -350,15 +350,6 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     async def aclose(self) -> None:
         """Close the connections of the running event loop, and release the run directory."""
         await self._sessions.aclose()
-
-
-def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:
-    """The shape of replies of a user's own model class; None for None."""
-    if response_format is None:
-        return None
-    if not (isinstance(response_format, type) and issubclass(response_format, BaseModel)):
-        raise ConfigError(f"response format {response_format!r} is not a pydantic model class")
-    return ReplySchema(response_format.__name__, response_format.model_json_schema())
 
 
 def _run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> Path | None:

@@ -226,11 +226,10 @@ def trace_calls() -> bool:
     _named = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
     if _record_span in watchers:
         return True
-    if "opentelemetry.trace" not in sys.modules:
-        try:
-            import opentelemetry.trace  # noqa: F401
-        except ImportError:
-            return False
+    try:
+        import opentelemetry.trace  # noqa: F401 - also waits for a thread that is importing it
+    except ImportError:
+        return False
     watchers.append(_record_span)
     return True
 

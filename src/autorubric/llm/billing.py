@@ -102,7 +102,11 @@ class Reservation:
             self.budget.give_back(self)
 
     async def extend(self) -> None:
-        """Reserve the worst case once more, for another attempt; a `CallError` if the budget forbids it."""
+        """Reserve the worst case once more, for another attempt; a `CallError` if the budget forbids it.
+
+        A transport awaits this before it repeats a request whose last attempt may have been billed without a token
+        count (a timeout, a reset, a truncated body), and holds no slot or limit meanwhile.
+        """
         if self.budget is not None:
             await self.budget.reserve_again(self)
         self.resends += 1
@@ -124,18 +128,6 @@ class Reservation:
 
 
 current_reservation: ContextVar[Reservation | None] = ContextVar("current_reservation", default=None)
-
-
-async def cover_resend() -> None:
-    """Reserve the worst case of the current call once more; does nothing outside a call.
-
-    A transport awaits this before it repeats a request whose last attempt may have been billed without a token
-    count (a timeout, a reset, a truncated body), and holds no slot or limit meanwhile. Raises a `CallError` if the
-    budget does not cover another attempt.
-    """
-    reservation = current_reservation.get()
-    if reservation is not None:
-        await reservation.extend()
 
 
 class Bill(NamedTuple):

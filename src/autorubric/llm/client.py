@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from autorubric.core.usage import TokenUsage
+from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import open_models
@@ -105,7 +106,7 @@ class LLMClient:
         asked = Request(
             (Message("system", system_prompt), Message("user", user_prompt)),
             _ROLE,
-            schema=None if response_format is None else _schema(response_format),
+            schema=reply_schema(response_format),
             draw=draw,
             seat=self._seat,
         )
@@ -204,7 +205,12 @@ def _seat(namespace: str | None) -> int:
     return 1 + int.from_bytes(sha256(namespace.encode()).digest()[:3]) if namespace else 0
 
 
-def _schema(response_format: type[BaseModel]) -> ReplySchema:
+def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:
+    """The shape of replies of a user's own model class; None for None."""
+    if response_format is None:
+        return None
+    if not (isinstance(response_format, type) and issubclass(response_format, BaseModel)):
+        raise ConfigError(f"response format {response_format!r} is not a pydantic model class")
     return ReplySchema(response_format.__name__, response_format.model_json_schema())
 
 

@@ -14,7 +14,7 @@ from autorubric.llm.batches.gemini import GeminiDialect
 from autorubric.llm.batches.link import Link
 from autorubric.llm.batches.openai_variants import MistralDialect, OpenRouterDialect
 from autorubric.llm.batches.setting import batching
-from autorubric.llm.billing import Reservation, cover_resend, current_reservation
+from autorubric.llm.billing import Reservation, current_reservation
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.endpoints import Endpoints
@@ -166,7 +166,7 @@ class BatchModel(ChatModel):
             if retries.wait(fault, time.monotonic()) is None:
                 raise CallError(self._failure(fault, tries))
             if fault.maybe_billed:
-                await cover_resend()
+                await reservation.extend()
             reservation.note_waiting()
 
 

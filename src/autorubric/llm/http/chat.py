@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from autorubric.core.values import changed
 from autorubric.errors import ConfigError
 from autorubric.llm import attempts
-from autorubric.llm.billing import Reservation, cover_resend, current_reservation
+from autorubric.llm.billing import Reservation, current_reservation
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.limiter import Allowance, Place
@@ -174,7 +174,7 @@ class ChatModel:
         """Reserve another attempt; where the budget refuses it, the call fails with what the endpoint said."""
         if fault.maybe_billed:
             try:
-                await cover_resend()
+                await reservation.extend()
             except CallError as error:
                 failure = self._failure(fault, tries)
                 message = f"{failure.message}; not retried: {error.failure.message}"

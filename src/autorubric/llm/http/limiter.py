@@ -89,7 +89,7 @@ class Slots:
     """
 
     def __init__(self, total: int | None = None) -> None:
-        self._total = math.inf if total is None else total
+        self._total = self._most = math.inf if total is None else total
         self._limits: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._taken: dict[asyncio.AbstractEventLoop, int] = {}
         self._waiting: dict[tuple[asyncio.AbstractEventLoop, Callable[[], None]], None] = {}
@@ -100,6 +100,7 @@ class Slots:
         if most is not None:
             with self._lock:
                 self._limits[owner] = most
+                self._most = min(self._most, most)
 
     def leave(self, owner: object) -> None:
         """Stop applying `owner`'s limit."""
@@ -110,7 +111,7 @@ class Slots:
     def take(self, loop: asyncio.AbstractEventLoop, queue: Callable[[], None]) -> bool:
         """Take a slot for a request of the running loop; where none is free, `queue` is called when one is."""
         with self._lock:
-            if self._is_free():
+            if sum(self._taken.values()) < self._most or self._is_free():
                 self._taken[loop] = self._taken.get(loop, 0) + 1
                 return True
             self._waiting[loop, queue] = None
@@ -125,16 +126,14 @@ class Slots:
             self._wake()
 
     def _is_free(self) -> bool:
-        most = min(self._limits.values(), default=self._total)
-        if sum(self._taken.values()) < most:
-            return True
-        # Requests of a closed event loop never end.
+        """Whether a slot is free once owners that are gone, and requests of closed loops, are forgotten."""
+        self._most = min((self._total, *self._limits.values()))
         self._taken = {loop: count for loop, count in self._taken.items() if count and not loop.is_closed()}
-        return sum(self._taken.values()) < most
+        return sum(self._taken.values()) < self._most
 
     def _wake(self) -> None:
         """Call queues that wait, the first one first, as long as a slot is free."""
-        here = asyncio._get_running_loop()  # None outside of loops
+        here = asyncio.get_running_loop()
         while True:
             with self._lock:
                 if not self._waiting or not self._is_free():
