@@ -20,7 +20,13 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.metrics.intervals import estimate_mean
 from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import Report, read_items, report_from, report_json, stored_dataset
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
+from autorubric.runs.manifest import (
+    DATASET_FILE,
+    ITEMS_FILE,
+    ExperimentManifest,
+    load_manifest,
+    warn_of_changed_items,
+)
 from autorubric.runs.summary import EvalTimingStats
 
 if TYPE_CHECKING:
@@ -246,6 +252,7 @@ class EvalResult(Displayed):
         """
         directory = Path(experiment_path)
         manifest = load_manifest(directory)
+        warn_of_changed_items(directory)
         results = list(StoredItems(directory / ITEMS_FILE, stored_dataset(directory, manifest)))
         usage, cost = paid(_totals(directory), [result.report for result in results])
         seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
