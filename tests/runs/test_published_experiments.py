@@ -61,6 +61,7 @@ def test_commands_take_an_experiment_of_1_6(
     assert capsys.readouterr().out.strip()
 
 
+@pytest.mark.filterwarnings("ignore:.*items.jsonl has changed since")
 async def test_lines_that_another_program_wrote_again_are_read(bench: Bench, tmp_path: Path) -> None:
     done = await evaluate(essays(), bench.grader, experiments_dir=tmp_path, experiment_name="e")
     path = tmp_path / "e" / "items.jsonl"

@@ -24,7 +24,13 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.files.text import size_of_plain
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
+from autorubric.runs.manifest import (
+    DATASET_FILE,
+    ITEMS_FILE,
+    ExperimentManifest,
+    load_manifest,
+    warn_of_changed_items,
+)
 
 _HEAD = re.compile(rb'\{"item_idx": ?(\d{1,12}), ?"duration_seconds": ?(\d+\.?\d*(?:e-?\d+)?)')
 _INDEX = re.compile(rb'(?<="item_idx":)\d+')
@@ -335,6 +341,7 @@ class StoredRun:
             InputError: a line is damaged, or no item has ended.
         """
         path, items, found = self.directory / ITEMS_FILE, self.dataset.items, False
+        warn_of_changed_items(self.directory)
         for record in read_items(path):
             index = record["item_idx"]
             if index >= len(items):

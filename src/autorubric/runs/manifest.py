@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from zlib import crc32
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import atomic_writer, dump_json
@@ -77,6 +79,7 @@ class ExperimentManifest:
         eval_config: settings of the last run.
         calls: calls in the ledger, all runs together; None without a ledger of the directory's own.
         negotiated: parameters that endpoints did not accept, and what was sent instead.
+        items_digest: of the file of the items when the last run ended; see `digest_lines`.
 
     Example:
         >>> from datetime import UTC
@@ -101,6 +104,7 @@ class ExperimentManifest:
     eval_config: dict[str, Any] | None = None
     calls: int | None = None
     negotiated: list[str] = field(default_factory=list)
+    items_digest: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest as JSON values."""
@@ -158,6 +162,37 @@ def load_manifest(directory: Path) -> ExperimentManifest:
         return ExperimentManifest.from_dict(found)
     except InputError as error:
         raise InputError(f"{directory}/manifest.json: {error}") from None
+
+
+def digest_lines(lines: Iterable[bytes]) -> str:
+    """The CRC-32 of a file's lines, by which damage is noticed. It takes a tenth of the time to parse them.
+
+    Example:
+        >>> digest_lines([b"{}"])
+        'a3a6bf43'
+    """
+    found = 0
+    for line in lines:
+        found = crc32(line, found)
+    return f"{found:08x}"
+
+
+def warn_of_changed_items(directory: Path) -> None:
+    """Warn if the file of the items is not what the run left, such as after damage that leaves it readable."""
+    path, manifest = directory / ITEMS_FILE, read_manifest(directory) or {}
+    told = None if manifest.get("status") == "running" else manifest.get("items_digest")
+    try:
+        with path.open("rb") as file:
+            is_changed = isinstance(told, str) and digest_lines(file) != told
+    except OSError:  # whoever reads it says so
+        return
+    if is_changed:
+        warnings.warn(
+            f"{path} has changed since the run wrote it, so its verdicts may be wrong; grade into the run directory "
+            "again: saved replies are not paid for twice",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def ledger_folder(directory: Path) -> Path | None:

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, ledger_folder, read_manifest
+from autorubric.runs.manifest import (
+    DATASET_FILE,
+    ITEMS_FILE,
+    MANIFEST_FILE,
+    ledger_folder,
+    read_manifest,
+    warn_of_changed_items,
+)
 from autorubric.view.index.schema import FILE_NAME, notes_in, reading
 from autorubric.view.page import Refusal
 
@@ -259,6 +266,8 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
             problems.append(f"{path} is not a run directory: it has neither manifest.json nor results nor a ledger")
     if problems:
         raise InputError(problems)
+    for path in directories:
+        warn_of_changed_items(path)
     names = [path.resolve().name for path in directories]
     return [
         Source(

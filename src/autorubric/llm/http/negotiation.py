@@ -317,8 +317,8 @@ class Dialect:
     """What is known about one model at one endpoint, shared by all its calls.
 
     `gates` has one for plain requests and one for those with a schema; `miscounts` says whether a reply had token
-    counts that cannot be right, `cuts_prompts` whether one was to a prompt that was cut off. `context` is the most
-    tokens of a prompt and its reply, where refusals do not say how many a prompt has.
+    counts that cannot be right, `cuts_prompts` whether one was to a prompt that was cut off. `context` is the length
+    of the context if refusals state it, and do not state the length of the prompt.
     """
 
     def __init__(self, base_url: str, model: str) -> None:

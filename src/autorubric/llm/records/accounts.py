@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,7 +35,7 @@ class Totals:
     cost: float
     unpriced: int
     unmetered: int = 0
-    now: Totals | None = None
+    now: Totals | None = field(default=None, compare=False)
 
     def plus(self, more: Totals) -> Totals:
         """The sum with further calls of the same role to the same model."""

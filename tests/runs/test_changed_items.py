@@ -1,0 +1,69 @@
+"""Damage of `items.jsonl` that leaves it readable is told where verdicts are read, and the same command mends it."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from autorubric import EvalResult
+from autorubric.cli.app import run
+from autorubric.runs.items_file import read_run
+from autorubric.view.sources import open_sources
+from tests.cli.in_process import NearEndpoint
+
+ESSAYS = Path(__file__).parents[2] / "examples" / "essays.json"
+TOLD = "items.jsonl has changed since the run wrote it"
+
+
+def graded(folder: Path, url: str, *more: str) -> list[str]:
+    return ["grade", str(ESSAYS), "--judge", f"judge@{url}", "-o", str(folder / "run"), *more]
+
+
+@pytest.mark.parametrize("more", [(), ("--processes", "2")])
+def test_a_verdict_that_was_flipped_is_told_until_the_run_is_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+) -> None:
+    path = tmp_path / "run" / "items.jsonl"
+
+    def told() -> list[int]:
+        counts = []
+        for command, *rest in (["agree"], ["report", "--force", "-o", str(tmp_path / "page.html")]):
+            capsys.readouterr()
+            assert run([command, str(tmp_path / "run"), *rest]) == 0
+            counts.append(capsys.readouterr().err.count(TOLD))
+        return counts
+
+    with NearEndpoint() as endpoint:
+        words = graded(tmp_path, endpoint.base_url, *more)
+        assert run(words) == 0
+        asked, met = endpoint.stats()["requests"], path.read_bytes().count(b'"MET"')
+        assert told() == [0, 0]
+        path.write_bytes(path.read_bytes().replace(b'"MET"', b'"UNMET"', 1))
+        assert told() == [1, 1]
+        assert run(words) == 0
+        assert path.read_bytes().count(b'"MET"') == met
+        assert told() == [0, 0]
+        assert endpoint.stats()["requests"] == asked
+
+
+def test_a_run_in_progress_and_one_of_an_earlier_version_are_read_without_a_word(tmp_path: Path) -> None:
+    with NearEndpoint() as endpoint:
+        assert run(graded(tmp_path, endpoint.base_url)) == 0
+    manifest = tmp_path / "run" / "manifest.json"
+    whole = manifest.read_text(encoding="utf-8")
+    (tmp_path / "run" / "items.jsonl").write_bytes((tmp_path / "run" / "items.jsonl").read_bytes() + b"\n")
+
+    def told() -> list[str]:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            EvalResult.from_experiment(tmp_path / "run")
+            list(read_run(tmp_path / "run").item_results)
+            open_sources([tmp_path / "run"], make_folders=False)
+        return [str(one.message) for one in found]
+
+    assert [TOLD in message for message in told()] == [True] * 3
+    for line in (line for line in whole.splitlines() if "items_digest" in line):
+        manifest.write_text(whole.replace(line, line.replace("items_digest", "other")), encoding="utf-8")
+    assert told() == []
