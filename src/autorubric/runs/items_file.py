@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeAlias
 from weakref import finalize
+from zlib import crc32
 
 from autorubric.core.report import (
     CriterionReport,
@@ -24,13 +26,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.files.text import size_of_plain
-from autorubric.runs.manifest import (
-    DATASET_FILE,
-    ITEMS_FILE,
-    ExperimentManifest,
-    load_manifest,
-    warn_of_changed_items,
-)
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest, read_manifest
 
 _HEAD = re.compile(rb'\{"item_idx": ?(\d{1,12}), ?"duration_seconds": ?(\d+\.?\d*(?:e-?\d+)?)')
 _INDEX = re.compile(rb'(?<="item_idx":)\d+')
@@ -110,6 +106,8 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
         InputError: another line is damaged, or it is not a regular file.
     """
     lines = StoredLines(path)
+    if lines.is_changed:
+        warn_of_change(path)
     for index, line in lines.in_order():
         try:
             record = json.loads(line)
@@ -130,6 +128,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
     Attributes:
         damaged: the numbers of damaged lines, from 1, which are left out; the last line, which may be torn, is not
             one.
+        is_changed: whether the file is not as the run left it, by the CRC-32 in the manifest.
     """
 
     def __init__(self, path: Path) -> None:
@@ -138,12 +137,13 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         self._places, self._durations = array("Q"), array("d")
         self._file: BinaryIO | None = None
         self.damaged: list[int] = []
+        self.is_changed = False
         if not path.exists():
             return
         size_of_plain(path)
         self._file = path.open("rb")
         finalize(self, self._file.close)
-        wrong = start = 0
+        wrong = start = digest = 0
         for number, line in enumerate(self._file, start=1):
             if wrong:
                 self.damaged.append(wrong)
@@ -155,6 +155,10 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
                 self._durations.append(found[1])
                 self._places.extend((start, len(line.rstrip())))
             start += len(line)
+            digest = crc32(line, digest)
+        told = read_manifest(path.parent) or {}
+        if told.get("status") != "running":
+            self.is_changed = told.get("items_digest") not in (None, f"{digest:08x}")
 
     def refuse_damaged(self) -> None:
         """Raise an InputError if a line is damaged."""
@@ -217,6 +221,16 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
 
     def __len__(self) -> int:
         return len(self._order)
+
+
+def warn_of_change(path: Path) -> None:
+    """Warn that an items file is not as the run left it, such as after damage that leaves it readable."""
+    warnings.warn(
+        f"{path} has changed since the run wrote it, so its verdicts may be wrong; grade into the run directory "
+        "again: saved replies are not paid for twice",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def _is_json(line: bytes) -> bool:
@@ -341,7 +355,6 @@ class StoredRun:
             InputError: a line is damaged, or no item has ended.
         """
         path, items, found = self.directory / ITEMS_FILE, self.dataset.items, False
-        warn_of_changed_items(self.directory)
         for record in read_items(path):
             index = record["item_idx"]
             if index >= len(items):

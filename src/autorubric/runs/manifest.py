@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -175,24 +174,6 @@ def digest_lines(lines: Iterable[bytes]) -> str:
     for line in lines:
         found = crc32(line, found)
     return f"{found:08x}"
-
-
-def warn_of_changed_items(directory: Path) -> None:
-    """Warn if the file of the items is not what the run left, such as after damage that leaves it readable."""
-    path, manifest = directory / ITEMS_FILE, read_manifest(directory) or {}
-    told = None if manifest.get("status") == "running" else manifest.get("items_digest")
-    try:
-        with path.open("rb") as file:
-            is_changed = isinstance(told, str) and digest_lines(file) != told
-    except OSError:  # whoever reads it says so
-        return
-    if is_changed:
-        warnings.warn(
-            f"{path} has changed since the run wrote it, so its verdicts may be wrong; grade into the run directory "
-            "again: saved replies are not paid for twice",
-            UserWarning,
-            stacklevel=2,
-        )
 
 
 def ledger_folder(directory: Path) -> Path | None:

@@ -20,7 +20,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.metrics.intervals import estimate_mean
 from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import Report, read_items, read_run, report_from, report_json
-from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest, warn_of_changed_items
+from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest
 from autorubric.runs.summary import EvalTimingStats
 
 if TYPE_CHECKING:
@@ -245,7 +245,6 @@ class EvalResult(Displayed):
             ValueError: its files are not what a run writes.
         """
         directory = Path(experiment_path)
-        warn_of_changed_items(directory)
         run = read_run(directory)
         results = list(StoredItems(run.source, run.dataset))
         usage, cost = paid(_totals(directory), [result.report for result in results])

@@ -13,14 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
-from autorubric.runs.manifest import (
-    DATASET_FILE,
-    ITEMS_FILE,
-    MANIFEST_FILE,
-    ledger_folder,
-    read_manifest,
-    warn_of_changed_items,
-)
+from autorubric.runs.items_file import StoredLines, warn_of_change
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, ledger_folder, read_manifest
 from autorubric.view.index.schema import FILE_NAME, notes_in, reading
 from autorubric.view.page import Refusal
 
@@ -267,7 +261,8 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
     if problems:
         raise InputError(problems)
     for path in directories:
-        warn_of_changed_items(path)
+        if StoredLines(path / ITEMS_FILE).is_changed:
+            warn_of_change(path / ITEMS_FILE)
     names = [path.resolve().name for path in directories]
     return [
         Source(
