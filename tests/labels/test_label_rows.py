@@ -229,6 +229,19 @@ def test_with_one_criterion_no_column_names_it(tmp_path: Path) -> None:
     assert [(one.item, one.verdict) for one in found.events] == [("q0", "MET")]
 
 
+def test_a_question_that_is_called_like_a_criterion_has_labels_not_quotes_or_notes(tmp_path: Path) -> None:
+    dataset = RubricDataset(
+        "Why?", Rubric([Criterion(name=name, requirement=f"{name}.") for name in ("Evidence", "Reason")])
+    )
+    dataset.add_item("So.", "", id="q0")
+    met = {"Evidence": {"choices": ["MET"]}, "Reason": {"choices": ["UNMET"]}}
+    answers = {name: [{"value": value["choices"][0], "user_id": "1"}] for name, value in met.items()}
+    for record in (studio({"id": "q0"}, (1, met)), {"id": "q0", "fields": {}, "responses": answers}):
+        (tmp_path / "labels.json").write_text(json.dumps([record]))
+        found = read(tmp_path / "labels.json", dataset)
+        assert marks(found) == {("q0", "Evidence", "1"): "MET", ("q0", "Reason", "1"): "UNMET"}
+
+
 def test_a_column_of_each_annotator_is_read_one_after_the_other(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("id,criterion,ana,ben\nq0,Moon,MET,UNMET\nq1,Moon,,MET\n")
     found = read_labels(answers(), [tmp_path / "labels.csv"], "ben", {"label": "ben"})
