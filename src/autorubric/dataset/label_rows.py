@@ -199,7 +199,7 @@ class LabelRows:
 
     @cached_property
     def _rubrics(self) -> list[Sequence[Criterion]]:
-        return rubrics_of(self.dataset)
+        return different_rubrics(self.dataset)
 
     @cached_property
     def _has_one_criterion(self) -> bool:
@@ -293,7 +293,7 @@ class ItemFinder:
             self.notes.append(note)
 
 
-def rubrics_of(dataset: RubricDataset) -> list[Sequence[Criterion]]:
+def different_rubrics(dataset: RubricDataset) -> list[Sequence[Criterion]]:
     """The different rubrics of the items."""
     rubrics = (dataset.get_item_rubric(place) for place in range(len(dataset)))
     return [rubric.rubric for rubric in {id(rubric): rubric for rubric in rubrics}.values()]

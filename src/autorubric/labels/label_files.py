@@ -16,7 +16,7 @@ from typing import Any
 
 from autorubric.core.criterion import criterion_names
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.label_rows import Given, LabelRows, is_question, one_word, rubrics_of, submission_texts
+from autorubric.dataset.label_rows import Given, LabelRows, different_rubrics, is_question, one_word, submission_texts
 from autorubric.metrics.joining import relabelled
 from autorubric.rows import Record, input_name, read_rows
 
@@ -92,7 +92,7 @@ class LabelFile:
 
 @dataclass(frozen=True, slots=True)
 class _Aside:
-    """What records of other tools have besides labels: questions with notes and quotes, and what is left out."""
+    """The questions of another tool that have notes and quotes, and sentences on what is left out."""
 
     notes: frozenset[str]
     quotes: frozenset[str]
@@ -101,7 +101,7 @@ class _Aside:
     @classmethod
     def of(cls, dataset: RubricDataset) -> _Aside:
         """A question that is called like a criterion has labels."""
-        names = {name.lower() for criteria in rubrics_of(dataset) for name in criterion_names(criteria)}
+        names = {name.lower() for criteria in different_rubrics(dataset) for name in criterion_names(criteria)}
         return cls(_NOTES - names, _QUOTES - names, {})
 
 
