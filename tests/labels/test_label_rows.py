@@ -122,13 +122,17 @@ READ: list[tuple[str, str | list[Any], dict[str, str], Marks, list[str]]] = [
      ["labels are read from 'Moon', 'mentions the moon.', 'stars', named like the criteria", "1 row has no label"]),
     ("BOM, semicolons, CRLF, other scripts", "\ufeffid;criterion;label;annotator\r\nq0;Moon;MET;Ünal 月\r\n",
      {}, {("q0", "Moon", "Ünal 月"): "MET"}, []),
+    ("a column called like a criterion next to one that names it",
+     "id,criterion,label,annotator,Moon\nq0,Short,MET,ana,UNMET\n", {}, {("q0", "Short", "ana"): "MET"}, []),
+    ("texts that are not the submission", f"id,criterion,label,annotator,why\nq0,Moon,MET,ana,{TEXTS[2]}\n",
+     {}, {("q0", "Moon", "ana"): "MET"}, []),
     ("the submission instead of an id", "text,criterion,label,annotator\nThe  moon pulls. ,Moon,MET,ana\n",
      {}, {("q2", "Moon", "ana"): "MET"}, ["items are found by their submission"]),
     ("Label Studio, JSON", [studio({"text": TEXTS[2]}, (2, {"Moon": {"choices": ["UNMET"]}, "Stars": {"rating": 3},
                                                            "why": {"text": ["so"]}}))],
      {}, STARRED, ["'why' is left out"]),
     ("Label Studio, number",
-     [studio({"id": "q2"}, (2, {"Stars": {"number": 3}}))], {}, {("q2", "Stars", "2"): "3"}, []),
+     [studio({"id": "q2", "why": TEXTS[1]}, (2, {"Stars": {"number": 3}}))], {}, {("q2", "Stars", "2"): "3"}, []),
     ("Label Studio, JSON-MIN",
      STUDIO_MIN, {}, STARRED, ["items are found by their submission", "1 row has no label"]),
     ("Label Studio, CSV", STUDIO_CSV, {}, STARRED, ["1 row has no label"]),
@@ -218,11 +222,24 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_with_one_criterion_no_column_names_it(tmp_path: Path) -> None:
-    dataset = RubricDataset("Why?", Rubric([Criterion(requirement="Mentions the moon.")]))
+    dataset = RubricDataset("Why?", Rubric([Criterion(name="Moon", requirement="Mentions the moon.")]))
     dataset.add_item("The moon.", "", id="q0")
     (tmp_path / "doccano.jsonl").write_text('{"id": 7, "text": "The moon.", "label": ["MET"], "annotator": "ana"}\n')
     found = read(tmp_path / "doccano.jsonl", dataset)
     assert [(one.item, one.verdict) for one in found.events] == [("q0", "MET")]
+
+
+def test_a_question_that_is_called_like_a_criterion_has_labels_not_quotes_or_notes(tmp_path: Path) -> None:
+    dataset = RubricDataset(
+        "Why?", Rubric([Criterion(name=name, requirement=f"{name}.") for name in ("Evidence", "Reason")])
+    )
+    dataset.add_item("So.", "", id="q0")
+    met = {"Evidence": {"choices": ["MET"]}, "Reason": {"choices": ["UNMET"]}}
+    answers = {name: [{"value": value["choices"][0], "user_id": "1"}] for name, value in met.items()}
+    for record in (studio({"id": "q0"}, (1, met)), {"id": "q0", "fields": {}, "responses": answers}):
+        (tmp_path / "labels.json").write_text(json.dumps([record]))
+        found = read(tmp_path / "labels.json", dataset)
+        assert marks(found) == {("q0", "Evidence", "1"): "MET", ("q0", "Reason", "1"): "UNMET"}
 
 
 def test_a_column_of_each_annotator_is_read_one_after_the_other(tmp_path: Path) -> None:

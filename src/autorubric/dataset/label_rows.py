@@ -199,9 +199,7 @@ class LabelRows:
 
     @cached_property
     def _rubrics(self) -> list[Sequence[Criterion]]:
-        """The different rubrics of the items."""
-        rubrics = (self.dataset.get_item_rubric(place) for place in range(len(self.dataset)))
-        return [rubric.rubric for rubric in {id(rubric): rubric for rubric in rubrics}.values()]
+        return different_rubrics(self.dataset)
 
     @cached_property
     def _has_one_criterion(self) -> bool:
@@ -293,6 +291,12 @@ class ItemFinder:
     def _note(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
+
+
+def different_rubrics(dataset: RubricDataset) -> list[Sequence[Criterion]]:
+    """The different rubrics of the items."""
+    rubrics = (dataset.get_item_rubric(place) for place in range(len(dataset)))
+    return [rubric.rubric for rubric in {id(rubric): rubric for rubric in rubrics}.values()]
 
 
 def submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
+from autorubric.core.criterion import criterion_names
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.label_rows import Given, LabelRows, is_question, one_word, submission_texts
+from autorubric.dataset.label_rows import Given, LabelRows, different_rubrics, is_question, one_word, submission_texts
 from autorubric.metrics.joining import relabelled
 from autorubric.rows import Record, input_name, read_rows
 
@@ -58,25 +59,24 @@ class LabelFile:
         if "items" in keys or keys == {"dataset"}:
             yield from self._of_dataset(dataset)
         elif keys >= {"fields", "responses"} or any(is_question(keys, key) for key in keys):
-            yield from self._each(_of_argilla, "Argilla", chain([first], rows), problems)
+            yield from self._each(_of_argilla, _Aside.of(dataset), chain([first], rows), problems)
         elif keys >= {"data", "annotations"}:
-            yield from self._each(_of_label_studio, "Label Studio", chain([first], rows), problems)
+            yield from self._each(_of_label_studio, _Aside.of(dataset), chain([first], rows), problems)
         else:
             table = LabelRows(self.path, dataset, self.columns, self.notes, problems, _MORE)
             yield from table.labels(chain([first], rows))
 
-    def _each(self, read: _Reader, tool: str, rows: Iterator[Record], problems: list[str]) -> Iterator[Given]:
-        left_out: dict[str, None] = {}
+    def _each(self, read: _Reader, aside: _Aside, rows: Iterator[Record], problems: list[str]) -> Iterator[Given]:
+        tool = "Argilla" if read is _of_argilla else "Label Studio"
         for record in rows:
             try:
-                yield from read(record, left_out)
+                yield from read(record, aside)
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
                 problems.append(f"{record.where}: this record is not as {tool} writes it: {said}")
-        self.notes += (f"{input_name(self.path)}: {what}" for what in left_out)
+        self.notes += (f"{input_name(self.path)}: {what}" for what in aside.left_out)
 
     def _of_dataset(self, graded: RubricDataset) -> Iterator[Given]:
-        from autorubric.core.criterion import criterion_names
         from autorubric.labels.event import item_name
 
         made, notes = relabelled(graded, RubricDataset.from_file(self.path))
@@ -90,20 +90,34 @@ class LabelFile:
                 yield Given(f"{self.path}: item {index}", item_name(item, index), name, str(word))
 
 
-_Reader = Callable[[Record, dict[str, None]], Iterator[Given]]
-"""Reads a record; what it leaves out joins the second argument."""
+@dataclass(frozen=True, slots=True)
+class _Aside:
+    """The questions of another tool that have notes and quotes, and sentences on what is left out."""
+
+    notes: frozenset[str]
+    quotes: frozenset[str]
+    left_out: dict[str, None]
+
+    @classmethod
+    def of(cls, dataset: RubricDataset) -> _Aside:
+        """A question that is called like a criterion has labels."""
+        names = {name.lower() for criteria in different_rubrics(dataset) for name in criterion_names(criteria)}
+        return cls(_NOTES - names, _QUOTES - names, {})
 
 
-def _of_argilla(record: Record, left_out: dict[str, None]) -> Iterator[Given]:
+_Reader = Callable[[Record, _Aside], Iterator[Given]]
+
+
+def _of_argilla(record: Record, aside: _Aside) -> Iterator[Given]:
     fields = record.fields
     metadata = fields.get("metadata")
     named = {**metadata} if isinstance(metadata, Mapping) else {}
     item = _first((named, _ITEM_KEYS), (fields, ("external_id", "item", "id")))
     texts = submission_texts(fields["fields"] if isinstance(fields.get("fields"), Mapping) else fields)
-    for user, answers in _argilla_answers(fields, left_out).items():
-        note = " ".join(str(value) for name, value in answers.items() if name.lower() in _NOTES)
+    for user, answers in _argilla_answers(fields, aside.left_out).items():
+        note = " ".join(str(value) for name, value in answers.items() if name.lower() in aside.notes)
         for name, value in answers.items():
-            if name.lower() in _NOTES:
+            if name.lower() in aside.notes:
                 continue
             word = value[0] if isinstance(value, list) and len(value) == 1 else value
             if isinstance(word, bool | list | dict) or word is None:
@@ -144,7 +158,7 @@ def _each_answer(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any
             yield from ((name, one.get("user_id"), one.get("status"), one["value"]) for one in answers or ())
 
 
-def _of_label_studio(record: Record, left_out: dict[str, None]) -> Iterator[Given]:
+def _of_label_studio(record: Record, aside: _Aside) -> Iterator[Given]:
     data = record.fields["data"]
     item, texts = _first((data, _ITEM_KEYS)), submission_texts(data)
     for annotation in record.fields["annotations"] or ():
@@ -155,14 +169,14 @@ def _of_label_studio(record: Record, left_out: dict[str, None]) -> Iterator[Give
         for result in annotation["result"]:
             name, value = str(result["from_name"]), result["value"]
             kind = next((one for one in _LABELS if one in value), None)
-            if name.lower() in _NOTES:
+            if name.lower() in aside.notes:
                 note = value["text"] if isinstance(value.get("text"), str) else " ".join(value.get("text") or ())
-            elif name.lower() in _QUOTES:
+            elif name.lower() in aside.quotes:
                 quote = str(value.get("text") or "")
             elif kind is not None:
                 chosen.append((name, _only(name, value[kind])))
             else:
-                left_out.setdefault(f"{name!r} is left out: only choices, ratings and numbers are labels")
+                aside.left_out.setdefault(f"{name!r} is left out: only choices, ratings and numbers are labels")
         for name, word in chosen:
             who, seconds = _annotator(annotation.get("completed_by")), annotation.get("lead_time")
             criterion = str(data.get("criterion") or name)
