@@ -43,3 +43,20 @@ def test_a_line_without_a_report_is_named(
                 with case(f"{words[0]} {report}"):
                     assert run(words) == 2
                     assert "items.jsonl: the line of item 0 is damaged" in capsys.readouterr().err
+
+
+def test_a_changed_key_of_a_line_is_no_missing_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(STORED, tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "run" / "items.jsonl"
+    first, *others = path.read_text(encoding="utf-8").splitlines()
+    with offenders() as case:
+        for key in ("verdict", "criterion_reports"):
+            damaged = first.replace(f'{key}":', f'{key[:-1]}0":', 1)
+            assert damaged != first
+            path.write_text("\n".join([damaged, *others, ""]), encoding="utf-8")
+            with case(key):
+                assert run(["agree", "run"]) == 2
+                assert "items.jsonl: the line of item 0 is damaged" in capsys.readouterr().err

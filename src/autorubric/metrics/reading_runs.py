@@ -14,6 +14,7 @@ import numpy as np
 from autorubric.background import no_collections
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.rubric import Rubric
 from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import DataItem, RubricDataset
@@ -33,6 +34,8 @@ from autorubric.metrics.table import (
 )
 
 _IS_IT = "Is this the dataset that was graded?"
+_KEYS = {"report_type", "criterion_reports"} | EvaluationReport.model_fields.keys()
+_KEYS |= EnsembleEvaluationReport.model_fields.keys()
 _NO_ITEMS = "the reports do not say what items they are about; give the dataset that was graded"
 
 
@@ -137,6 +140,8 @@ class _Builder:
             return
         self._graded.add(index)
         entries = [_fields(e) for e in report.get("report") or report.get("criterion_reports") or ()]
+        if not entries and "report_type" in report and (unknown := report.keys() - _KEYS):
+            raise KeyError(*sorted(unknown))
         if not self._add_points(index, item, entries):
             return
         n_failed, score = sum(entry.get("error") is not None for entry in entries), report.get("score")
@@ -217,8 +222,9 @@ class _Builder:
             choice = _fields(choice)
             self._means[point] = choice.get("aggregated_value", math.nan)
         if entry.get("error") is None:
-            verdict = entry.get("final_verdict" if ensemble else "verdict")
-            self._judged[point] = column.read_verdict(verdict) if choice is None else column.read_choice(choice)
+            # Without an error there is a verdict: a key that is missing is damage.
+            name = "final_verdict" if ensemble else "verdict"
+            self._judged[point] = column.read_verdict(entry[name]) if choice is None else column.read_choice(choice)
         confidence = entry.get("confidence")
         if confidence is not None:
             self._confidence[point] = confidence

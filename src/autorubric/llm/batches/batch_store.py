@@ -264,8 +264,8 @@ def _read(path: Path) -> BatchRecord:
         return record
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise LedgerError(
-            f"{path}: the record of a batch cannot be read ({error}); restore it from a copy. Without it, what the "
-            "batch has cost and answered is lost"
+            f"{path}: the record of a batch cannot be read ({error}); restore it from a copy. If you remove it, what "
+            "the batch has cost no longer counts, and those of its requests without a saved reply are sent again"
         ) from error
 
 
