@@ -124,7 +124,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
     def pause(self, seconds: float) -> asyncio.Future[None]:
         """As `asyncio.sleep`, which takes twice as long."""
-        over = self.create_future()
+        over: asyncio.Future[None] = asyncio.Future(loop=self)
         heapq.heappush(self._timers, (self.now + seconds, next(self._numbers), over))
         return over
 
@@ -140,10 +140,10 @@ class JumpingLoop(asyncio.SelectorEventLoop):
                     timer.set_result(None)
                 else:
                     ready.append(timer)
-        for _ in range(len(ready)):
+        while ready and not self._stopping:  # type: ignore[attr-defined]
             handle = ready.popleft()
             if not handle.cancelled():
-                handle._run()
+                handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
 
 
 def on_jumping_clock(main: Callable[[JumpingLoop], Coroutine[Any, Any, T]]) -> T:
@@ -161,6 +161,7 @@ class Owner:
 
 WORD = 0.005
 """Seconds that a word between two processes takes."""
+BACKOFF = Backoff(1.0, 60.0)
 
 
 @dataclass(eq=False)
@@ -234,7 +235,7 @@ class Run:
 
     async def _work(self, loop: JumpingLoop, queue: Queue) -> None:
         while True:
-            retries, tokens = Retries(10**6, Backoff(1.0, 60.0)), self.tokens(self.rng)
+            retries, tokens = Retries(10**6, BACKOFF), self.tokens(self.rng)
             await queue.gate.enter()
             while (fault := await self._attempt(loop, queue, tokens)) is not None:
                 await loop.pause(retries.wait(fault, loop.time(), self.rng) or 0.0)

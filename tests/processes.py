@@ -6,10 +6,11 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
-from tests.warm_commands import SOURCE, WarmProcess
+from tests.warm_commands import SOURCE, WarmProcess, WarmPython
 
 LONG = 600
 """Seconds after which a process counts as hung, also on a machine that does ten other things."""
@@ -24,6 +25,27 @@ def start(words: Sequence[str], **variables: str) -> subprocess.Popen[str]:
     """The process of `autorubric` with these words."""
     pipe = subprocess.PIPE
     return WarmProcess(list(words), stdout=pipe, stderr=pipe, env=environment(**variables))
+
+
+_WITH_PACKAGES = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from autorubric.cli.app import _build, run
+from autorubric.plugins import plugins
+plugins.cache_clear()
+_build.cache_clear()
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def finish_with_packages(
+    site: Path, words: Sequence[str], folder: Path, variables: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """How a forked command ends that finds the packages of a directory too: in place of a fresh interpreter."""
+    command, pipe = ["-c", _WITH_PACKAGES, str(site), *words], subprocess.PIPE
+    with WarmPython(command, cwd=folder, env=variables, stdout=pipe, stderr=pipe) as process:
+        out, err = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

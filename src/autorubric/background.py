@@ -151,13 +151,10 @@ def no_collections() -> Iterator[None]:
     finally:
         if enabled:
             # All new objects are still young: the first collection would scan them all.
-            # Freezing and unfreezing makes them old, unless somebody keeps something frozen. A run unfreezes them.
-            with _lock:
-                if _runs and _frozen:
-                    gc.freeze()
-                elif not gc.get_freeze_count():
-                    gc.freeze()
-                    gc.unfreeze()
+            # Freezing and unfreezing makes them old, unless somebody keeps something frozen (slow to count).
+            if not (_runs and _frozen) and not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from autorubric.checks import CheckOutcome, check
 from autorubric.errors import ConfigError
+from tests.processes import finish_with_packages
 
 SOURCE = """
 from autorubric.checks import CheckOutcome, check
@@ -34,18 +35,22 @@ def installed(folder: Path, source: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(folder)}
 
 
-def graded(folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+WORDS = ["grade", "data.json", "-o", "run"]
+
+
+def lay_out(folder: Path) -> None:
+    """Texts and the rubric that `WORDS` grades."""
     rubric = [
         {"name": "unit", "requirement": "Gives km.", "check": {"name": "mentions_unit", "parameters": {"unit": "km"}}}
     ]
     items = [{"submission": text, "description": text} for text in ("5 km", "5 miles")]
     (folder / "data.json").write_text(json.dumps({"prompt": "How far?", "rubric": rubric, "items": items}))
-    command = [sys.executable, "-m", "autorubric", "grade", "data.json", "-o", "run"]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_check_of_an_installed_package_grades_in_the_command(tmp_path: Path) -> None:
-    ended = graded(tmp_path, installed(tmp_path / "site", SOURCE))
+    lay_out(tmp_path)
+    command, environment = [sys.executable, "-m", "autorubric", *WORDS], installed(tmp_path / "site", SOURCE)
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     lines = (tmp_path / "run" / "items.jsonl").read_text(encoding="utf-8").splitlines()
     assert [("looked for 'km'" in line, json.loads(line)["report"]["score"]) for line in lines] == [
@@ -55,7 +60,8 @@ def test_a_check_of_an_installed_package_grades_in_the_command(tmp_path: Path) -
 
 
 def test_a_package_that_cannot_be_imported_is_named_before_anything_runs(tmp_path: Path) -> None:
-    ended = graded(tmp_path, installed(tmp_path / "site", "import nowhere"))
+    lay_out(tmp_path)
+    ended = finish_with_packages(tmp_path / "site", WORDS, tmp_path, installed(tmp_path / "site", "import nowhere"))
     assert ended.returncode == 2
     assert "units:mentions_unit" in ended.stderr
     assert "No module named 'nowhere'" in ended.stderr

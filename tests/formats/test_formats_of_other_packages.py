@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.offenders import offenders
+from tests.processes import finish_with_packages
 
 ROOT = Path(__file__).parents[2]
 EXAM = """
@@ -95,7 +96,8 @@ def test_a_format_that_cannot_be_used_is_refused_before_anything_is_written(site
         for source, name, message in cases:
             with case(message):
                 (site / "exam_files.py").write_text(source, encoding="utf-8")
-                done = convert(site, ["final.jsonl", "out.jsonl", "--to", name])
+                words = ["convert", "final.jsonl", "out.jsonl", "--to", name]
+                done = finish_with_packages(site, words, site.parent, {**os.environ, "COLUMNS": "200"})
                 assert (done.returncode, done.stdout) == (2, "")
                 assert message in done.stderr
                 assert not (site.parent / "out.jsonl").exists()

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import finish_with_packages
+
 KEYWORD = """
 from autorubric.core.judgment import CriterionVerdict, Judgment
 
@@ -42,8 +44,8 @@ class Keyword(CriterionJudge):
 TEXTS = ("It is blue.", "It is red.")
 
 
-def grade(folder: Path, source: str, calls: str, texts: Sequence[str] = TEXTS) -> subprocess.CompletedProcess[str]:
-    """Grades texts with a package installed that registers the judge `keyword`."""
+def words_of_grade(folder: Path, source: str, calls: str, texts: Sequence[str] = TEXTS) -> list[str]:
+    """The command that grades texts; in `site` is a package that registers the judge `keyword`."""
     site = folder / "site"
     info = site / "keyword_judge-1.0.dist-info"
     info.mkdir(parents=True)
@@ -54,15 +56,18 @@ def grade(folder: Path, source: str, calls: str, texts: Sequence[str] = TEXTS) -
     items = [{"submission": text, "description": text} for text in texts]
     data = {"prompt": "Which colour has the sky?", "rubric": rubric, "items": items}
     (folder / "data.json").write_text(json.dumps(data), encoding="utf-8")
-    command = [sys.executable, "-m", "autorubric", "grade", "data.json", "-o", "run", "--judge", "builtin/offline"]
-    environment = {**os.environ, "PYTHONPATH": str(site)}
-    return subprocess.run(
-        [*command, "--calls", calls], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    return ["grade", "data.json", "-o", "run", "--judge", "builtin/offline", "--calls", calls]
+
+
+def grade(folder: Path, source: str, texts: Sequence[str] = TEXTS) -> subprocess.CompletedProcess[str]:
+    """Grades texts with the judge `keyword` in a fresh interpreter, where its package is installed."""
+    command = [sys.executable, "-m", "autorubric", *words_of_grade(folder, source, "keyword", texts)]
+    environment = {**os.environ, "PYTHONPATH": str(folder / "site")}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_an_installed_judge_grades_in_the_command_and_is_named_in_the_manifest(tmp_path: Path) -> None:
-    ended = grade(tmp_path, KEYWORD, "keyword")
+    ended = grade(tmp_path, KEYWORD)
     assert ended.returncode == 0, ended.stderr
     lines = (tmp_path / "run" / "items.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["report"]["score"] for line in lines] == [1.0, 0.0]
@@ -70,7 +75,7 @@ def test_an_installed_judge_grades_in_the_command_and_is_named_in_the_manifest(t
 
 
 def test_an_installed_judge_that_does_not_number_equal_items_gets_a_reply_for_each(tmp_path: Path) -> None:
-    ended = grade(tmp_path, WITHOUT_COPY, "keyword", ["It is blue."] * 3)
+    ended = grade(tmp_path, WITHOUT_COPY, ["It is blue."] * 3)
     assert ended.returncode == 0, ended.stderr
     assert "judge builtin/offline: 3 calls, " in ended.stdout
 
@@ -86,7 +91,8 @@ def test_an_installed_judge_that_does_not_number_equal_items_gets_a_reply_for_ea
 def test_a_judge_that_cannot_be_used_is_refused_before_anything_is_asked(
     tmp_path: Path, source: str, calls: str, message: str
 ) -> None:
-    ended = grade(tmp_path, source, calls)
+    words = words_of_grade(tmp_path, source, calls)
+    ended = finish_with_packages(tmp_path / "site", words, tmp_path, os.environ)
     assert ended.returncode == 2, ended.stderr
     assert message in " ".join(ended.stderr.replace("│", " ").split())
     assert not (tmp_path / "run").exists()

@@ -4,6 +4,7 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.metrics.corrected_rate import (
+    _equal_tailed,
     correct_rate,
     labelled_cells,
     misjudged_rate_interval,
@@ -65,6 +66,15 @@ def test_the_intervals_of_corrected_rates_are_those_of_jeffreys_posteriors(
     misjudged = misjudged_rate_interval(cells, rest_met, rest)
     assert misjudged is not None
     assert misjudged[:2] == pytest.approx((low, high), abs=0.05 * (high - low))
+
+
+def test_the_ends_of_an_interval_are_the_quantiles_of_numpy() -> None:
+    rng = np.random.default_rng(5)
+    for size, confidence in ((2, 0.5), (3, 0.95), (1000, 0.9), (20_000, 0.95), (20_000, 0.123)):
+        draws = rng.beta(0.5, 3.0, size).round(3)  # some are equal
+        assert _equal_tailed(draws, confidence)[:2] == tuple(
+            np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
+        )
 
 
 def test_more_met_labels_and_more_met_verdicts_move_no_end_down() -> None:

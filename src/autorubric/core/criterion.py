@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -289,14 +290,15 @@ def criterion_names(criteria: Sequence[Criterion]) -> list[str]:
     """
     plain = [criterion.name or f"C{number}" for number, criterion in enumerate(criteria, start=1)]
     own = {criterion.name for criterion in criteria if criterion.name}
-    found: list[str] = []
+    times = Counter(plain)
+    found: dict[str, None] = {}
     for number, (criterion, name) in enumerate(zip(criteria, plain, strict=True), start=1):
-        if plain.count(name) > 1 and criterion.section:
+        if criterion.section and times[name] > 1:
             name = f"{criterion.section}/{name}"  # noqa: PLW2901
         while name in found or (not criterion.name and name in own):
             name = f"{name} (C{number})"  # noqa: PLW2901
-        found.append(name)
-    return found
+        found[name] = None
+    return [*found]
 
 
 _MOST = 1000

@@ -19,8 +19,9 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 def ratio(above: ArrayLike, below: ArrayLike) -> Floats:
     """The quotient, NaN where the divisor is 0."""
-    top, bottom = np.broadcast_arrays(np.asarray(above, float), np.asarray(below, float))
-    found: Floats = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
+    top, bottom = np.asarray(above, float), np.asarray(below, float)
+    undefined = np.full(np.broadcast(top, bottom).shape, np.nan)
+    found: Floats = np.divide(top, bottom, out=undefined, where=bottom != 0)
     return found
 
 

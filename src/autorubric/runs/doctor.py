@@ -145,7 +145,8 @@ def _other_projects() -> Iterator[Finding]:
 def _installs_our_package(found: importlib.metadata.Distribution) -> bool:
     # `files` makes a path of each of some 30,000 lines, which took most of the time of the command.
     if record := found.read_text("RECORD"):
-        return re.search(rf'^"?{PACKAGE}/', record, re.MULTILINE) is not None
+        lines = f"\n{record}"
+        return f"\n{PACKAGE}/" in lines or f'\n"{PACKAGE}/' in lines  # several times as fast as a pattern
     return any(file.parts[0] == PACKAGE for file in found.files or ())
 
 

@@ -16,6 +16,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http import providers
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import offenders
+from tests.processes import finish_with_packages
 
 RUBRIC = [{"name": "blue", "requirement": "Says that it is blue."}]
 
@@ -36,12 +37,14 @@ def define(base_url: str) -> str:
     return f"from autorubric.llm import Provider\n\nACME = Provider({arguments})\n"
 
 
-def grade(folder: Path, environment: dict[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
+WORDS = ["grade", "data.json", "-o", "run", "--judge"]
+
+
+def lay_out(folder: Path) -> None:
+    """Texts and the rubric that `WORDS` grades."""
     items = [{"submission": "It is blue.", "description": "one"}]
     data = {"prompt": "Which colour has the sky?", "rubric": RUBRIC, "items": items}
     (folder / "data.json").write_text(json.dumps(data), encoding="utf-8")
-    command = [sys.executable, "-m", "autorubric", "grade", "data.json", "-o", "run", *flags]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def met(body: dict[str, object]) -> str:
@@ -52,7 +55,9 @@ def test_the_command_calls_a_provider_of_an_installed_package_with_its_own_key(t
     with LoopbackEndpoint(replier=met, key="planted-acme-key").in_thread() as endpoint:
         environment = install(tmp_path / "site", define(endpoint.base_url))
         keys = {"ACME_API_KEY": "planted-acme-key", "OPENAI_API_KEY": "planted-openai-key"}
-        ended = grade(tmp_path, environment | keys, "--judge", "acme/colour-1")
+        lay_out(tmp_path)
+        command, variables = [sys.executable, "-m", "autorubric", *WORDS, "acme/colour-1"], environment | keys
+        ended = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
         models = [received.body["model"] for received in endpoint.received]
     assert ended.returncode == 0, ended.stderr
     assert set(models) == {"colour-1"}
@@ -99,6 +104,7 @@ def test_what_is_wrong_with_a_provider_is_told_before_anything_is_sent(tmp_path:
 def test_the_command_refuses_a_wrong_provider_with_the_same_message(tmp_path: Path) -> None:
     source, model, message = WRONG[-1]
     environment = install(tmp_path / "site", source) | {"OPENAI_API_KEY": "planted-openai-key"}
-    ended = grade(tmp_path, environment, "--judge", model)
+    lay_out(tmp_path)
+    ended = finish_with_packages(tmp_path / "site", [*WORDS, model], tmp_path, environment)
     assert ended.returncode == 2, ended.stderr
     assert message in " ".join(ended.stderr.split())

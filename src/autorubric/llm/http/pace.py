@@ -310,12 +310,10 @@ class Pace:
     def _raise(self, now: float) -> None:
         if self.rate == math.inf or not self._held:
             return
-        sent, share = self._sent_at_this_rate(), self._chance.share
-        if sent < LEAST:
+        sent = self._sent_at_this_rate()
+        if sent < LEAST or now - self._changed.at < max(EVIDENCE, self._window / STEPS):
             return
-        if now - self._changed.at < max(EVIDENCE, self._window / STEPS):
-            return
-        refused = self._refused_at_this_rate()
+        refused, share = self._refused_at_this_rate(), self._chance.share
         by_chance, enough = self._chance.explains(refused, sent), self._spent_here() * sent >= 1
         if self._is_cut and share and enough and by_chance:
             self._chance.learn(refused, sent)

@@ -332,7 +332,6 @@ class Retries:
 
     def __init__(self, most: int, backoff: Backoff) -> None:
         self._most, self._backoff = most, backoff
-        self._again = Backoff(min(REFUSED_WAIT, backoff.least), backoff.most)
         self._faults = self._refusals = 0
         self._refused_at = math.inf
 
@@ -347,7 +346,8 @@ class Retries:
         self._refused_at = min(self._refused_at, now)
         if self._refusals > self._most and now - self._refused_at >= REFUSED_FOR:
             return None
-        return self._again.wait(self._refusals - 1, fault.retry_after, rng)
+        again = Backoff(min(REFUSED_WAIT, self._backoff.least), self._backoff.most)
+        return again.wait(self._refusals - 1, fault.retry_after, rng)
 
 
 def unreachable(fault: Fault) -> Fault:
