@@ -43,7 +43,7 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
     summary = result.summary
     assert summary is not None
     print_grades(summary, summary.totals, summary.negotiated)
-    print(f"  everything is in {settings.out}")
+    print(f"  results are in {settings.out}")
     ended = print_early_end(result.stopped, settings.again, interrupted=summary.interrupted)
     if ended is not None:
         return ended
