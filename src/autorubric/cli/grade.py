@@ -71,7 +71,7 @@ _DOUBTS = {
 
 
 def print_grades(summary: EvaluationSummary, totals: Iterable[Totals], negotiated: Iterable[str] = ()) -> None:
-    """Print scores, coverage, what decided, failures, cost, and what endpoints did not take."""
+    """Print scores, coverage, influential criteria, failures, cost, and parameters that endpoints did not accept."""
     print(f"\n{summary.graded} of {summary.total} items graded")
     for line in _score_lines(summary):
         print(f"  {line}")

@@ -35,7 +35,7 @@ __all__ = ["CriterionJudge", "JudgeOptions"]
 
 @dataclass(frozen=True, slots=True)
 class CriterionJudge:
-    """Asks a model about each criterion in a separate call.
+    """Asks a model about each criterion in a call of its own.
 
     Attributes:
         model: who is asked.
@@ -210,7 +210,7 @@ _PLAIN = str.maketrans("“”„«»‘’‚′–—‑ʼ", "\"\"\"\"\"''''--
 
 
 def find_quote(quote: str, text: str) -> Quote:
-    r"""The quote with its character offsets in `text`; without them where `text` does not contain it.
+    r"""The quote with its character offsets in `text`; without them where `text` does not hold it.
 
     First as it is, then without regard to case, spacing and the shape of quotation marks and dashes, then as
     the passage that agrees with it by at least `ALIKE` percent and in every digit.
