@@ -186,7 +186,7 @@ async def improve_rubric(  # noqa: PLR0913 (published signature)
 
 
 def _check(config: ImprovementConfig, task_prompt: str | None) -> None:
-    """Refuse what the published function refuses, and a number of rounds that cannot be run."""
+    """Raise an error where the published function does, and for an invalid number of rounds."""
     problems = [
         f"{name} is {value!r}; expected one of {', '.join(map(repr, allowed))}"
         for name, value, allowed in (

@@ -111,7 +111,7 @@ def test_labels_that_all_abstain_are_told() -> None:
     # 1, 0.5 and 0.5.
     assert float(found["mean score"]["as judged"]) == pytest.approx(2 / 3)
     assert shown.below[1:] == [
-        "note: 2 labelled items; intervals are checked from 30 labels up",
+        "note: 2 labelled items; the coverage of these intervals was checked for 30 or more",
         "note: mean score, a, b: every label is an abstention (CANNOT_ASSESS, not applicable) "
         "or has no verdict to compare with",
         "note: no estimate 'labels alone' for mean score, a, b; no estimate 'corrected (PPI)' for mean score, a, b; "
@@ -130,7 +130,7 @@ def test_one_note_for_each_reason_names_the_figures_that_are_missing() -> None:
     shown = corrected(reports, dataset, 0.999)
     assert shown.above[0].startswith("1 item with labels, 1 without; 99.9% confidence intervals;")
     assert shown.below[1:] == [
-        "note: 1 labelled item; intervals are checked from 30 labels up",
+        "note: 1 labelled item; the coverage of these intervals was checked for 30 or more",
         "note: no interval 'labels alone' for mean score: 1 score; an interval needs 2",
         "note: no estimate 'corrected (PPI)' for mean score: 1 label; a correction needs 3",
         "note: no estimate 'corrected (PPI)' for a, b; no estimate 'PPI++' for mean score, a, b: 1 label; a "

@@ -48,7 +48,7 @@ def test_a_finished_grading_run_is_complete(tmp_path: Path, capsys: pytest.Captu
     assert run(["status", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert "done       3 of 3 rows (100%), 0 failed, 0 left" in text
-    assert "next       nothing; it is complete" in text
+    assert "next       nothing; the run is complete" in text
 
 
 def test_failures_are_told_by_their_kind_with_the_command_that_goes_on(

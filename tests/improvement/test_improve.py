@@ -387,7 +387,7 @@ async def test_the_function_is_the_command(tmp_path: Path) -> None:
         judge, writer = (f"{name}@{near.base_url}" for name in ("judge", "writer"))
         result = await improve_async(RUBRIC, labels=answers(60), judge=judge, writer=writer, out=tmp_path / "out")
     assert [one["criterion"] for one in result.accepted] == ["Tides"]
-    assert str(result) == "1 of 1 tested change accepted; everything else stays as it was"
+    assert str(result) == "1 of 1 tested change accepted; everything else is unchanged"
     with pytest.raises(InputError, match="no labelled items"):
         improve(RUBRIC, judge="builtin/offline", writer="builtin/offline")
 

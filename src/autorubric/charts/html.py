@@ -1,4 +1,4 @@
-"""HTML that needs no script, fonts or requests: text of others, judged criteria, and pages that stand alone.
+"""HTML without scripts, fonts or requests: escaped text, judged criteria, and self-contained pages.
 
 In the text of others, characters that hide, turn or imitate are spelled out. Judged criteria have one template for
 the view, the report and the cards of notebooks.

@@ -340,7 +340,7 @@ def show_analysis(found: RubricAnalysis, rollouts: int) -> Shown:
         {**asdict(found), "group": found.group._asdict()},
         [
             f"{counted(len(rows), 'criterion', 'criteria')}, equivalent to {effective} independent ones",
-            f"groups of {rollouts} submissions of one prompt: expected variance of the score "
+            f"groups of {rollouts} submissions to one prompt: expected variance of the score "
             f"{show(found.group.expected)}, all scores equal in {show(found.group.silent)} of the groups",
             "",
         ],

@@ -23,7 +23,7 @@ def evolve(settings: EvolveSettings) -> int:
     """
     result = run_shown(evolve_async, settings)
     if result.estimate is not None:
-        return print_estimate("nothing has been sent", result.estimate)
+        return print_estimate("no request was sent", result.estimate)
     _print(result)
     ended = print_early_end(result.stopped, settings.again, interrupted=result.interrupted)
     if ended is not None:

@@ -43,7 +43,7 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
     summary = result.summary
     assert summary is not None
     print_grades(summary, summary.totals, summary.negotiated)
-    print(f"  everything is in {settings.out}")
+    print(f"  results are in {settings.out}")
     ended = print_early_end(result.stopped, settings.again, interrupted=summary.interrupted)
     if ended is not None:
         return ended
@@ -71,7 +71,7 @@ _DOUBTS = {
 
 
 def print_grades(summary: EvaluationSummary, totals: Iterable[Totals], negotiated: Iterable[str] = ()) -> None:
-    """Print scores, coverage, what decided, failures, cost, and what endpoints did not take."""
+    """Print scores, coverage, influential criteria, failures, cost, and parameters that endpoints did not accept."""
     print(f"\n{summary.graded} of {summary.total} items graded")
     for line in _score_lines(summary):
         print(f"  {line}")

@@ -121,7 +121,7 @@ def show_corrected(found: CorrectedScores, confidence: float, simulation: Covera
 
 def show_labels_to_collect(rows: list[dict[str, Any]]) -> Shown:
     """The pairs of item and criterion to label next, in the columns that `labels_in` reads back."""
-    below = ["", "write these with --csv, fill in the column verdict, and give the file to --labels"]
+    below = ["", "write these rows to a file with --csv, fill in the column verdict, and pass the file to --labels"]
     return Shown(rows, rows, (), below, TEXTS)
 
 

@@ -1,4 +1,4 @@
-"""`autorubric lint`: what is wrong with rubrics, without a model."""
+"""`autorubric lint`: problems of rubrics, found without a model."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def verify(settings: VerifySettings) -> int:
 
 def _lines(found: Verification) -> Iterator[str]:
     if found.is_verified:
-        yield f"verified: {counted(found.numbers, 'number')} and all texts are those of the run"
+        yield f"verified: {counted(found.numbers, 'number')} and all texts match the run"
         return
     if found.differences:
         yield f"{counted(len(found.differences), 'difference')} between the report and the run:"

@@ -32,7 +32,7 @@ def review(settings: ReviewSettings) -> int:
     announce = print if settings.format == "text" else partial(print, file=sys.stderr)
     result = run_shown(review_async, settings, announce)
     if result.estimate is not None:
-        return print_estimate("nothing has been sent", result.estimate)
+        return print_estimate("no request was sent", result.estimate)
     _print(result, settings)
     return _status(result, settings)
 

@@ -43,8 +43,8 @@ def print_result(result: SelectionResult, settings: SelectSettings) -> int:
         print(f"note: {note}")
     if result.written is not None:
         print_selection(result.written, result.totals, result.failures)
-        taken = "" if result.graded_run is None else f"; scores are those of {result.graded_run}"
-        print(f"  everything is in {settings.out}{taken}")
+        taken = "" if result.graded_run is None else f"; scores are from {result.graded_run}"
+        print(f"  results are in {settings.out}{taken}")
     ended = print_early_end(result.stopped, settings.again, interrupted=result.interrupted)
     if ended is not None:
         return ended

@@ -156,7 +156,7 @@ def _print_calls(each: NeededCalls, needed: NeededCalls) -> None:
 
 
 def _print_judges(judges: Mapping[str, JudgePrice]) -> None:
-    """Print what the judges take with either way of judging, so that people choose after seeing both prices."""
+    """Print the calls and the price of both ways of judging."""
     if not judges:
         return
     from autorubric.synthesis import evolution, rubric_merge

@@ -20,7 +20,7 @@ _MOST_IN_CELL = 300
 
 
 class Verbatim:
-    """Text whose `repr` is the text itself, for what pydantic prints as `name=value`."""
+    """Text whose `repr` is the text itself, for values that pydantic prints as `name=value`."""
 
     __slots__ = ("_text",)
 
@@ -32,7 +32,7 @@ class Verbatim:
 
 
 class BriefModel(BaseModel):
-    """A model whose `repr` leaves out defaults and shortens what is long."""
+    """A model whose `repr` leaves out defaults and shortens long values."""
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         return brief_args(set_fields(self))

@@ -275,7 +275,7 @@ class MultiChoiceJudgeVote(BriefModel):
 
 
 class CriterionJudgment(BaseModel):
-    """A judge's reply on a binary criterion: the explanation stands before the verdict in what is asked for.
+    """A judge's reply on a binary criterion; the schema requests the explanation before the verdict.
 
     Example:
         >>> CriterionJudgment(explanation="Both are named.", criterion_status="MET").criterion_status.value

@@ -28,7 +28,7 @@ from autorubric.core.usage import TokenUsage
 
 
 class _Judged:
-    """What both kinds of report on a criterion tell of its verdict."""
+    """The verdict of a criterion, in both kinds of report."""
 
     if TYPE_CHECKING:
         error: str | None
@@ -318,7 +318,7 @@ def votes_text(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
 
 
 def judged_row(criterion: Criterion, number: int, **found: Any) -> dict[str, Any]:
-    """The row of a criterion: what it is, then what was found."""
+    """The row of a criterion: its definition, then its verdict."""
     return {
         "criterion": criterion.name or f"C{number}",
         "requirement": criterion.requirement,

@@ -376,7 +376,7 @@ def _cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
 
 
 def _repeated(criteria: list[Criterion]) -> list[str]:
-    """Names and ids that two criteria share: agreement and few-shot examples could not tell them apart."""
+    """Names and ids that two criteria share: agreement and few-shot examples could not distinguish them."""
     if len({one.name for one in criteria}) == len(criteria) and {one.id for one in criteria} == {None}:
         return []
     problems = []

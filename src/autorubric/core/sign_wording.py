@@ -223,7 +223,7 @@ def contradiction(text: str, weight: float) -> str:
 
 
 def find_contradiction(bare: str, weight: float) -> str:
-    """The same, of what `asserted` made of the text."""
+    """The same, from the result of `asserted`."""
     found = _said(bare)
     opposite = found.meaning == "good" if weight < 0 else found.meaning == "fault" and weight > 0
     return found.words if opposite else ""

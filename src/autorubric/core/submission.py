@@ -14,7 +14,7 @@ _OUTPUT_TAG = re.compile(r"</?output>", re.IGNORECASE)
 
 
 class ThinkingOutputDict(TypedDict, total=False):
-    """A submission in two parts: what was thought, and what was said."""
+    """A submission in two parts: thinking and output."""
 
     thinking: str
     output: str

@@ -134,7 +134,7 @@ def written_if_changed(path: Path) -> Iterator[Callable[[bytes], object]]:
 
 
 class _Draft:
-    """The new content of a file, as long as it is the old content: the length of what both have."""
+    """The new content of a file, compared with the old content while it is written: the length of the equal part."""
 
     def __init__(self, path: Path, stack: ExitStack) -> None:
         self._path, self._stack = path, stack
@@ -153,7 +153,7 @@ class _Draft:
             self._changed()
 
     def _changed(self) -> IO[bytes]:
-        """The new file, which starts with what is the same."""
+        """The new file, which starts with the equal part."""
         if self._new is None:
             self._new = self._stack.enter_context(atomic_writer(self._path, "wb"))
             self._old.seek(0)

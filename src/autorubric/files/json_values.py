@@ -32,7 +32,7 @@ def is_missing(value: Any) -> bool:
 
 
 def in_json(value: Any, *, nulls: bool = True) -> Any:
-    """A value in JSON's terms; what JSON has no words for stays as it is.
+    """A value as JSON values; types without a JSON form are left unchanged.
 
     Dates and times become ISO 8601, durations a number of seconds in it, bytes their UTF-8 text, UUIDs text, decimals
     numbers, and whatever is missing null.

@@ -33,7 +33,7 @@ _copying = threading.Lock()
 
 
 def find_address(path: str | Path) -> str | None:
-    """The address that a path stands for, or None for a local path. `pathlib` keeps one slash of `s3://`.
+    """The address in a path, or None for a local path. `pathlib` keeps one slash of `s3://`.
 
     Example:
         >>> find_address(Path("s3://bucket/rows.csv")), find_address("rows.csv"), find_address("C:/rows.csv")
@@ -64,7 +64,7 @@ def make_path(value: str | Path) -> Path:
 
 
 def check_address(address: str) -> None:
-    """Refuse an address that cannot be read or written, or whose package is not installed.
+    """Raise an error for an address that cannot be read or written, or whose package is not installed.
 
     Raises:
         InputError: see `make_path`.

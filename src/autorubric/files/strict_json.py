@@ -89,7 +89,7 @@ def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def _decode_with_care(text: str) -> tuple[Any, bool]:
-    """The value of a JSON text, and whether something in it is what the standard forbids.
+    """The value of a JSON text, and whether it violates the standard.
 
     All repeated keys are marked, and every number is kept.
     """

@@ -98,7 +98,7 @@ def _distinct(criteria: Sequence[Criterion]) -> list[Criterion]:
 
 
 def items_with_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The items of a dataset, each with what it takes from the head; shared rubrics are put in their places.
+    """The items of a dataset, each with its fields from the head; shared rubrics are filled in.
 
     Raises:
         InputError: the head is wrong.

@@ -287,7 +287,7 @@ def _records(path: str | Path, source: str | None, done: Conversion) -> Iterator
 
 
 def _parts(path: str | Path, source: str | None, problems: list[str]) -> Iterator[tuple[Format, str, Record]]:
-    """The record of each row, parts of one record apart; the first row says the format where nobody did."""
+    """The record of each row, parts of one record separately; without a given format, the first row decides."""
     form = None if source is None else format_named(source)
     reader = None if source is not None else RowReader(input_name(path), IN_ROW, "--from FORMAT (in Python: from_)")
     for place, row in iter_rows(path, problems):

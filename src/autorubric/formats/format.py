@@ -100,7 +100,7 @@ def table_schema(columns: Mapping[str, Any]) -> Callable[[], pa.Schema]:
 
 
 def data_source(record: Record) -> str:
-    """What goes under `data_source`: the record's own where it came with one, else its domain.
+    """The value of `data_source`: the record's own if it has one, else its domain.
 
     Example:
         >>> data_source(Record((Criterion(requirement="Is brief"),), domain="Medical"))
@@ -246,7 +246,7 @@ def only_row(rows: list[Row]) -> Row:
 
 
 def _without_extras(row: Row, path: tuple[str, ...]) -> tuple[Row, Any]:
-    """The row without the key that carries, and what stood under it."""
+    """The row without the key of the extras, and the value of that key."""
     if not path:
         return {key: value for key, value in row.items() if key != KEY}, row.get(KEY)
     inner = row.get(path[0])

@@ -1,4 +1,4 @@
-"""RubricHub: what its pipeline writes, and its releases for RL (RuRL) and for fine-tuning (RuFT)."""
+"""RubricHub: the output of its pipeline, and its releases for RL (RuRL) and for fine-tuning (RuFT)."""
 
 from __future__ import annotations
 

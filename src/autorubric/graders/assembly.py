@@ -1,4 +1,4 @@
-"""From settings to judges: what a `CriterionGrader` is made of, before any model is opened."""
+"""From settings to judges: the parts of a `CriterionGrader`, before any model is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which threshold a cascade should have: what each would have done on labelled data, without a call."""
+"""The threshold of a cascade: replays every threshold on labelled data, without a call."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def _checked(thresholds: Iterable[float]) -> list[float]:
 
 
 def _fingerprints(dataset: RubricDataset) -> frozenset[bytes]:
-    """Of the labelled items: what was asked, and what was answered."""
+    """Fingerprints of the labelled items: prompts and submissions."""
     texts = (
         f"{dataset.get_item_prompt(index)!r}{item.submission!r}"
         for index, item in enumerate(dataset)

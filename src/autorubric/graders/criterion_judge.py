@@ -193,7 +193,7 @@ _PLAIN = str.maketrans("“”„«»‘’‚′–—‑ʼ", "\"\"\"\"\"''''--
 
 
 def find_quote(quote: str, text: str) -> Quote:
-    r"""The quote with its character offsets in `text`; without them where `text` does not contain it.
+    r"""The quote with its character offsets in `text`; without them where `text` does not hold it.
 
     First as it is, then without regard to case, spacing and the shape of quotation marks and dashes, then as
     the passage that agrees with it by at least `ALIKE` percent and in every digit.

@@ -64,14 +64,14 @@ def _schema() -> ReplySchema:
 
 
 def demands_request(criterion: Criterion) -> Request:
-    """The request for the demands of a criterion: the same one whatever is graded, so that it is sent once."""
+    """The request for the demands of a criterion, which does not depend on the submission, so it is sent once."""
     turns = demands_prompt().render(requirement=criterion.requirement, pitfall=criterion.weight < 0, most=_MOST)
     return Request(tuple(starmap(Message, turns)), ROLE, _schema(), room=room_for(entries=_MOST))
 
 
 @dataclass(frozen=True, slots=True)
 class ListedDemands:
-    """What a model lists of a criterion, and why that is not what the criterion says; empty if it is."""
+    """The demands that a model lists for a criterion, and why the list does not match it; empty if it does."""
 
     texts: tuple[str, ...]
     fault: str = ""
@@ -110,7 +110,7 @@ def assumed_demands(request: Request) -> Answer[ListedDemands] | None:
 
 @dataclass(frozen=True, slots=True)
 class PerDemand:
-    """Judges criteria with several demands demand by demand; see `combine` for what the verdicts come to.
+    """Judges criteria with several demands demand by demand; `combine` combines the verdicts.
 
     Attributes:
         inside: judges demands, and all other criteria as they are. A panel votes on each demand.
@@ -320,7 +320,7 @@ _OWN = 2 / 3
 
 
 def find_list_fault(requirement: str, demands: Sequence[str]) -> str:
-    """Why a list of demands does not say what the criterion says; empty if no difference is found.
+    """Why a list of demands does not match its criterion; empty if no difference is found.
 
     The words of the criterion have to occur in the demands, in any form, and most words of each demand in the
     criterion. Numbers and negations have to be the same. Short words, joining words and words for the submission do

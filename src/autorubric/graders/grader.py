@@ -1,4 +1,4 @@
-"""The shape of every grader, and what all graders do alike."""
+"""The base class of graders."""
 
 from __future__ import annotations
 

@@ -309,7 +309,7 @@ class Repeated:
         ]
 
     def _vote(self, criterion: Criterion, repeats: tuple[Judgment, ...]) -> Judgment:
-        """The repeats as one vote, which carries what the repeats that say the same cite."""
+        """The repeats as one vote, with the quotes of the repeats that agree with it."""
         if criterion.aggregation is not None:
             criterion = criterion.model_copy(update={"aggregation": None})
         word = self._panel.word(criterion, repeats)

@@ -118,7 +118,7 @@ def report_on(
 def with_length_penalty(
     report: ReportT, to_grade: ToGradeInput, penalty: LengthPenalty | None, *, normalize: bool = True
 ) -> ReportT:
-    """The report, its score less what the submission's length costs; at least 0 where scores are normalized.
+    """The report with the length penalty subtracted from its score; at least 0 if scores are normalized.
 
     `raw_score` stays as it is, and a score that is None stays None.
 

@@ -1,4 +1,4 @@
-"""A change to a criterion: what replaces it, how its verdicts count as one, and where it came from."""
+"""A change to a criterion: its replacement, how the verdicts are combined, and its origin."""
 
 from __future__ import annotations
 

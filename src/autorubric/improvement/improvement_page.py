@@ -50,7 +50,7 @@ def headline(record: Mapping[str, Any]) -> str:
     back = ", ".join(record.get("undone", ()))
     since = f"; reverted since: {back}" if back else ""
     tested = counted(len(tests), "tested change")
-    return f"{accepted} of {tested} accepted{basis}; everything else stays as it was{since}"
+    return f"{accepted} of {tested} accepted{basis}; everything else is unchanged{since}"
 
 
 def describe_sets(record: Mapping[str, Any]) -> str:

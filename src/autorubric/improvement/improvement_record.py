@@ -196,7 +196,7 @@ def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
 
 
 def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) -> tuple[Rubric, dict[str, Any]]:
-    """The improved rubric and the record after `names` were taken back; a test or weight says so in `taken_back`.
+    """The improved rubric and the record after reverting `names`; reverted tests and weights are marked `taken_back`.
 
     Args:
         rubric: the original.

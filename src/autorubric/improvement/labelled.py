@@ -113,7 +113,7 @@ def read_labelled(
 
 
 def _check_same_criteria(rubric: Rubric, dataset: RubricDataset) -> None:
-    """Refuse labels of another rubric: criteria are told by their names, those without a name by their words."""
+    """Raise an error for labels of another rubric; criteria are identified by name, or by text if they have none."""
     wanted = _identities(rubric)
     for place, item in enumerate(dataset):
         held = item.rubric or dataset.rubric

@@ -140,7 +140,7 @@ def _form_problem(wording: Wording, old: Criterion, taken: Collection[tuple[str,
 
 
 def folded(texts: Sequence[str]) -> tuple[str, ...]:
-    """Texts without case, punctuation and spacing, to tell repetitions.
+    """Texts without case, punctuation and spacing, to find repetitions.
 
     Example:
         >>> folded(["Names a cause."]) == folded(["names a  cause"])

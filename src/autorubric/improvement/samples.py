@@ -1,4 +1,4 @@
-"""Who learns from which labelled items: three disjoint sets by group, and the record of those used before."""
+"""The split of labelled items into three disjoint sets by group, and the record of items used before."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def labels_needed(gain: float, changing: float = 0.25, *, share: float = 0.45) -
 
 
 def spaced_evenly(text: str) -> str:
-    r"""A text with single spaces for all white space, to tell copies.
+    r"""A text with single spaces for all white space, to find copies.
 
     Example:
         >>> spaced_evenly(" Because\r\nit rains. ")
@@ -220,7 +220,7 @@ def spaced_evenly(text: str) -> str:
 
 
 def item_digest(prompt: str, submission: str) -> str:
-    """What distinguishes an item from others, whatever its id or file.
+    """The digest of an item, independent of its id and file.
 
     Example:
         >>> item_digest("Why?", "Because.") == item_digest("Why?", "Because. ")
@@ -266,7 +266,7 @@ class UsedItems:
         return {row["item"] for row in self._rows()}
 
     def add(self, items: Sequence[str], use: str, run: str, directory: Path, rubric: str) -> None:
-        """Record items durably, before anything is asked about them; what this run recorded is not added twice.
+        """Record items durably, before any request about them; items that this run recorded are not added twice.
 
         Args:
             items: their digests.

@@ -71,13 +71,13 @@ class Writing(Protocol):
     """Writes candidates."""
 
     def write(self, commission: Commission) -> Awaitable[list[Wording]]:
-        """The candidates; none where the writer failed, which the log then says."""
+        """The candidates; none if the writer failed, which is logged."""
         ...
 
 
 @dataclass
 class Tried:
-    """A candidate and what became of it.
+    """A candidate and its outcome.
 
     Attributes:
         wording: the candidate.
@@ -152,7 +152,7 @@ class Search:
     note: Note = lambda kind, **values: None
 
     async def run(self, place: int, baseline: Outcomes, proposals: Iterable[Wording] = ()) -> Searched:
-        """The best candidate for a criterion, of the writer's and of those that were proposed.
+        """The best candidate for a criterion, among those of the writer and the proposals.
 
         Args:
             place: of the criterion.

@@ -187,7 +187,7 @@ class EvolutionRun(RecordedRun):
     undecided: Counter[str] = field(default_factory=Counter)
 
     async def execute(self) -> None:
-        """Evolve the rubric of every query whose rollouts are not decided on yet."""
+        """Evolve the rubric of every query that is not decided yet."""
         room = asyncio.Semaphore(_AT_ONCE)
 
         async def one(number: int, group: RolloutGroup, lineage: Lineage) -> None:

@@ -311,7 +311,7 @@ def _labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
 
 
 def _labelled_run(labels: Path) -> Path | None:
-    """The run directory whose labels are meant, by its own path or that of its label store."""
+    """The run directory with the labels, given by its own path or that of its label store."""
     run = run_of_store(labels) or labels
     is_run = os.path.isfile(run / MANIFEST_FILE)  # noqa: PTH113 (a name that is too long is not an error)
     return run.resolve() if is_run else None

@@ -111,7 +111,7 @@ class SharedPace:
     _timer: asyncio.TimerHandle | None = None
 
     def hear(self, one: Borrower, told: Mapping[str, Any]) -> None:
-        """Take in what a process reports, and give out the permits that are due."""
+        """Process the report of a process, and give out the permits that are due."""
         now = self.clock()
         for number, ago in told.get("sent", ()):
             self._sent[one.name, number] = self.pace.sent(now - ago)
@@ -140,7 +140,7 @@ class SharedPace:
                 yield sent
 
     def _limit(self, free: Iterable[Borrower]) -> None:
-        """Once a limit has shown, tell all processes, and later those that send without a permit."""
+        """Once a limit has shown, inform all processes, and later those that send without a permit."""
         if not self.is_limited and (self.pace.is_closed or self.pace.rate < math.inf):
             self.is_limited, free = True, self.borrowers()
         for one in free if self.is_limited else ():
@@ -168,7 +168,7 @@ class SharedPace:
 
 @dataclass(slots=True)
 class Lender:
-    """Lends from a purse and, once that is empty, what the other processes can spare; divides the rates of endpoints.
+    """Lends from the shared budget and, once that is empty, what other processes can spare; divides rates.
 
     Attributes:
         purse: the shared budget.
@@ -185,7 +185,7 @@ class Lender:
     _accounts: dict[str, SharedPace] = field(default_factory=dict)
 
     def hear(self, one: Borrower, word: dict[str, Any]) -> None:
-        """Act on a word of a process, where it is about what they share."""
+        """Handle a message of a process about shared limits."""
         for account, told in word.get("traffic", {}).items():
             if account not in self._accounts:
                 self._accounts[account] = SharedPace(account, self.borrowers, self.clock)

@@ -141,7 +141,9 @@ class _Found(NamedTuple):
         return self.manifest.get("again") or (self.manifest.get("eval_config") or {}).get("again")
 
 
-_ADVICE = "pass each shard of one run once, finished; or --partial (in Python: partial=True) to merge what there is"
+_ADVICE = (
+    "pass each shard of one run once, finished; or --partial (in Python: partial=True) to merge the shards that exist"
+)
 _MOST_LISTED = 20
 
 

@@ -1,4 +1,4 @@
-"""`autorubric.review`: a model reviews a rubric against what published work asks of rubrics."""
+"""`autorubric.review`: a model reviews a rubric against principles from published work."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Child:
     words: asyncio.Queue[dict[str, Any] | None] = field(default_factory=asyncio.Queue)
 
     def tell(self, **word: Any) -> None:
-        """Send a word to the process; one that has ended hears nothing."""
+        """Send a message to the process; ignored if it has ended."""
         if self.process is None or self.process.stdin is None:
             return
         try:
@@ -180,14 +180,14 @@ class Talk:
             self._answer.set_result(None)
 
     async def _report(self) -> None:
-        """Tell several times a second what was sent."""
+        """Report several times a second what was sent."""
         while True:
             await asyncio.sleep(REPORT_SECONDS)
             if self._shared is not None:
                 self._shared.report()
 
     def hear(self, word: dict[str, Any]) -> None:
-        """Act on a word of the parent, where it is about what processes share."""
+        """Handle a message of the parent about shared limits."""
         assert self._shared is not None
         if "lent" in word and self._answer is not None and not self._answer.done():
             if word["lent"] is None:

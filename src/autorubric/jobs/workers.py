@@ -1,4 +1,4 @@
-"""The processes that work on one run, and what they share: one budget, one pace, one progress display."""
+"""The processes of one run, with one budget, one pace and one progress display."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class WorkerProcesses:
         return [one for one in self._shards if one.end is None]
 
     def _conclude(self) -> None:
-        """Say why the run ended early, if it did; raise what is wrong with the input if nothing was spent."""
+        """Report why the run ended early, if it did; raise errors of the input if nothing was spent."""
         ends = [one.end or {} for one in self._shards]
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
         if problems and not self.interrupted:

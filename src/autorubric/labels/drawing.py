@@ -186,7 +186,7 @@ def _drawn_in_child(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> 
 
 
 def main() -> int:
-    """Draw what standard input asks for, and write it to standard output."""
+    """Draw the batch that standard input requests, and write it to standard output."""
     request = json.load(sys.stdin)
     try:
         known = [Known(*one) for one in request["known"]]

@@ -38,7 +38,7 @@ _ASK = Ask()
 
 
 class _Coming(NamedTuple):
-    """A batch that is being drawn: what was asked, its number, and the last event that the draw knows of."""
+    """A batch that is being drawn: the request, its number, and the last event before the draw."""
 
     ask: Ask
     batch: int
@@ -208,7 +208,7 @@ class Queue:
         return self._say("adjudication", name, pair, word, (text, "", None))
 
     def may_show(self, annotator: str, index: int, place: int) -> bool:
-        """Whether an annotator may see what judges and other annotators said of a pair: once it is labelled."""
+        """Whether an annotator may see the verdicts and labels of others on a pair: once it is labelled."""
         own = self.history.own(find_pair(self._items, index, place).key, checked_annotator(annotator))
         return own is not None and own.kind == "label"
 
@@ -221,7 +221,7 @@ class Queue:
             return Progress(kinds["label"], kinds["skip"], left, len(self.history.differing()))
 
     def close(self) -> None:
-        """Stop drawing ahead; what was drawn and not shown is forgotten."""
+        """Stop drawing ahead; pairs drawn but not shown are discarded."""
         self._worker.shutdown(wait=True, cancel_futures=True)
 
     def _criterion(self, pair: Pair) -> Criterion:

@@ -76,7 +76,7 @@ def _result(finding: Finding, places: dict[str, int]) -> dict[str, Any]:
 
 
 def _line(finding: Finding) -> int:
-    """The line of a finding, which code hosts demand; 1 where the file does not tell."""
+    """The line of a finding, which code hosts require; 1 if it is unknown."""
     place = finding.place
     if place.row is not None and place.file.endswith(".jsonl"):  # only in a file of lines is a row a line
         return place.row

@@ -39,7 +39,7 @@ class Reservation:
         held: attempts that `need` is reserved for.
         resends: attempts before the last one that may have been billed without a token count.
         runs: whether the call is running, so that others can wait for what it leaves.
-        waits_to_be_sent: whether nothing has been sent yet; set only by a transport that awaits `cover` first.
+        waits_to_be_sent: whether no request was sent yet; set only by a transport that awaits `cover` first.
         in_flight: whether an attempt may be in flight; True unless a transport says otherwise.
         must_be_covered: whether the ceiling was raised while the call waited, so that it must be reserved again.
         settled: whether the call has ended.
@@ -67,7 +67,7 @@ class Reservation:
     batch_queue: BatchQueue | None = None
 
     def note_waiting(self) -> None:
-        """Note that nothing has been sent yet; `note_sent` follows."""
+        """Note that no request was sent yet; `note_sent` follows."""
         self.waits_to_be_sent = True
         self.in_flight = False
 

@@ -50,7 +50,7 @@ _REPLY_BEGINS = "; the reply begins: "
 
 @dataclass(slots=True)
 class FailureGroup:
-    """Failures with the same cause, as far as their messages tell.
+    """Failures with the same cause, by their messages.
 
     Attributes:
         where: the stage or role that failed; empty if there is only one.
@@ -67,7 +67,7 @@ class FailureGroup:
     items: list[str]
 
     def line(self, noun: str) -> str:
-        """One sentence about the group that ends with what to do.
+        """One sentence about the group, with advice at the end.
 
         Example:
             >>> FailureGroup("", "timeout", "no reply", 1, ["7"]).line("judgment")
@@ -197,7 +197,7 @@ def kind_and_message(error: str | None) -> tuple[str, str]:
 
 
 def _cause(message: str) -> str:
-    """A message without what differs from call to call."""
+    """A message without the parts that vary from call to call."""
     if message.startswith("budget of "):
         return "budget"  # calls refused at different times name different sums
     words = message.partition(_REPLY_BEGINS)[0].split()[:40]

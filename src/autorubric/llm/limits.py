@@ -240,7 +240,7 @@ class ModelEstimate:
     Attributes:
         model: who is called.
         recorded: replies that are recorded.
-        calls: calls to make, if none has to be repeated.
+        calls: calls to make,  if none has to be repeated.
         prompt_tokens: estimated from their bytes.
         reply_tokens: estimated.
         most: maximum tokens; None if nothing limits them.

@@ -17,8 +17,8 @@ from autorubric.llm.request import Model
 
 OFFLINE = "builtin/offline"
 _STAND_IN = (
-    "builtin/offline is a stand-in for trying and testing: it writes from rules and word lists,"
-    " asks no model, and its output is not evidence of quality."
+    "builtin/offline is a stand-in for testing: it works from rules and word lists, calls no model,"
+    " and its output is not evidence of quality."
 )
 
 

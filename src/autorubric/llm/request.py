@@ -1,4 +1,4 @@
-"""Requests to models, replies and failures, as frozen values without IO, and what a model has to offer."""
+"""Requests to models, replies and failures, as frozen values without IO, and the protocol of models."""
 
 from __future__ import annotations
 

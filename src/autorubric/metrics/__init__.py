@@ -1,4 +1,4 @@
-"""Judge-human agreement: how reliable a judge is, and what that means for its scores."""
+"""Judge-human agreement, and its effect on scores."""
 
 from autorubric.lazy_names import lazy_names
 

@@ -293,7 +293,7 @@ def _notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:
     yield from describe_left_out(table, "the mean score")
     labelled = int(table.labelled.sum())
     if labelled < 30:
-        yield f"{counted(labelled, 'labelled item')}; intervals are checked from 30 labels up"
+        yield f"{counted(labelled, 'labelled item')}; the coverage of these intervals was checked for 30 or more"
     unusable = [name for name, found in named if not found.labelled]
     if unusable:
         yield (

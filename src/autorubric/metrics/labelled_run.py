@@ -1,4 +1,4 @@
-"""The labelled items of a run, coded and scored, and what an abstention counts as: the input of all agreement."""
+"""The labelled items of a run, coded and scored, with abstentions settled: the input of all agreement metrics."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def measure_coverage(points: Points, covered: int, errored: int = 0) -> Coverage
 
 
 def compare_abstentions(table: Table, kind: type[S]) -> S | None:
-    """How judge and labels agree on what cannot be assessed (binary) or is not applicable; None without criteria.
+    """Agreement of judge and labels on abstentions (binary) or "not applicable"; None without criteria.
 
     "Not applicable" counts on criteria that have such an option, or where judges were offered one and used it.
     """

@@ -1,4 +1,4 @@
-"""Analysis of a rubric over graded submissions: how each criterion performs, and what to do about it."""
+"""Analysis of a rubric on graded submissions: statistics of each criterion, with advice."""
 
 from __future__ import annotations
 

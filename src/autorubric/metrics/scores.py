@@ -36,7 +36,7 @@ class ScoreRule(NamedTuple):
 
 
 def describe_rule(rule: ScoreRule) -> str:
-    """A rule in words: what an abstention counts as, and the unit of the scores."""
+    """A rule in words: how an abstention counts, and the unit of the scores."""
     config = rule.cannot_assess
     credit = f" {config.partial_credit:g}" if config.strategy is CannotAssessStrategy.PARTIAL else ""
     return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
@@ -112,7 +112,7 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
 def pair_scores(
     table: Table, scores: Floats, codes: Ints, means: Floats | None = None, penalties: Floats | None = None
 ) -> ScorePairs:
-    """The run's scores, and what the labels would have scored by the run's own rule.
+    """The run's scores, and the scores of the labels by the run's own rule.
 
     The rule is what the run recorded of its grader; without a record, the published default, unless another rule
     is the one that makes every score of its verdicts. A true score leaves out the criteria without a verdict, as

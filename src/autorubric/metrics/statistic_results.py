@@ -52,7 +52,7 @@ class ConfidenceInterval(MetricModel):
 
 
 class KappaResult(MetricModel):
-    """Cohen's κ with what it is made of.
+    """Cohen's κ with its components.
 
     Attributes:
         kappa: the coefficient.
@@ -156,7 +156,7 @@ class BiasResult(MetricModel):
 
 
 class DistributionResult(MetricModel):
-    """The shape of a set of scores; what too few values leave undefined is None.
+    """The shape of a set of scores; values are None if there are too few scores.
 
     Attributes:
         n: how many scores.
@@ -262,7 +262,7 @@ class MetricWithCI(MetricModel):
 
 
 class ScoreCorrelationResult(MetricModel):
-    """How scores and true scores go together, and how far they lie apart."""
+    """The correlation and the error of scores, compared with true scores."""
 
     spearman: CorrelationResult
     kendall: CorrelationResult

@@ -62,7 +62,7 @@ class JudgePrompts(NamedPrompts):
     reask: Template
 
     def with_system(self, binary: str | None = None, choice: str | None = None) -> JudgePrompts:
-        """These prompts with other system messages; the user message still says what form a reply has.
+        """These prompts with other system messages; the user message still has the format of the reply.
 
         Args:
             binary: the system message for binary criteria, and for whole rubrics.

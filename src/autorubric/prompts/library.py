@@ -168,7 +168,7 @@ class PromptSet(NamedPrompts):
     reask: Prompt
 
     def check(self, *, sets: int, responses: int) -> None:
-        """Refuse a plan whose numbers do not fit the prompts, before anything is spent.
+        """Raise an error for a plan whose numbers do not fit the prompts, before anything is spent.
 
         Args:
             sets: how many candidate rubrics are merged; 1 means that nothing is.

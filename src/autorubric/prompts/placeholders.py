@@ -14,7 +14,7 @@ _PLACEHOLDER = re.compile(r"(<<[A-Za-z_]\w*>>|\{\|[A-Za-z_]\w*\|\})")
 
 
 class Place(NamedTuple):
-    """What a placeholder stands for: a value, or one entry of a list value."""
+    """The meaning of a placeholder: a value, or one entry of a list value."""
 
     variable: str
     entry: int | None = None

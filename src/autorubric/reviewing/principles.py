@@ -77,7 +77,7 @@ def meta_rubric(chosen: Iterable[Principle]) -> Rubric:
 
 
 def shown_criteria(rubric: Rubric) -> list[dict[str, Any]]:
-    """The criteria as reviewers see them, numbered from 1; those that a check decides say so."""
+    """The criteria as reviewers see them, numbered from 1; those decided by a check are marked."""
     found = []
     for number, criterion in enumerate(rubric, start=1):
         shown: dict[str, Any] = {"criterion": number, "name": criterion.name or ""}

@@ -1,4 +1,4 @@
-"""The one reader of rows: whatever kind of file they are in, each comes with its place. CSV and TSV are read here."""
+"""The reader of rows, for all file types; each row has its place. CSV and TSV are read here."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ def _header(cells: list[str], where: str) -> list[str]:
 
 
 def _value(column: str, cell: str) -> Any:
-    """The value of a cell; only where the column's name says so, JSON is more than text."""
+    """The value of a cell; JSON is parsed only in columns with certain names."""
     key = folded(column)
     if key in NESTED:
         return nested(cell, column)

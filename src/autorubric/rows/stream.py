@@ -184,7 +184,7 @@ def _close_copies() -> None:
 
 
 def _copied(path: str | Path) -> IO[bytes]:
-    """The temporary file that holds what came through a pipe, which can be read only once."""
+    """The temporary file with the content of a pipe, which can be read only once."""
     with _copying:
         state = os.fstat(0) if str(path) == STDIN else Path(path).stat()
         key = (str(path), state.st_ino)

@@ -21,7 +21,7 @@ BLOCK = 64
 
 @dataclass
 class BlockQueue:
-    """Numbers blocks from 0 on, and gives back first what a lost worker had not finished.
+    """Numbers blocks from 0 on, and returns the unfinished blocks of a lost worker first.
 
     Example:
         >>> blocks = BlockQueue()
@@ -61,7 +61,7 @@ class BlockQueue:
 
 
 class Feed:
-    """What a worker of a cluster does next, and what it has done; used in the event loop of its run.
+    """The next work of a cluster worker, and its finished work; used in the event loop of its run.
 
     Args:
         say: passes a word on to the driver.

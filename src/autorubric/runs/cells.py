@@ -1,4 +1,4 @@
-"""The criteria of one item out of its record: what the index of a view takes, and what pages and cards show."""
+"""The criteria of one item, from its record, for the index of a view, pages and cards."""
 
 from __future__ import annotations
 

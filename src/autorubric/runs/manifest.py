@@ -32,7 +32,7 @@ def write_manifest(directory: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_manifest(directory: Path) -> dict[str, Any] | None:
-    """The manifest of a run directory; None if there is none or where it cannot be read.
+    """The manifest of a run directory; None if there is none or it cannot be read.
 
     A manifest is a view: a damaged one costs nothing but its history. So what is not of its kind is left out.
     """

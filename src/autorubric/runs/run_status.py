@@ -100,7 +100,7 @@ class RunStatus:
                 "--start-over, which pays again for the replies in the ledger"
             )
         if self.open_batches or self.state == "completed":
-            return f"{self._batch_advice}: {again}" if self.open_batches else "nothing; it is complete"
+            return f"{self._batch_advice}: {again}" if self.open_batches else "nothing; the run is complete"
         if self.state == "died":
             return f"its process has ended; saved replies are kept, so resume it: {again}"
         if "budget" in self.stopped:

@@ -254,7 +254,7 @@ async def fill_ground_truth(
     show_progress: bool = True,
     max_concurrent_items: int | None = None,
 ) -> RubricDataset:
-    """A copy of the dataset whose items carry the grader's verdicts as ground truth.
+    """A copy of the dataset with the grader's verdicts as ground truth.
 
     Items that could not be graded are left out, with a warning that says why; so are items on which a judge chose
     the "not applicable" option that graders add, where the criterion itself has none to be labelled with.

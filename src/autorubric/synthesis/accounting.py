@@ -258,7 +258,7 @@ class _Claims:
         return [self.free.pop(one.id) for one in free if sameness_key(one.description) == key]
 
     def drop(self, dropped: Sequence[DroppedSource]) -> None:
-        """Record what the reply leaves out with a reason."""
+        """Record the criteria that the reply drops with a reason."""
         for entry in dropped:
             if entry.id not in self.known:
                 self.notes.append(f"the reply drops the unknown id {entry.id!r}")

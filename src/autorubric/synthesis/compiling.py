@@ -116,7 +116,7 @@ _DEFAULTS = CompileSettings()
 def proposals(
     query: str, candidates: Sequence[Candidate], pool: Pool, settings: CompileSettings = _DEFAULTS
 ) -> list[Proposal]:
-    """A proposal for each criterion whose words name a check, tested on the pool; no request is sent.
+    """A proposal for each criterion whose wording matches a check, tested on the pool; no request is sent.
 
     A criterion that has a check already gets none. A response that the judges could not decide does not count.
 

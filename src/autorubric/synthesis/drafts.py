@@ -1,4 +1,4 @@
-"""The drafts of a record: reference, responses, the pool of those that can be graded, and candidate rubrics."""
+"""The drafts of a record: reference, responses, the pool, and candidate rubrics."""
 
 from __future__ import annotations
 

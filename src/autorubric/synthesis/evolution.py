@@ -1,4 +1,4 @@
-"""Evolution: harder criteria from what separates the two best responses."""
+"""Evolution: harder criteria that separate the two best responses."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def asks_substance(one: Candidate, context: GateContext, settings: GateSettings)
 
 
 def _find_noise(context: GateContext, settings: GateSettings) -> Noise:
-    """How often the pool's verdicts are wrong, and how far its judges share errors."""
+    """The error rate of the pool's verdicts, and the correlation of the judges' errors."""
     return judge_noise(context.pool, settings.judge_error, settings.least_error)
 
 

@@ -153,7 +153,7 @@ def judge_error(pool: Pool, prior: float) -> float:
 
 
 def judge_noise(pool: Pool, prior: float, least_error: float) -> Noise:
-    """How noisy a pool's verdicts are: their error rate, and how far judges share errors.
+    """The noise of a pool's verdicts: their error rate, and the correlation of the judges' errors.
 
     Criteria that judges split on are left out of the measurement: there they disagree for another reason.
 

@@ -63,7 +63,7 @@ _Labels = Annotated[dict[str, Label], BeforeValidator(lambda held: held or {})]
 
 
 class RecordedQuery(Settings):
-    """One line of the file: a query with its criteria, what models said of them, and people's labels.
+    """One line of the file: a query with its criteria, the replies of models, and human labels.
 
     Attributes:
         query: the text, or the turns as `{role, content}`.
@@ -301,7 +301,7 @@ class GatesReplay:
         return clustered_share((one.query, one.outcome in outcomes) for one in some)
 
     def draw_error(self) -> tuple[Share, float | None]:
-        """How often one relevance draw is wrong on what is asked for, and how the errors of two draws correlate."""
+        """The error rate of one relevance draw, and the correlation of the errors of two draws."""
         cases, pairs, both = list[tuple[int, bool]](), 0, 0
         for one in self.labelled:
             asked = one.good is True

@@ -323,7 +323,7 @@ class RubricCounts:
             draws, votes = (total / sum(gates["licensed"].values()) for total in (self.draws, self.votes))
             yield f"{draws:.1f} relevance draws are worth {votes:.1f} independent votes"
         share = self.evolved_share
-        yield f"evolved criteria hold {share:.1%} of the points" if share is not None else "no criterion has points"
+        yield f"evolved criteria have {share:.1%} of the points" if share is not None else "no criterion has points"
         means = self.as_dict()["quality"]
         known = [f"{name} {mean:.2f}" for name, mean in means.items() if mean is not None]
         lost = [name for name, mean in means.items() if mean is None]

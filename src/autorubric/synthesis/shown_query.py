@@ -149,7 +149,7 @@ class _AnyKey(dict[str, str]):
 
 
 def _query(plan: Plan, row: Mapping[str, Any], given: int) -> Query:
-    """The query as the input had it: without what the stages of the run made."""
+    """The query as in the input, without the fields of the run's stages."""
     made = {key for stage in plan.stages for key in stage.keys}
     own = {f"response_{letter}{part}" for letter in letters(given) for part in ("", "_model")}
     fields = {key: value for key, value in row.items() if key not in made or key in own}

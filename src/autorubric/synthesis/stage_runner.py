@@ -277,7 +277,7 @@ def count_refreshes(
 
 
 def digest_inputs(stage: Stage, fields: Fields) -> bytes:
-    """A fingerprint of what a stage reads, equal exactly when the values are."""
+    """A fingerprint of the inputs of a stage, equal exactly if the values are."""
     values = (fields.get(name) for name in stage.reads)
     read = [value.strip() if isinstance(value, str) else (value or None) for value in values]
     return blake2b(json.dumps(read, sort_keys=True).encode(), digest_size=16).digest()

@@ -188,7 +188,7 @@ def query_in(fields: Fields) -> Any:
 
 
 def missing(field: str) -> Outcome:
-    """The outcome of a stage whose input an earlier stage could not deliver."""
+    """The outcome of a stage whose input is missing because an earlier stage failed."""
     return Outcome(failure=Failure("missing_input", f"missing {field}"))
 
 

@@ -186,7 +186,7 @@ def _judge(prompt: PromptSections, requirement: str, options: str, *, quotes: bo
 
 
 def _choose(options: str, status: str) -> int:
-    """The best option of a requirement that is met, the worst of one that is not, as far as their words tell."""
+    """The best option if the requirement is met, else the worst one, by their words."""
     listed = [(text, number) for number, text in enumerate(re.findall(r"^\d+\. (.*)$", options, re.M), 1)]
     listed = listed or [("", 1)]
     absent = [option for option in listed if _ABSENT.search(option[0])]

@@ -62,7 +62,7 @@ class Link(ShardChild):
 
     @property
     def name(self) -> Hashable:
-        """The budget is lent to a ledger: what a lost one has spent stays spent."""
+        """The name of the ledger that the budget is lent to: what a lost ledger has spent stays spent."""
         return self.ledger
 
     def tell(self, **word: Any) -> None:

@@ -76,7 +76,7 @@ class RemoteTalk(Talk):
             function(value)
 
     def hear(self, word: dict[str, Any]) -> None:
-        """Act on a word of the driver."""
+        """Handle a message of the driver."""
         super().hear(word)
         self._heard(word)
 
@@ -136,7 +136,7 @@ class ClusterWorker:
         return [path.name for path in self._place.glob("*") if not path.name.startswith(f"{self._session}-")]
 
     def recover(self, folder: str) -> str:
-        """Take in what a killed worker had not committed; the name of its ledger."""
+        """Add what a killed worker had not committed; returns the name of its ledger."""
         return recovered_name(self._place / folder)
 
     def rows(self, after: int, folder: str) -> tuple[list[Any], dict[str, Any]]:
@@ -185,7 +185,7 @@ class ClusterWorker:
         carry_out(self._talk, run_shard(self._talk, order))
 
     def hear(self, word: dict[str, Any]) -> None:
-        """Take a word of the driver."""
+        """Receive a message of the driver."""
         if "block" in word:
             self._talk.call_soon(self._feed.give, word["block"])
         else:

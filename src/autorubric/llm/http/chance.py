@@ -48,16 +48,16 @@ class Chance:
         return refused <= expected + RARE * math.sqrt(expected)
 
     def learn(self, refused: int, sent: int) -> None:
-        """Add what was refused below the limit; where it contradicts what was seen before, it replaces that."""
+        """Add refusals below the limit; if they contradict earlier observations, they replace them."""
         self._suspected = 0, 0
         self._add(refused, sent)
 
     def suspect(self, refused: int, sent: int) -> None:
-        """Keep in mind what was refused at a rate that was too high, or by chance."""
+        """Remember refusals at a rate that was too high, or random ones."""
         self._suspected = self._suspected[0] + refused, self._suspected[1] + sent
 
     def recall(self, refused: int, sent: int) -> bool:
-        """Believe what was suspected if it explains what was refused at a lower rate; whether it does."""
+        """Accept the suspected share if it explains the refusals at a lower rate; returns whether it does."""
         before = self._refused, self._sent
         self._add(*self._suspected)
         if self.share and self.explains(refused, sent):

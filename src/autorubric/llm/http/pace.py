@@ -100,7 +100,7 @@ class Sent(NamedTuple):
 
 @dataclass(slots=True)
 class _Mark:
-    """What had been sent by a moment, and what of that was refused until now."""
+    """The number of requests sent by a moment, and how many of them were refused until now."""
 
     at: float
     sent: int

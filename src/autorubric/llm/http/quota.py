@@ -148,7 +148,7 @@ class Quota:
         return self._taken
 
     def hear(self, said: Reading, taken: float, sent_at: float) -> None:
-        """Believe the response to the request after which `taken` units were taken; an older one changes nothing."""
+        """Use the response to the request after which `taken` units were taken; an older one changes nothing."""
         if self._newest is not None and taken <= self._newest.taken:
             return
         if said.limit:

@@ -31,7 +31,7 @@ _SHORTEST_REPLACED = 6
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A key whose `repr` and `str` do not show it."""
+    """A key that `repr` and `str` hide."""
 
     _value: str = field(repr=False)
 

@@ -131,7 +131,7 @@ class UncommittedLog:
 
 
 class InFlightLog:
-    """Logs what each call in flight may cost, so that a budget counts it even if the process is killed.
+    """Logs the worst case of each call in flight, so that a budget counts it even if the process is killed.
 
     Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
     may. The file is written through a map of it, so that a call takes no system call and no turn of the interpreter.
@@ -266,7 +266,7 @@ def _read_slots(path: Path) -> Iterator[LoggedRow]:
 
 
 class LogFiles(NamedTuple):
-    """The files of a log, the lock of the process that writes them, and what reads one of them."""
+    """The files of a log, the lock of the process that writes them, and the function that reads one."""
 
     names: tuple[str, ...]
     lock: str

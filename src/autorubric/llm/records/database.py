@@ -1,4 +1,4 @@
-"""The ledger's SQLite file: schema, version, connections, what is written and read, and recovery from damage."""
+"""The ledger's SQLite file: schema, version, connections, reads and writes, and recovery from damage."""
 
 from __future__ import annotations
 

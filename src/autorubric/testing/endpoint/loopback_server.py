@@ -189,7 +189,7 @@ async def _send(request: web.Request, outcome: Outcome) -> web.Response:
 
 
 async def _break(request: web.Request, outcome: Outcome) -> web.StreamResponse:
-    """Do what a fault of the connection does in place of an answer."""
+    """Apply a connection fault instead of answering."""
     from aiohttp import web
 
     transport = request.transport
@@ -218,7 +218,7 @@ def _headers(outcome: Outcome) -> dict[str, str]:
 
 
 class LoopbackProcess:
-    """A loopback endpoint whose CPU time is not the client's, and that outlives a killed client.
+    """A loopback endpoint in a separate process, with its own CPU time, which survives a killed client.
 
     It ends with the context, and also when the process that opened the context dies.
 

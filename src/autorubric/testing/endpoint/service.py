@@ -300,7 +300,7 @@ class Service:
         return self._completed(body, fault, digest, delay)
 
     def _refused(self, body: dict[str, Any], digest: str) -> Outcome | None:
-        """The refusal of a request whose parameters are not taken; None if they are."""
+        """The refusal of a request with parameters that are not accepted; None if they are."""
         for parameter, rejection in self._rejections:
             if _uses(body, parameter):
                 return self._failed(rejection, digest, delay=0.0)

@@ -79,7 +79,7 @@ if (live) {
     list.parentElement.hidden = !state.failures.length;
     list.replaceChildren(...state.failures.map((line) => { const one = document.createElement("li"); one.textContent = line; return one; }));
   };
-  source.onerror = () => show("problem", "The server does not answer; the figures are of the last moment it did.");
+  source.onerror = () => show("problem", "The server does not respond; the figures are from its last response.");
 }
 
 async function post(url, body) {
