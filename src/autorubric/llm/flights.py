@@ -21,18 +21,26 @@ class Flight:
 
     Attributes:
         task: makes the call.
-        shared: resolves to its outcome, or to None if the call was cancelled; shield it.
+        shared: resolves to its outcome, or to None if the call was cancelled; made when somebody waits for it.
         abandoned: whether `Flights.abandon` has cancelled the task.
         reservation: of the call; None before there is one.
     """
 
     task: asyncio.Task[Any]
-    shared: asyncio.Future[Outcome | None]
+    shared: asyncio.Future[Outcome | None] | None = None
     abandoned: bool = False
     reservation: Reservation | None = None
 
+    def landing(self) -> asyncio.Future[Outcome | None]:
+        """`shared`, for one more who waits; shield it."""
+        if self.shared is None:
+            self.shared = self.task.get_loop().create_future()
+        return self.shared
+
     def land(self, outcome: Outcome | BaseException | None) -> None:
         """Tell those who wait how the call ended."""
+        if self.shared is None or self.shared.done():
+            return
         if isinstance(outcome, BaseException):
             self.shared.set_exception(outcome)
             # All who waited may be gone; retrieving the exception keeps the loop from logging it.
@@ -62,16 +70,16 @@ class Flights:
     async def join(self, key: bytes) -> Outcome | None:
         """The outcome of the call under way for `key`; None if there is none, or it was cancelled."""
         while (flight := self.open.get(key)) is not None:
-            outcome = await asyncio.shield(flight.shared)
+            outcome = await asyncio.shield(flight.landing())
             if outcome is not None:
                 return outcome
         return None
 
     async def _run_apart(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Outcome:
         task = asyncio.create_task(call)
-        flight = self.open[key] = Flight(task, task.get_loop().create_future())
+        flight = self.open[key] = Flight(task)
         task.add_done_callback(lambda done: self._end(key, done))
-        outcome = await asyncio.shield(flight.shared)
+        outcome = await asyncio.shield(flight.landing())
         if outcome is None:
             raise asyncio.CancelledError
         return outcome
@@ -87,12 +95,12 @@ class Flights:
     async def drain(self) -> None:
         """Return once no call is under way."""
         while self.open:
-            await asyncio.wait([flight.shared for flight in self.open.values()])
+            await asyncio.wait([flight.landing() for flight in self.open.values()])
 
     async def _run_here(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Outcome:
         here = asyncio.current_task()
         assert here is not None
-        flight = self.open[key] = Flight(here, here.get_loop().create_future())
+        flight = self.open[key] = Flight(here)
         ended: Outcome | BaseException | None = None
         try:
             ended = await call
@@ -108,7 +116,8 @@ class Flights:
             raise
         finally:
             del self.open[key]
-            flight.land(ended)
+            if flight.shared is not None:
+                flight.land(ended)
 
     def _end(self, key: bytes, task: asyncio.Task[Outcome]) -> None:
         flight = self.open.pop(key)

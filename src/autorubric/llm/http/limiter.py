@@ -92,6 +92,7 @@ class Slots:
         self._total = self._most = math.inf if total is None else total
         self._limits: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._taken: dict[asyncio.AbstractEventLoop, int] = {}
+        self._count = 0  # of all loops
         self._waiting: dict[tuple[asyncio.AbstractEventLoop, Callable[[], None]], None] = {}
         self._lock = threading.Lock()
 
@@ -111,7 +112,8 @@ class Slots:
     def take(self, loop: asyncio.AbstractEventLoop, queue: Callable[[], None]) -> bool:
         """Take a slot for a request of the running loop; where none is free, `queue` is called when one is."""
         with self._lock:
-            if sum(self._taken.values()) < self._most or self._is_free():
+            if self._count < self._most or self._is_free():
+                self._count += 1
                 self._taken[loop] = self._taken.get(loop, 0) + 1
                 return True
             self._waiting[loop, queue] = None
@@ -122,6 +124,7 @@ class Slots:
         with self._lock:
             if loop is not None and loop in self._taken:
                 self._taken[loop] -= count
+                self._count -= count
         if self._waiting:
             self._wake()
 
@@ -129,7 +132,8 @@ class Slots:
         """Whether a slot is free once owners that are gone, and requests of closed loops, are forgotten."""
         self._most = min((self._total, *self._limits.values()))
         self._taken = {loop: count for loop, count in self._taken.items() if count and not loop.is_closed()}
-        return sum(self._taken.values()) < self._most
+        self._count = sum(self._taken.values())
+        return self._count < self._most
 
     def _wake(self) -> None:
         """Call queues that wait, the first one first, as long as a slot is free."""
