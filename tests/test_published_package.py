@@ -351,7 +351,7 @@ def test_options_and_labels_are_resolved_as_published() -> None:
         (lambda: resolve_ground_truth(["yes"], [binary]), "Invalid binary verdict 'yes' for criterion 'brief'"),
         (lambda: resolve_ground_truth([3], [choice]), "out of range"),
         (lambda: resolve_ground_truth(["maybe"], [choice]), "Label 'maybe' not found"),
-        (lambda: resolve_ground_truth([MET], [choice]), "asks for one of its options"),
+        (lambda: resolve_ground_truth([MET], [choice]), "has options; expected one of them"),
         (lambda: get_option_value(binary, 0), "Cannot get option value for binary criterion 'brief'"),
         (lambda: is_na_option(choice, 3), "out of range"),
     ):

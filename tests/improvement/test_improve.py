@@ -275,7 +275,7 @@ def test_weights_that_fit_already_are_said_to(tmp_path: Path, capsys: Capture) -
     ).in_thread() as near:
         words = [*files(tmp_path, data), "--judge", f"judge@{near.base_url}", "--weights", "--score", "people"]
         assert run(words) == 0
-    assert "weights: skipped: no other weights fit the scores better" in capsys.readouterr().out
+    assert "weights: no other weights fit the scores better" in capsys.readouterr().out
     assert record(tmp_path)["weights"] is None
 
 

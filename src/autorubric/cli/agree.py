@@ -82,7 +82,7 @@ class AgreeFlags(CompareSettings):
         if asked == ["label_next", "labels"]:
             asked = ["label_next"]
         if len(asked) > 1:
-            raise InputError(f"{' and '.join(map(_flag, asked))} exclude each other; use one of them")
+            raise InputError(f"{' and '.join(map(_flag, asked))} are mutually exclusive; use one of them")
         mode = asked[0] if asked else "by"
         flags = {name: None for heeded in _HEEDED.values() for name in sorted(heeded)}
         ignored = [name for name in flags if name in given and name not in {mode, *_HEEDED[mode]}]

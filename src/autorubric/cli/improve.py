@@ -40,20 +40,20 @@ def improve(settings: ImproveSettings) -> int:
 
 def _ended(result: ImproveResult, settings: ImproveSettings) -> int:
     if result.record:
-        _print(result)
+        _print(result, weights=settings.weights)
         return 0
     print_spending(result.totals)
     return print_early_end(result.stopped, settings.again, interrupted=result.interrupted) or 0
 
 
-def _print(result: ImproveResult) -> None:
+def _print(result: ImproveResult, *, weights: bool) -> None:
     record, out = result.record, result.out
     print(f"\n{headline(record)}")
     if result.again:
         print("  decided in an earlier session; the test set is used only once")
     print(f"  items: {describe_sets(record)}")
     skipped = (f"{name}: skipped: {reason}" for name, reason in record["skipped"].items())
-    for line in (*skipped, *_test_lines(record), *_weight_lines(record), *_candidate_lines(record)):
+    for line in (*skipped, *_test_lines(record), *_weight_lines(record, asked=weights), *_candidate_lines(record)):
         print(f"  {line}")
     for note in list_warnings({**record, "stand_ins": []}):  # those are printed before anything else
         print(f"  note: {note}")
@@ -78,12 +78,14 @@ def _test_lines(record: dict[str, Any]) -> Iterator[str]:
             yield f"  {told}"
 
 
-def _weight_lines(record: dict[str, Any]) -> Iterator[str]:
+def _weight_lines(record: dict[str, Any], *, asked: bool) -> Iterator[str]:
     weights = record["weights"]
     if weights:
         what = "accepted" if weights["accepted"] else f"the original weights stay: {weights['reason']}"
         changes = ", ".join(f"{one['criterion']} {one['old']:g} -> {one['new']:g}" for one in weights["changes"])
         yield f"weights: {what}; gain {signed(weights['difference'])}; {changes}"
+    elif asked:
+        yield "weights: no other weights fit the scores better"
 
 
 def _candidate_lines(record: dict[str, Any]) -> Iterator[str]:

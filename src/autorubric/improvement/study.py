@@ -238,8 +238,6 @@ class Study:
         found.searched = [task.result() for task in tasks]
         wordings = tuple(one.finalist for one in found.searched if one.finalist is not None)
         found.finalists = Finalists(wordings, self._fitted())
-        if self.aims.weights and found.finalists.weights is None:
-            found.skipped[WEIGHTS] = "no other weights fit the scores better"
 
     def _fitted(self, items: Sequence[int] | None = None) -> tuple[float, ...] | None:
         """The weights fitted on the choosing set, or on these items; None if none differs."""

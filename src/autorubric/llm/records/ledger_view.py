@@ -33,7 +33,7 @@ _PACE_SECONDS = 60.0
 _PACE_CALLS = 20_000
 
 _TOTALS = """
-    SELECT at >= ?1 AS is_now,
+    SELECT at >= ? AS is_now,
         role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
         total(cached_tokens), total(reasoning_tokens), total(cost),
         sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
