@@ -241,7 +241,7 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
         except (UnicodeDecodeError, InputError, KeyError, TypeError) as error:
             raise InputError(
                 f"{path}, line {number}: not an event of a rubric's history ({error}); restore the file from a copy, "
-                "or pass another --out"
+                "or pass another --out; `autorubric evolve` rebuilds the file if you remove it"
             ) from None
         yield event, end
 
