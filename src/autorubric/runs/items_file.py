@@ -157,8 +157,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
             start += len(line)
             digest = crc32(line, digest)
         told = read_manifest(path.parent) or {}
-        if told.get("status") != "running":
-            self.is_changed = told.get("items_digest") not in (None, f"{digest:08x}")
+        self.is_changed = told.get("status") != "running" and told.get("items_digest") not in (None, f"{digest:08x}")
 
     def refuse_damaged(self) -> None:
         """Raise an InputError if a line is damaged."""
