@@ -337,6 +337,7 @@ def test_labels_of_one_criterion_give_metrics_of_that_criterion(run: Path) -> No
     assert "the metrics are for criterion 'Moon' only, from which all batches were drawn" in found.notes
 
 
+@pytest.mark.filterwarnings("ignore:.*items.jsonl has changed since")
 def test_labels_of_another_state_of_the_run_are_refused(run: Path) -> None:
     label(run, Ask("random", size=10), 10)
     lines = (run / "items.jsonl").read_text().splitlines(keepends=True)

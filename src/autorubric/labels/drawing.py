@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -188,6 +189,7 @@ def _drawn_in_child(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> 
 def main() -> int:
     """Draw the batch that standard input requests, and write it to standard output."""
     request = json.load(sys.stdin)
+    warnings.simplefilter("ignore")  # standard error is for the reason of a failure
     try:
         known = [Known(*one) for one in request["known"]]
         found = draw_from_pairs(_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"])

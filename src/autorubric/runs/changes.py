@@ -191,7 +191,7 @@ def write_dataset(
     if not stays:
         items.unlink(missing_ok=True)  # before the dataset changes: a kill in between leaves no mix of both
     write_atomically(directory / DATASET_FILE, [content, b"\n"])
-    if not stays and held:
+    if held and not stays:
         write_atomically(items, (line + b"\n" for _, line in held.values()))
 
 
