@@ -339,7 +339,6 @@ class StoredRun:
             InputError: a line is damaged, or no item has ended.
         """
         path, items, found = self.directory / ITEMS_FILE, self.dataset.items, False
-        warn_of_changed_items(self.directory)
         for record in read_items(path):
             index = record["item_idx"]
             if index >= len(items):
@@ -352,6 +351,7 @@ class StoredRun:
             yield record
         if not found:
             raise InputError(f"{self.directory}: no item has been graded yet")
+        warn_of_changed_items(self.directory)  # where it can be read at all
 
 
 def stored_dataset(directory: Path, manifest: ExperimentManifest) -> RubricDataset:

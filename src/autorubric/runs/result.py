@@ -252,8 +252,8 @@ class EvalResult(Displayed):
         """
         directory = Path(experiment_path)
         manifest = load_manifest(directory)
-        warn_of_changed_items(directory)
         results = list(StoredItems(directory / ITEMS_FILE, stored_dataset(directory, manifest)))
+        warn_of_changed_items(directory)
         usage, cost = paid(_totals(directory), [result.report for result in results])
         seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
         return make_result(results, manifest, directory, usage, cost, seen=seen)
