@@ -106,8 +106,6 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
         InputError: another line is damaged, or it is not a regular file.
     """
     lines = StoredLines(path)
-    if lines.is_changed:
-        warn_of_change(path)
     for index, line in lines.in_order():
         try:
             record = json.loads(line)
@@ -118,6 +116,8 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
         yield record
     if lines.damaged:
         raise InputError(_damage(path, f"line {lines.damaged[0]}"))
+    if lines.is_changed:
+        warn_of_change(path)
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
@@ -366,6 +366,7 @@ class StoredRun:
             yield record
         if not found:
             raise InputError(f"{self.directory}: no item has been graded yet")
+        warn_of_changed_items(self.directory)  # where it can be read at all
 
 
 def _rubric(record: Mapping[str, Any]) -> Rubric | None:
