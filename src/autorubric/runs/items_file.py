@@ -366,7 +366,6 @@ class StoredRun:
             yield record
         if not found:
             raise InputError(f"{self.directory}: no item has been graded yet")
-        warn_of_changed_items(self.directory)  # where it can be read at all
 
 
 def _rubric(record: Mapping[str, Any]) -> Rubric | None:
