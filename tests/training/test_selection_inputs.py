@@ -223,6 +223,7 @@ def test_rows_of_the_ruft_release_are_answers_to_their_query(tmp_path: Path) -> 
     assert (second.id, second.answers) == ("row-2", (("b-0", "Thus."),))
 
 
+@pytest.mark.filterwarnings("ignore:.*items.jsonl has changed since")
 def test_a_graded_run_gives_candidates_with_their_models_scores_and_failures(tmp_path: Path) -> None:
     rubric = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
     items = [
