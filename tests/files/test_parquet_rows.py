@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -104,7 +105,7 @@ def test_values_that_json_does_not_know_are_read_as_text_or_refused_by_column(tm
         "text": (pa.array(["a"]), "a"),
         "large text": (pa.array(["a"], pa.large_string()), "a"),
         "view of text": (pa.array(["a"], pa.string_view()), "a"),
-        "half": (pa.array([1.5], pa.float16()), 1.5),
+        "half": (pa.array(np.array([1.5], np.float16)), 1.5),
         "category": (pa.array(["a"]).dictionary_encode(), "a"),
         "nothing": (pa.nulls(1), None),
     }
