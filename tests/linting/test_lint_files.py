@@ -107,10 +107,11 @@ def test_parquet_rows_are_counted_from_one(tmp_path: Path) -> None:
 def test_rows_in_a_list_are_counted_from_one_and_one_bad_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     good = {"query": "Why?", "rubric": [{"requirement": "Names the cause.", "weight": 1}]}
-    path.write_text(json.dumps([good, {**good, "rubric": 5}, {"query": "How?"}]))
+    path.write_text(json.dumps([good, {**good, "rubric": 5}, {"query": "How?"}, 7]))
     problems: list[str] = []
     assert [found.place.row for found in iter_rubrics(path, problems)] == [1]
-    assert [problem.removeprefix(str(path))[:16] for problem in problems] == [":2: the criteria", ":3: the row has "]
+    told = [":4: expected a J", ":2: the criteria", ":3: the row has "]
+    assert [problem.removeprefix(str(path))[:16] for problem in problems] == told
 
 
 @pytest.mark.parametrize("extension", ["json", "yaml", "jsonl"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 
@@ -67,3 +68,28 @@ def test_a_run_in_progress_and_one_of_an_earlier_version_are_read_without_a_word
     for line in (line for line in whole.splitlines() if "items_digest" in line):
         manifest.write_text(whole.replace(line, line.replace("items_digest", "other")), encoding="utf-8")
     assert told() == []
+
+
+def test_a_changed_verdict_that_a_stopped_run_keeps_is_told_until_it_is_reached(tmp_path: Path) -> None:
+    rubric = {"prompt": "Why?", "rubric": [{"name": "Short", "requirement": "Is brief."}]}
+    rows = [{"id": f"r{n}", "description": "", "submission": f"Text {n}."} for n in range(4)]
+    data, folder = tmp_path / "d.json", tmp_path / "run"
+
+    def told() -> int:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            EvalResult.from_experiment(folder)
+        return sum(TOLD in str(one.message) for one in found)
+
+    with NearEndpoint() as endpoint:
+        words = ["grade", str(data), "--judge", f"judge@{endpoint.base_url}", "-o", str(folder), "-j", "1"]
+        data.write_text(json.dumps({**rubric, "items": rows}))
+        assert run(words) == 0
+        path = folder / "items.jsonl"
+        path.write_bytes(path.read_bytes().replace(b'"final_verdict":"MET"', b'"final_verdict":"UNMET"', 1))
+        front = [{"id": f"f{n}", "description": "", "submission": f"Front {n}."} for n in range(3)]
+        data.write_text(json.dumps({**rubric, "items": [*front, *rows]}))
+        assert run([*words, "--budget-tokens", "1"]) == 1
+        assert path.read_bytes().count(b'"final_verdict":"UNMET"') == told() == 1
+        assert run(words) == 0
+        assert path.read_bytes().count(b'"final_verdict":"UNMET"') == told() == 0

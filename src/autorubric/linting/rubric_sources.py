@@ -101,12 +101,15 @@ def _of_document(
     if isinstance(document, dict) and (is_row(document) or document.keys().isdisjoint((*HOLDERS, "sections"))):
         rows = document_rows(document, file)
         document = rows if is_row(document) else document
-    if (
-        isinstance(document, list)
-        and all(isinstance(row, Mapping) for row in document)
-        and (columns or any(is_row(row) for row in document))
-    ):
-        yield from _of_rows(enumerate(document, 1), file, problems, columns or {})
+    rows = [row for row in document if isinstance(row, Mapping)] if isinstance(document, list) else []
+    if (columns and rows) or any(map(is_row, rows)):
+        problems += (
+            f"{file}:{number}: expected a JSON object, got {type(row).__name__}"
+            for number, row in enumerate(document, 1)
+            if not isinstance(row, Mapping)
+        )
+        numbered = ((number, row) for number, row in enumerate(document, 1) if isinstance(row, Mapping))
+        yield from _of_rows(numbered, file, problems, columns or {})
         return
     yield from _rubric(document, "", False, Place(file), problems)
 

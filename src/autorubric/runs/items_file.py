@@ -136,8 +136,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         self._found: dict[int, int] = {}
         self._places, self._durations = array("Q"), array("d")
         self._file: BinaryIO | None = None
-        self.damaged: list[int] = []
-        self.is_changed = False
+        self.damaged, self.is_changed = list[int](), False
         if not path.exists():
             return
         size_of_plain(path)
@@ -204,6 +203,7 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
             if index < len(places)
         }
         found.pop(-1, None)
+        self.is_changed = any(files[number][0].is_changed for number in {number for _, number in found.values()})
         self._order = array("Q", sorted(found))
         self._found = array("Q", (part for place in self._order for part in found[place]))
 

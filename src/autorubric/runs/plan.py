@@ -34,7 +34,7 @@ from autorubric.runs.changes import (
     write_dataset,
 )
 from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, digest_lines, read_manifest
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
 from autorubric.runs.run import EvaluationRun, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts, measure_seconds
@@ -237,7 +237,7 @@ def _ended(
         manifest.completed_indices = run.completed
         manifest.calls = None if ledger is None else ledger.count
         manifest.status = "completed" if len(run.completed) == manifest.total_items else "failed"
-        manifest.completed_at, manifest.items_digest = datetime.now(UTC), digest_lines(run.items.lines())
+        manifest.completed_at, manifest.items_digest = datetime.now(UTC), run.digest_items()
         manifest.total_duration_seconds = (manifest.total_duration_seconds or 0.0) + time.monotonic() - started
         manifest.save(plan.directory)
 

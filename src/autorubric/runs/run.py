@@ -27,7 +27,8 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.request import Answer, Failure, Model, Request
 from autorubric.runs.blocks import fed, feed, note_ended, work_off
-from autorubric.runs.items_file import ItemsFile, Report
+from autorubric.runs.items_file import ItemsFile, Report, UnitedLines
+from autorubric.runs.manifest import CHANGED, digest_lines
 from autorubric.runs.result import ItemResult
 from autorubric.runs.shard import Parts, equal_together
 from autorubric.runs.stopping import StoppableRun
@@ -54,6 +55,7 @@ class EvaluationRun(StoppableRun):
         is_finished: whether `before` has the result of every item and nothing has changed since.
         is_whole: whether every answer that was asked for came.
         parts: the shards that it unites: items in `before` are taken as they are, and no other is opened.
+        keeps_changed: whether lines stay that may have been changed after the earlier run.
         completed: indices of items with a report that counts.
         totals: calls, tokens and cost of all sessions.
     """
@@ -71,6 +73,7 @@ class EvaluationRun(StoppableRun):
     is_finished: bool = False
     is_whole: bool = True
     parts: Parts | None = None
+    keeps_changed: bool = False
     completed: set[int] = field(default_factory=set)
     totals: Callable[[], list[Totals]] = list
 
@@ -86,6 +89,10 @@ class EvaluationRun(StoppableRun):
         if self.parts is not None and self.parts.workers is not None:
             self.interrupted = self.parts.workers.interrupted
             self.stopped = self.parts.workers.stopped
+
+    def digest_items(self) -> str:
+        """The digest of the items file, or a word that is none while a changed line may have stayed in it."""
+        return CHANGED if self.keeps_changed else digest_lines(self.items.lines())
 
     async def _first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
         """The requests about each item that do not depend on replies."""
@@ -165,6 +172,7 @@ class EvaluationRun(StoppableRun):
     async def _keep_rest(self) -> None:
         """Keep what earlier sessions or the shards have graded and this session has not opened."""
         for index in self.items.rest():
+            self.keeps_changed = isinstance(self.before, UnitedLines) and self.before.is_changed
             await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
             self._keep(index, self.before[index][1])
 
