@@ -94,7 +94,7 @@ def test_no_file_names_a_machine_or_asks_for_what_is_forbidden() -> None:
         assert not found, f"{path}: {found}"
 
 
-def test_queries_number_no_placeholder() -> None:
+def test_sql_has_no_numbered_placeholders() -> None:
     """Python 3.12 warns of `?1` with values by place, and 3.14 refuses it; SQLite has `?` and `:name` for both."""
     found = [str(path) for path in SOURCES if re.search(r"[=<>(,] ?\?\d", path.read_text("utf-8"))]
     assert found == []

@@ -152,6 +152,27 @@ def test_texts_are_to_be_shortened_only_where_the_endpoint_speaks_of_their_lengt
     assert f"; {advice}" in group.line("judgment")
 
 
+@each(
+    ("items", "shown"),
+    [
+        (["7", "7", "7"], "(item 7)"),
+        (["7", "2", "7"], "(items 2, 7)"),
+        (["7", "2", "5"], "(items 2, 5, 7)"),
+        (["7", "2", "5", "9"], "(items 2, 5, 7, …)"),
+    ],
+)
+def test_a_group_lists_each_item_once_and_says_if_there_may_be_more(items: list[str], shown: str) -> None:
+    groups = FailureGroups()
+    for item in items:
+        groups.add("timeout", "no reply", item)
+    assert shown in next(iter(groups)).line("judgment")
+
+
+def test_advice_that_the_reason_has_already_is_not_repeated() -> None:
+    line = FailureGroup("", "budget", "budget of $1 reached; raise the budget to resume", 2, []).line("judgment")
+    assert line == "2 judgments were not requested: budget of $1 reached; raise the budget to resume"
+
+
 def test_groups_of_one_size_come_in_the_same_order_whichever_failed_first() -> None:
     failures = [
         ("server", "HTTP 500: out of memory"),

@@ -53,7 +53,7 @@ def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
         read_text(tmp_path / "none")
     with pytest.raises(FileNotFoundError):
         list(iter_jsonl(tmp_path / "none"))
-    with pytest.raises(MissingFileError, match=r"Why does ice float\?; a string is the path of a file, so put"):
+    with pytest.raises(MissingFileError, match=r"Why does ice float\?; this is read as the path of a file"):
         read_text("Why does ice float?")
     with pytest.raises(MissingFileError, match=r"my own data\.csv$"):
         read_text("my own data.csv")

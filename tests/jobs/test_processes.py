@@ -283,12 +283,15 @@ def test_processes_never_spend_more_than_the_budget_together(
 
 
 @pytest.mark.usefixtures("forked")
-def test_a_run_that_replaces_another_one_and_ends_early_has_no_results_of_the_other(tmp_path: Path) -> None:
+def test_a_run_that_replaces_another_one_and_ends_early_has_no_results_of_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with NearEndpoint() as endpoint:
         words = ["grade", str(many_essays(tmp_path)), "-o", str(tmp_path / "run"), "--judge"]
         assert run([*words, f"a@{endpoint.base_url}"]) == 0
         more = ["--replace", "--processes", "2", "-j", "2", "--budget-tokens", "30000"]
         assert run([*words, f"b@{endpoint.base_url}", *more]) == 1
+        assert "tokens, unknown cost spent in this session" in capsys.readouterr().out
         asked = endpoint.stats()["requests"] - ITEMS
     assert 0 < asked < ITEMS
     assert len(graded(tmp_path / "run")) == asked

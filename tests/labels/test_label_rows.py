@@ -193,7 +193,7 @@ REFUSED: list[tuple[str, str | list[Any], str]] = [
     ("no item", "text,criterion,label,annotator\nOther.,Moon,MET,ana\n", "the label does not name its item"),
     ("pass", "id,criterion,label,annotator\nq0,Moon,pass,ana\n", "'pass' is not one of MET, UNMET, CANNOT_ASSESS"),
     ("N/A", "id,criterion,label,annotator\nq0,Moon,N/A,ana\n", "'N/A' is not one of MET, UNMET, CANNOT_ASSESS"),
-    ("a number that is no verdict", "id,criterion,label,annotator\nq0,Moon,2,ana\n", "'2' is not one of MET"),
+    ("a number that is not a verdict", "id,criterion,label,annotator\nq0,Moon,2,ana\n", "'2' is not one of MET"),
     ("a number that is no option", "id,criterion,label,annotator\nq0,Stars,2.5,ana\n", "'2.5' is not one of 0, 1"),
     ("several labels", [{"id": "q0", "criterion": "Moon", "label": ["MET", "UNMET"], "annotator": "ana"}],
      "expected one label, got ['MET', 'UNMET']"),

@@ -90,7 +90,7 @@ def size_of_plain(path: str | Path, *, what: str = "File") -> int:
         state = Path(path).stat()
     except FileNotFoundError:
         is_prose = len(str(path).split()) > 2 and not Path(path).suffix
-        hint = "; a string is the path of a file, so put the text itself in a file (in Python: in a list)"
+        hint = "; this is read as the path of a file, not as the text itself"
         raise MissingFileError(f"{what} not found: {path}{hint if is_prose else ''}") from None
     except OSError as error:
         raise unreadable(path, error) from error

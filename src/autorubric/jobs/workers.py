@@ -171,9 +171,10 @@ class WorkerProcesses:
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
         if self.stopped is not None and self.stopped.startswith("budget of "):
             head, spent = self.stopped.partition(" reached")[0], self._spent_now()
+            paid = "unknown cost" if spent.unpriced else f"${spent.cost:.4g}"
             self.stopped = (
-                f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, ${spent.cost:.4g} spent in "
-                "this session; raise the budget to resume"
+                f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, {paid} spent in this "
+                "session; raise the budget to resume"
             )
 
     def _spent_now(self) -> Spent:

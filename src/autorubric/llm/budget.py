@@ -336,7 +336,11 @@ class Budget:
             head = f"reached by {self._shared.processes} processes: {free} is neither spent nor reserved"
             return Failure("budget", f"budget of {limit} {head}, and {next_call}")
         waiting = f", {shown(reserved)} reserved for calls that have begun" if reserved != Sum() else ""
-        over = "" if self._spent.within(self._limit) else " (overrun by replies longer than max_tokens)"
+        over = (
+            ""
+            if self._spent.within(self._limit)
+            else " (over the budget: a reply exceeded max_tokens, or the budget was lowered)"
+        )
         head = f"reached after {self._calls:,} call{'s' * (self._calls != 1)}: {shown(spent)} spent"
         return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
 

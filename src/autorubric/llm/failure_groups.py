@@ -42,6 +42,8 @@ NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
 _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Words of endpoints about requests that are too long."""
+_ADVISED = ("use another model", "raise the budget", "raise --max-tokens-ceiling")
+"""Words of messages that already say what to do."""
 _NOT_MADE = frozenset({"budget", "stopped"})
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
 _STATUS = re.compile(r"(?:(\S{1,200}): )?(HTTP \d{3}): (.*)")
@@ -86,10 +88,11 @@ class FailureGroup:
             if self.kind in _NOT_MADE
             else f"{self.kind}: {self.message}"
         )
-        more = ", …" if self.items and self.count > len(self.items) else ""
-        items = f" (item{'s' * (self.count > 1)} {', '.join(self.items)}{more})" if self.items else ""
+        more = ", …" if _MOST_ITEMS <= len(self.items) < self.count else ""
+        items = f" (item{'s' * (len(self.items) > 1)} {', '.join(self.items)}{more})" if self.items else ""
         is_long = self.kind == "rejected" and _LENGTH.search(self.message)
-        advice = "" if "use another model" in self.message else _TOO_LONG if is_long else _ADVICE.get(self.kind, "")
+        has_advice = any(words in self.message for words in _ADVISED)
+        advice = "" if has_advice else _TOO_LONG if is_long else _ADVICE.get(self.kind, "")
         return f"{where}{counted(self.count, noun)} {verb}: {words}{items}" + (f"; {advice}" if advice else "")
 
 

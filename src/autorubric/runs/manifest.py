@@ -17,7 +17,7 @@ from autorubric.llm.records.lock import LEDGER_FILE
 
 MANIFEST_FILE = "manifest.json"
 CHANGED = "changed"
-"""The digest of a file of items that has lines of a file that was changed, until all of them are made again."""
+"""In place of the digest of an items file, while it may contain lines that were changed after the run."""
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("made_of", "settings", "models", "templates", "counts", "grader_config", "eval_config"), dict),
     "total_duration_seconds": int | float,

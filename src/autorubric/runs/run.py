@@ -91,7 +91,7 @@ class EvaluationRun(StoppableRun):
             self.stopped = self.parts.workers.stopped
 
     def digest_items(self) -> str:
-        """The digest of the items file, or a word that is none while a changed line may have stayed in it."""
+        """The digest of the items file; `CHANGED`, which matches no file, while a changed line may remain in it."""
         return CHANGED if self.keeps_changed else digest_lines(self.items.lines())
 
     async def _first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
