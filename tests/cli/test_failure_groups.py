@@ -169,8 +169,8 @@ def test_a_group_lists_each_item_once_and_says_if_there_may_be_more(items: list[
 
 
 def test_advice_that_the_reason_has_already_is_not_repeated() -> None:
-    line = FailureGroup("", "budget", "budget of $1 reached; raise the budget to resume", 2, []).line("judgment")
-    assert line == "2 judgments were not requested: budget of $1 reached; raise the budget to resume"
+    line = FailureGroup("", "truncated", "cut off at 9 tokens; raise --max-tokens-ceiling", 2, []).line("judgment")
+    assert line == "2 judgments failed: truncated: cut off at 9 tokens; raise --max-tokens-ceiling"
 
 
 def test_groups_of_one_size_come_in_the_same_order_whichever_failed_first() -> None:

@@ -50,7 +50,7 @@ def test_a_column_may_have_the_text_of_a_criterion_such_as_one_without_a_name(tm
     assert "labels are read from 'is kind.', 'Length', named like the criteria" in source.notes
 
 
-SCORES = "'Names a cause', 'Tone' are named like criteria but contain no labels; they are kept as metadata"
+SCORES = "columns named like criteria, but without labels such as MET, are kept as metadata: 'Names a cause', 'Tone'"
 
 UNREAD = (
     "labels in 'Tone' are not read, since 'Names a cause' has none; label all criteria, or import single labels into "

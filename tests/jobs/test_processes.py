@@ -298,6 +298,16 @@ def test_a_run_that_replaces_another_one_and_ends_early_has_no_results_of_the_ot
 
 
 @pytest.mark.usefixtures("forked")
+def test_a_note_that_every_process_has_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rubric.json").write_text('[{"name": "Bees", "requirement": "Names bees."}]')
+    (tmp_path / "a.csv").write_text("id,answer,Bees\n1,Bees do.,0.5\n2,Wasps.,0.1\n3,Bees.,0.7\n")
+    with NearEndpoint() as endpoint:
+        words = ["grade", str(tmp_path / "a.csv"), "--rubric", str(tmp_path / "rubric.json"), "--processes", "2"]
+        assert run([*words, "--judge", f"a@{endpoint.base_url}", "-o", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().err.count("kept as metadata: 'Bees'") == 1
+
+
+@pytest.mark.usefixtures("forked")
 def test_wrong_input_is_refused_before_anything_is_spent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

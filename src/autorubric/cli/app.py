@@ -7,7 +7,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -131,7 +131,7 @@ def run(arguments: list[str]) -> int:
         loaded = COMMANDS.keys() if "_AUTORUBRIC_COMPLETE" in os.environ else named
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _print_note
+            warnings.showwarning = partial(_print_note, set())
             words = [word for word in arguments if word != "--debug"]
             status = _build(frozenset(loaded))(
                 list(_with_values(words)) if "--batch" in words else words,
@@ -161,13 +161,14 @@ def _with_values(arguments: Iterable[str]) -> Iterator[str]:
 
 
 def _print_note(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+    told: set[str], message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any
 ) -> None:
-    """Print what the package warns of as a note on standard error, and other warnings as Python does."""
-    if category is UserWarning:
+    """Print a warning of the package as a note on standard error, once; print other warnings as Python does."""
+    if category is not UserWarning:
+        print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
+    elif str(message) not in told:
+        told.add(str(message))
         print(f"note: {message}", file=sys.stderr)
-    else:
-        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=sys.stderr)
 
 
 def _told(error: BaseException) -> int:

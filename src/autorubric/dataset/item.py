@@ -246,7 +246,7 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
 
 def _unread_note(named: str, bare: list[str], *, has_label: bool) -> list[str]:
     if not bare:
-        return [f"{named} are named like criteria but contain no labels; they are kept as metadata"]
+        return [f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"]
     ways = "label all criteria, or import single labels into the run with `autorubric labels RUN --import FILE`"
     return [f"labels in {named} are not read, since {listed(bare)} has none; {ways}"] * has_label
 

@@ -42,7 +42,7 @@ NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
 _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Words of endpoints about requests that are too long."""
-_ADVISED = ("use another model", "raise the budget", "raise --max-tokens-ceiling")
+_ADVISED = ("use another model", "raise --max-tokens-ceiling")
 """Words of messages that already say what to do."""
 _NOT_MADE = frozenset({"budget", "stopped"})
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
