@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion, criterion_names
@@ -10,11 +11,16 @@ from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, cell
 from autorubric.errors import InputError
-from autorubric.files.keys import advice
+from autorubric.files.keys import advice, nearest
+from autorubric.rows.columns import ROLES, folded
 
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
 _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdict in CriterionVerdict}
+_WORDS = dict.fromkeys(("yes", "true", "1", "accept"), "MET") | dict.fromkeys(("no", "false", "0", "reject"), "UNMET")
+_USUAL = frozenset(name for role in ROLES.values() for name in role.names)
+NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
+"""What a message says on a column of `columns_meant`."""
 
 
 class GroundTruthReader:
@@ -131,6 +137,60 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
                 distinct = ", ".join(map(repr, names))
                 raise InputError(f"several criteria are named {wanted!r}; refer to them as {distinct}")
     raise InputError(f"no criterion is named {wanted!r}; {advice(wanted, names)}")
+
+
+def label_meant(criterion: Criterion, word: str) -> str | None:
+    """The label that a word of a table stands for, None if it is not a label.
+
+    Yes, true, 1 and accept mean that a binary criterion is met; a number means the option with that number.
+
+    Example:
+        >>> is_brief = Criterion(requirement="Is brief")
+        >>> [label_meant(is_brief, word) for word in ("met", "No", "1.0", "maybe")]
+        ['MET', 'UNMET', 'MET', None]
+    """
+    number = number_in(word)
+    if criterion.options is None:
+        verdict = word.strip().upper()
+        key = word.strip().casefold() if number is None else str(int(number)) if number in (0, 1) else ""
+        return verdict if verdict in _VERDICTS else _WORDS.get(key)
+    with suppress(ValueError):
+        return criterion.options[criterion.find_option_by_label(word)].label
+    alike = [option.label for option in criterion.options if number is not None and number_in(option.label) == number]
+    return alike[0] if len(alike) == 1 else None
+
+
+def note_reading(word: str, label: str | None, notes: list[str]) -> None:
+    """Add the label that a word is read as to the notes, once, where it is another word."""
+    note = f"label {word!r} is read as {label}"
+    if label is not None and label.casefold() != word.casefold() and note not in notes:
+        notes.append(note)
+
+
+def number_in(word: str) -> float | None:
+    """The number that a word is, None if it is none."""
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def columns_meant(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict[str, str]:
+    """The criterion without a column of its own that a column is nearly called like, for each such column.
+
+    Example:
+        >>> columns_meant(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
+        {'Tome': 'Tone'}
+    """
+    by_key = {folded(column): column for column in columns}
+    missing: list[str] = []
+    for name, criterion in zip(criterion_names(criteria), criteria, strict=True):
+        keys = {folded(name), folded(criterion.requirement)}
+        if by_key.keys().isdisjoint(keys):
+            missing += (name, criterion.requirement)
+        by_key = {key: column for key, column in by_key.items() if key not in keys}
+    near = {column: nearest(column, missing) for key, column in by_key.items() if key not in _USUAL}
+    return {column: name for column, name in near.items() if name is not None}
 
 
 def _verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
