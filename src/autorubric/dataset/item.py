@@ -233,21 +233,19 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     if bare or not has_label:
         notes += [*_unread_note(listed(columns.values()), bare, has_label=has_label), *_hints(placed, by_name)]
         return
-    whole, problems, labels = GroundTruthReader(rubric), list[str](), list[tuple[DataItem, Any]]()
-    for (where, item), row in zip(placed, rows, strict=True):
+    whole, problems, labels = GroundTruthReader(rubric), list[str](), list[Any]()
+    for (where, _), row in zip(placed, rows, strict=True):
         held = {name: meant[name, word] or word for name, word in row.items() if word}
-        if held:
-            found: list[str] = []
-            labels.append((item, whole.read(held, found)))
-            problems += (f"{where}: {problem}" for problem in found)
+        found: list[str] = []
+        labels.append(whole.read(held, found) if held else None)
+        problems += (f"{where}: {problem}" for problem in found)
     read = f"labels are read from {listed(columns.values())}"
     if problems:
         advice = "label all criteria of a row or none, and rename columns that contain something else"
         raise InputError([*problems, f"{read}; {advice}"])
-    for item, verdicts in labels:
+    for (_, item), verdicts in zip(placed, labels, strict=True):
         item.ground_truth = verdicts
-        for column in columns.values():
-            item.metadata.pop(column, None)
+        item.metadata = {key: cell for key, cell in item.metadata.items() if key not in columns.values()}
     notes.append(f"{read}, named like the criteria")
     for (_, word), label in meant.items():
         note_reading(word, label, notes)

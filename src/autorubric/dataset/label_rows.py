@@ -80,6 +80,7 @@ class LabelRows:
         columns: columns that the user named, by role.
         notes: takes a sentence for each column that was guessed, and on rows without a label.
         problems: takes a sentence for each label that cannot be read.
+        hints: takes a sentence for each column that is nearly called like a criterion.
         more: further roles to find: note, quote, seconds.
     """
 
@@ -88,6 +89,7 @@ class LabelRows:
     columns: Mapping[str, str]
     notes: list[str]
     problems: list[str]
+    hints: list[str]
     more: Sequence[str] = ()
     _is_wide: bool = False
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
@@ -178,10 +180,10 @@ class LabelRows:
         return (
             f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one with "
             "--column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
-            + "".join(f"; {hint}" for hint in self._hints(read.fields))
+            + "".join(f"; {hint}" for hint in self._near(read.fields))
         )
 
-    def _hints(self, names: Iterable[str]) -> Iterator[str]:
+    def _near(self, names: Iterable[str]) -> Iterator[str]:
         """Sentences on columns that are nearly called like a criterion of the only rubric."""
         if len(self._rubrics) == 1:
             unnamed = [name for name in names if name not in self.columns.values()]
@@ -198,8 +200,8 @@ class LabelRows:
                 found = ()
             if found:
                 self._note(f"labels are read from {listed(found)}, named like the criteria")
-                for hint in self._hints(names):
-                    self._note(hint)
+                fresh = (f"{input_name(self.path)}: {hint}" for hint in self._near(names))
+                self.hints += (hint for hint in fresh if hint not in self.hints)
             texts = tuple(name for name in names if folded(name) in _TEXTS and name not in found)
             self._layouts[names] = _Layout(found, texts)
         return self._layouts[names]

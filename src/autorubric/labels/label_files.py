@@ -63,7 +63,7 @@ class LabelFile:
         elif keys >= {"data", "annotations"}:
             yield from self._each(_of_label_studio, _Aside.of(dataset), chain([first], rows), problems)
         else:
-            table = LabelRows(self.path, dataset, self.columns, self.notes, problems, _MORE)
+            table = LabelRows(self.path, dataset, self.columns, self.notes, problems, self.notes, _MORE)
             yield from table.labels(chain([first], rows))
 
     def _each(self, read: _Reader, aside: _Aside, rows: Iterator[Record], problems: list[str]) -> Iterator[Given]:
