@@ -171,10 +171,11 @@ class WorkerProcesses:
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
         if self.stopped is not None and self.stopped.startswith("budget of "):
             head, spent = self.stopped.partition(" reached")[0], self._spent_now()
+            coming = self.stopped.rpartition(", and the next")[2]
             paid = "unknown cost" if spent.unpriced else f"${spent.cost:.4g}"
             self.stopped = (
                 f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, {paid} spent in this "
-                "session; raise the budget to resume"
+                f"session, and the next{coming}"
             )
 
     def _spent_now(self) -> Spent:

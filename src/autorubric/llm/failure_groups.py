@@ -42,7 +42,7 @@ NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
 _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Words of endpoints about requests that are too long."""
-_ADVISED = ("use another model", "raise --max-tokens-ceiling")
+_ADVISED = ("use another model", "raise --max-tokens-ceiling", "raise the budget")
 """Words of messages that already say what to do."""
 _NOT_MADE = frozenset({"budget", "stopped"})
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
@@ -68,8 +68,12 @@ class FailureGroup:
     count: int
     items: list[str]
 
-    def line(self, noun: str) -> str:
+    def line(self, noun: str, told: str | None = None) -> str:
         """One sentence about the group, with advice at the end.
+
+        Args:
+            noun: what failed.
+            told: why the run ended, where a message says so; what was not requested for this reason is only counted.
 
         Example:
             >>> FailureGroup("", "timeout", "no reply", 1, ["7"]).line("judgment")
@@ -79,6 +83,8 @@ class FailureGroup:
         """
         where = f"{self.where}: " if self.where else ""
         verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in _NOT_MADE else "failed"
+        if self.is_left_out(told):
+            return f"{where}{counted(self.count, noun)} {verb}"
         status = _STATUS.fullmatch(self.message)
         source = f" from {status[1]}:" if status and status[1] else ""
         words = (
@@ -94,6 +100,10 @@ class FailureGroup:
         has_advice = any(words in self.message for words in _ADVISED)
         advice = "" if has_advice else _TOO_LONG if is_long else _ADVICE.get(self.kind, "")
         return f"{where}{counted(self.count, noun)} {verb}: {words}{items}" + (f"; {advice}" if advice else "")
+
+    def is_left_out(self, stopped: str | None) -> bool:
+        """Whether nothing failed: the calls were not made, since the run ended for this reason."""
+        return self.kind in _NOT_MADE and stopped is not None and _cause(stopped) == _cause(self.message)
 
 
 class FailureGroups:
@@ -112,15 +122,15 @@ class FailureGroups:
     def __init__(self, groups: Iterable[FailureGroup] = ()) -> None:
         self._groups = {(group.where, group.kind, _cause(group.message)): group for group in groups}
 
-    def add(self, kind: str, message: str, item: str = "", where: str = "") -> None:
-        """Add a failure."""
+    def add(self, kind: str, message: str, item: str = "", where: str = "", count: int = 1) -> None:
+        """Add a failure, or several."""
         if message.startswith("budget of "):
             kind = "budget"  # calls that were not started because the budget had stopped the run
         place = (where, kind, _cause(message))
         if place not in self._groups and len(self._groups) >= _MOST_GROUPS:
             place, message = (where, kind, ""), _VARIOUS
         group = self._groups.setdefault(place, FailureGroup(where, kind, quoted(message), 0, []))
-        group.count += 1
+        group.count += count
         if item:
             # The first in sorted order, whatever the order in which they ended.
             named = {*group.items, quoted(item, 60)}
