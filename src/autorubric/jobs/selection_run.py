@@ -204,7 +204,7 @@ async def selected(selection: Selection) -> SelectionResult:
             run = await _sampled(selection, candidates, labels)
             paid = run.has_paid
             if run.refused and not run.interrupted and not paid:
-                raise InputError(run.stopped or "the endpoint refused the run")
+                raise InputError(run.stopped or "the endpoint refused the run", run.advice)
             if run.interrupted or run.stopped or _round() == SAMPLING:
                 return replace(result, stopped=run.stopped, interrupted=run.interrupted)
             unsampled = [ScoredCandidate(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
@@ -224,7 +224,7 @@ async def selected(selection: Selection) -> SelectionResult:
         if summary.interrupted:
             return result
         if summary.refused and not paid:
-            raise InputError(graded.stopped or "the endpoint refused the run")
+            raise InputError(graded.stopped or "the endpoint refused the run", summary.advice)
         pool = Pool(selection.queries, [*scored, *unsampled], selection.out / ITEMS_FILE)
         kept = (selection.keep, selection.trainers)
         result.written = write_selection(selection.out, pool, *kept, skipped=selection.skipped)

@@ -42,7 +42,7 @@ NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
 _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Words of endpoints about requests that are too long."""
-_ADVISED = ("use another model", "raise --max-tokens-ceiling", "raise the budget")
+_ADVISED = ("use another model", "raise --max-tokens-ceiling", "raise the budget", "firewall or proxy")
 """Words of messages that already say what to do."""
 _NOT_MADE = frozenset({"budget", "stopped"})
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
@@ -96,9 +96,7 @@ class FailureGroup:
         )
         more = ", …" if _MOST_ITEMS <= len(self.items) < self.count else ""
         items = f" (item{'s' * (len(self.items) > 1)} {', '.join(self.items)}{more})" if self.items else ""
-        is_long = self.kind == "rejected" and _LENGTH.search(self.message)
-        has_advice = any(words in self.message for words in _ADVISED)
-        advice = "" if has_advice else _TOO_LONG if is_long else _ADVICE.get(self.kind, "")
+        advice = advice_on(self.kind, self.message)
         return f"{where}{counted(self.count, noun)} {verb}: {words}{items}" + (f"; {advice}" if advice else "")
 
     def is_left_out(self, stopped: str | None) -> bool:
@@ -180,6 +178,18 @@ class FailureGroups:
 
     def __len__(self) -> int:
         return len(self._groups)
+
+
+def advice_on(kind: str, message: str) -> str:
+    """What to do about a failure; empty where its message says it.
+
+    Example:
+        >>> advice_on("auth", "HTTP 401: wrong key"), advice_on("server", "HTTP 502: use another model")
+        ('check the key; --api-key-env (in Python: api_key_env) names its variable', '')
+    """
+    if any(words in message for words in _ADVISED):
+        return ""
+    return _TOO_LONG if kind == "rejected" and _LENGTH.search(message) else _ADVICE.get(kind, "")
 
 
 def quoted(text: str, most: int = LONGEST_QUOTE) -> str:

@@ -95,7 +95,7 @@ async def run_experiment(
             if left:
                 summary.failures.add("stopped", run.stopped, count=left)
         summary.totals, summary.interrupted = run.totals(), run.interrupted
-        summary.refused = run.refused and not run.has_paid
+        summary.refused, summary.advice = run.refused and not run.has_paid, run.advice
     summary.negotiated = manifest.negotiated
     items = (
         [kept[index] for index in sorted(kept)] if keep else StoredItems(plan.directory / ITEMS_FILE, plan.dataset)

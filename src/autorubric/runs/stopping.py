@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from autorubric.background import interrupt_heard
 from autorubric.llm.batches.setting import is_left_open
+from autorubric.llm.failure_groups import advice_on
 
 if TYPE_CHECKING:
     from autorubric.llm.billing import Activity
@@ -91,12 +92,14 @@ class StoppableRun(ABC):
         stopped: why nothing more is opened; None while it is.
         interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it.
+        advice: what to do about the failure that stopped it.
     """
 
     executor: Executor | None = None
     stopped: str | None = None
     interrupted: bool = False
     refused: bool = False
+    advice: str = ""
 
     @property
     def activity(self) -> list[Activity]:
@@ -123,6 +126,7 @@ class StoppableRun(ABC):
         """Stop if no further call can succeed after this failure."""
         if failure.ends_run and (failure.kind != "stopped" or is_left_open(failure)):
             self.refused |= failure.kind in _WRONG_INPUT
+            self.advice = self.advice or advice_on(failure.kind, failure.message)
             self.stop(failure.message)
 
     async def to_the_end(self) -> None:
