@@ -41,6 +41,7 @@ class InputError(AutorubricError, ValueError):
 
     def __init__(self, problems: str | Iterable[str], advice: str = "") -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.advice = advice
         super().__init__("\n".join(filter(None, (_joined(self.problems), advice))))
 
 
