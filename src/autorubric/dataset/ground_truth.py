@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion, criterion_names
@@ -139,32 +138,36 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
     raise InputError(f"no criterion is named {wanted!r}; {advice(wanted, names)}")
 
 
-def label_meant(criterion: Criterion, word: str) -> str | None:
+def label_meant(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
     """The label that a word of a table stands for, None if it is not a label.
 
     Yes, true, 1 and accept mean that a binary criterion is met; a number means the option with that number.
+
+    Args:
+        criterion: what is labelled.
+        word: the word.
+        notes: takes a sentence, once, if the label is another word.
 
     Example:
         >>> is_brief = Criterion(requirement="Is brief")
         >>> [label_meant(is_brief, word) for word in ("met", "No", "1.0", "maybe")]
         ['MET', 'UNMET', 'MET', None]
     """
-    number = number_in(word)
-    if criterion.options is None:
+    number, options = number_in(word), criterion.options
+    if options is None:
         verdict = word.strip().upper()
         key = word.strip().casefold() if number is None else str(int(number)) if number in (0, 1) else ""
-        return verdict if verdict in _VERDICTS else _WORDS.get(key)
-    with suppress(ValueError):
-        return criterion.options[criterion.find_option_by_label(word)].label
-    alike = [option.label for option in criterion.options if number is not None and number_in(option.label) == number]
-    return alike[0] if len(alike) == 1 else None
-
-
-def note_reading(word: str, label: str | None, notes: list[str]) -> None:
-    """Add the label that a word is read as to the notes, once, where it is another word."""
-    note = f"label {word!r} is read as {label}"
-    if label is not None and label.casefold() != word.casefold() and note not in notes:
+        meant = verdict if verdict in _VERDICTS else _WORDS.get(key)
+    else:
+        wanted = word.strip().casefold()
+        alike = [option.label for option in options if option.label.strip().casefold() == wanted]
+        if not alike and number is not None:
+            alike = [option.label for option in options if number_in(option.label) == number]
+        meant = alike[0] if len(alike) == 1 else None
+    note = f"label {word!r} is read as {meant}"
+    if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:
         notes.append(note)
+    return meant
 
 
 def number_in(word: str) -> float | None:

@@ -10,14 +10,7 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.entries import rubric_from
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.ground_truth import (
-    NEAR,
-    GroundTruthReader,
-    columns_meant,
-    label_meant,
-    note_reading,
-    number_in,
-)
+from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_meant, label_meant, number_in
 from autorubric.dataset.label_rows import one_word
 from autorubric.errors import InputError
 from autorubric.rows import Record, RowReader, listed, without_nulls
@@ -247,8 +240,8 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
         item.ground_truth = verdicts
         item.metadata = {key: cell for key, cell in item.metadata.items() if key not in columns.values()}
     notes.append(f"{read}, named like the criteria")
-    for (_, word), label in meant.items():
-        note_reading(word, label, notes)
+    for name, word in used:
+        label_meant(by_name[name], word, notes)
 
 
 def _word(cell: Any) -> str:

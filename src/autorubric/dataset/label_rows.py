@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.dataset.ground_truth import NEAR, columns_meant, criterion_called, label_meant, note_reading
+from autorubric.dataset.ground_truth import NEAR, columns_meant, criterion_called, label_meant
 from autorubric.errors import InputError
 from autorubric.files.printable import defused, undefused
 from autorubric.files.strict_json import parse_json
@@ -268,8 +268,7 @@ class ItemFinder:
 
     def verdict(self, criterion: Criterion, word: str) -> str:
         """The verdict that a word of a file stands for; the word itself where it stands for none."""
-        meant = label_meant(criterion, word)
-        note_reading(word, meant, self.notes)
+        meant = label_meant(criterion, word, self.notes)
         return word if meant is None else meant
 
     def _with_text(self, texts: Sequence[str]) -> list[int]:
