@@ -322,7 +322,7 @@ _MANIFEST = {
     "experiment_name": "e",
     "created_at": "2026-01-01T00:00:00",
     "dataset_hash": "0",
-    "total_items": 1,
+    "total_items": 2,
     "status": "completed",
     "completed_indices": [0],
 }

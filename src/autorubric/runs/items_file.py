@@ -135,7 +135,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         damaged: the numbers of damaged lines, from 1, which are left out; the last line, which may be torn, is not
             one.
         is_changed: whether the file is not as the run left it, by the CRC-32 in the manifest.
-        missing: how many items of a completed run it lacks.
+        missing: how many items it lacks of those that the manifest has as completed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -162,11 +162,11 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
                 self._places.extend((start, len(line.rstrip())))
             start += len(line)
             digest = crc32(line, digest)
-        told = read_manifest(path.parent) or {}
-        total = told.get("total_items") if told.get("status") == "completed" else None
-        self.missing = max(0, total - len(self._found)) if isinstance(total, int) else 0
-        is_other = told.get("items_digest") not in (None, f"{digest:08x}")
-        self.is_changed = bool(self.missing) or (is_other and told.get("status") != "running")
+        if (told := read_manifest(path.parent) or {}).get("status") != "running":
+            done = told.get("completed_indices")
+            listed = (index for index in done if isinstance(index, int)) if isinstance(done, list) else ()
+            self.missing = sum(index not in self._found for index in listed)
+            self.is_changed = self.missing > 0 or told.get("items_digest") not in (None, f"{digest:08x}")
 
     def refuse_damaged(self) -> None:
         """Raise an InputError if a line is damaged."""
