@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.core.display import counted
 from autorubric.llm.batches.setting import DETACHED
+from autorubric.llm.failure_groups import failure_lines
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.runs.stopping import resumption, without_advice
 
@@ -47,8 +48,8 @@ def print_failures(groups: FailureGroups, noun: str, indent: str = "  ", told: s
         indent: before each line.
         told: why the run ended, where `print_early_end` says so.
     """
-    for group in islice(groups, _MOST_GROUPS):
-        print(f"{indent}{group.line(noun, told)}")
+    for line in failure_lines(islice(groups, _MOST_GROUPS), noun, told):
+        print(f"{indent}{line}")
     if len(groups) > _MOST_GROUPS:
         print(f"{indent}and {len(groups) - _MOST_GROUPS} more kinds of failure; autorubric status shows them all")
 

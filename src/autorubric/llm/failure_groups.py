@@ -68,12 +68,13 @@ class FailureGroup:
     count: int
     items: list[str]
 
-    def line(self, noun: str, told: str | None = None) -> str:
+    def line(self, noun: str, told: str | None = None, *, is_advised: bool = True) -> str:
         """One sentence about the group, with advice at the end.
 
         Args:
             noun: what failed.
-            told: why the run ended, where a message says so; what was not requested for this reason is only counted.
+            told: why the run ended, where a message says so; this reason is not repeated.
+            is_advised: whether to say what to do.
 
         Example:
             >>> FailureGroup("", "timeout", "no reply", 1, ["7"]).line("judgment")
@@ -83,6 +84,7 @@ class FailureGroup:
         """
         where = f"{self.where}: " if self.where else ""
         verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in _NOT_MADE else "failed"
+        is_told = told is not None and _cause(told) == _cause(self.message)
         if self.is_left_out(told):
             return f"{where}{counted(self.count, noun)} {verb}"
         status = _STATUS.fullmatch(self.message)
@@ -96,8 +98,14 @@ class FailureGroup:
         )
         more = ", …" if _MOST_ITEMS <= len(self.items) < self.count else ""
         items = f" (item{'s' * (len(self.items) > 1)} {', '.join(self.items)}{more})" if self.items else ""
-        advice = advice_on(self.kind, self.message)
-        return f"{where}{counted(self.count, noun)} {verb}: {words}{items}" + (f"; {advice}" if advice else "")
+        why = "" if is_told else f": {words}"
+        advice = self.advice if is_advised else ""
+        return f"{where}{counted(self.count, noun)} {verb}{why}{items}" + (f"; {advice}" if advice else "")
+
+    @property
+    def advice(self) -> str:
+        """What to do; empty where the message says it."""
+        return advice_on(self.kind, self.message)
 
     def is_left_out(self, stopped: str | None) -> bool:
         """Whether nothing failed: the calls were not made, since the run ended for this reason."""
@@ -178,6 +186,24 @@ class FailureGroups:
 
     def __len__(self) -> int:
         return len(self._groups)
+
+
+def failure_lines(groups: Iterable[FailureGroup], noun: str, told: str | None = None) -> Iterator[str]:
+    """A sentence for each group; the last one of those with the same advice gives it.
+
+    Args:
+        groups: the failures.
+        noun: what failed.
+        told: why the run ended, where a message says so.
+
+    Example:
+        >>> groups = [FailureGroup(stage, "network", "reset", 1, []) for stage in ("a", "b")]
+        >>> list(failure_lines(groups, "row"))
+        ['a: 1 row failed: network: reset', 'b: 1 row failed: network: reset; check the server and the network, ...']
+    """
+    groups = [*groups]
+    for number, group in enumerate(groups, start=1):
+        yield group.line(noun, told, is_advised=group.advice not in {one.advice for one in groups[number:]})
 
 
 def advice_on(kind: str, message: str) -> str:
