@@ -23,7 +23,7 @@ from autorubric.llm.batches.setting import widened
 from autorubric.llm.budget import check_priced
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
-from autorubric.llm.failure_groups import FailureGroups
+from autorubric.llm.failure_groups import NOT_MADE, FailureGroups
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
@@ -302,7 +302,7 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
         run = _sampling_run(selection, sampling, models, executor, generation)
 
         def state() -> RunState:
-            done, failed = len(run.answers), len(run.failed)
+            done, failed = len(run.answers), sum(one.kind not in NOT_MADE for one in run.failed.values())
             stage = StageState("sampled", done, sum(a.in_flight for a in run.activity), failed)
             return RunState.of(run.total, done + failed, [stage], run.activity, labels)
 

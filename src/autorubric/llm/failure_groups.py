@@ -44,7 +44,8 @@ _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|
 """Words of endpoints about requests that are too long."""
 _ADVISED = ("use another model", "raise --max-tokens-ceiling", "raise the budget", "firewall or proxy")
 """Words of messages that already say what to do."""
-_NOT_MADE = frozenset({"budget", "stopped"})
+NOT_MADE = frozenset({"budget", "stopped"})
+"""Kinds of failures of calls that were not made."""
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
 _STATUS = re.compile(r"(?:(\S{1,200}): )?(HTTP \d{3}): (.*)")
 _REPLY_BEGINS = "; the reply begins: "
@@ -83,7 +84,7 @@ class FailureGroup:
             "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
         """
         where = f"{self.where}: " if self.where else ""
-        verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in _NOT_MADE else "failed"
+        verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in NOT_MADE else "failed"
         is_told = told is not None and _cause(told) == _cause(self.message)
         if self.is_left_out(told):
             return f"{where}{counted(self.count, noun)} {verb}"
@@ -93,7 +94,7 @@ class FailureGroup:
             f"{status[2]}{source} '{status[3]}'"
             if status
             else self.message
-            if self.kind in _NOT_MADE
+            if self.kind in NOT_MADE
             else f"{self.kind}: {self.message}"
         )
         more = ", …" if _MOST_ITEMS <= len(self.items) < self.count else ""
@@ -109,7 +110,7 @@ class FailureGroup:
 
     def is_left_out(self, stopped: str | None) -> bool:
         """Whether nothing failed: the calls were not made, since the run ended for this reason."""
-        return self.kind in _NOT_MADE and stopped is not None and _cause(stopped) == _cause(self.message)
+        return self.kind in NOT_MADE and stopped is not None and _cause(stopped) == _cause(self.message)
 
 
 class FailureGroups:
