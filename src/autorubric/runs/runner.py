@@ -90,10 +90,7 @@ async def run_experiment(
             by_workers = plan.parts is not None and plan.parts.workers is not None  # they have reported
             async with reported(None if by_workers else progress, lambda: _state(run, summary, stand_ins)):
                 await run.to_the_end()
-        if run.stopped and not run.stopped.startswith(DETACHED):
-            left = sum(size for index, size in enumerate(sizes) if index not in seen)
-            if left:
-                summary.failures.add("stopped", run.stopped, count=left)
+        _count_left(summary, run, sum(size for index, size in enumerate(sizes) if index not in seen))
         summary.totals, summary.interrupted = run.totals(), run.interrupted
         summary.refused, summary.advice = run.refused and not run.has_paid, run.advice
     summary.negotiated = manifest.negotiated
@@ -107,6 +104,12 @@ async def run_experiment(
     result.timing_stats = EvalTimingStats.from_durations(durations, seconds, asked=run.asked)
     result.summary = summary
     return result
+
+
+def _count_left(summary: EvaluationSummary, run: EvaluationRun, left: int) -> None:
+    """Count the judgments of items that were not begun before the run was stopped."""
+    if left and run.stopped and not run.stopped.startswith(DETACHED):
+        summary.failures.add("stopped", run.stopped, count=left)
 
 
 def _state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequence[str]) -> RunState:
