@@ -17,7 +17,9 @@ WEB_PAGE = "the answer is a web page, not a chat completion"
 MOST_BLOCKED = 200
 """Items that may be refused by a firewall before the first reply."""
 
-_ONE_TEXT = "a firewall or proxy refuses this text, and lets other requests pass"
+_ONE_TEXT = (
+    "a firewall or proxy refuses this text, and lets other requests pass; ask its operator, or leave the text out"
+)
 _ALL_TEXTS = (
     f"a firewall or proxy in front of the endpoint refused the texts of {MOST_BLOCKED} items and accepted none; "
     "ask its operator"
