@@ -19,7 +19,7 @@ A failed model call inside a run is never an exception to its row: it becomes a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class AutorubricError(Exception):
@@ -41,6 +41,7 @@ class InputError(AutorubricError, ValueError):
 
     def __init__(self, problems: str | Iterable[str], advice: str = "") -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.advice = advice
         super().__init__("\n".join(filter(None, (_joined(self.problems), advice))))
 
 
@@ -89,6 +90,7 @@ def first_cause(error: BaseException) -> BaseException:
 
 _MOST_SHOWN = 20
 _LONGEST_SHOWN = 1000
+_MOST_PLACES = 3
 
 
 def shortened(text: str, most: int = _LONGEST_SHOWN) -> str:
@@ -104,8 +106,22 @@ def shortened(text: str, most: int = _LONGEST_SHOWN) -> str:
 def _joined(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
         return shortened(problems[0])
-    most = max(_LONGEST_SHOWN // 4, min(_LONGEST_SHOWN, 5 * _LONGEST_SHOWN // len(problems)))
-    lines = [f"{len(problems)} problems:", *(f"  {shortened(p, most)}" for p in problems[:_MOST_SHOWN])]
-    if len(problems) > _MOST_SHOWN:
-        lines.append(f"  and {len(problems) - _MOST_SHOWN} more")
+    found = list(_by_kind(dict.fromkeys(problems)))
+    most = max(_LONGEST_SHOWN // 4, min(_LONGEST_SHOWN, 5 * _LONGEST_SHOWN // len(found)))
+    lines = [f"{len(problems)} problems:", *(f"  {shortened(one, most)}" for one in found[:_MOST_SHOWN])]
+    if len(found) > _MOST_SHOWN:
+        lines.append(f"  and {len(found) - _MOST_SHOWN} more")
     return "\n".join(lines)
+
+
+def _by_kind(problems: Iterable[str]) -> Iterator[str]:
+    """Problems of the form `place: sentence`; a sentence of more than three places comes once, with the first."""
+    places: dict[str, list[str]] = {}
+    for problem in problems:
+        place, _, sentence = problem.partition(": ")
+        places.setdefault(sentence or problem, []).append(place)
+    for sentence, where in places.items():
+        if len(where) > _MOST_PLACES:
+            yield f"{', '.join(where[:_MOST_PLACES])} and {len(where) - _MOST_PLACES} more: {sentence}"
+        else:
+            yield from (sentence if place == sentence else f"{place}: {sentence}" for place in where)

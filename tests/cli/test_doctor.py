@@ -139,7 +139,11 @@ def test_a_folder_that_is_not_there_is_a_problem(tmp_path: Path, capsys: pytest.
 
 @each(
     ("version", "verdict"),
-    [("3.40.1", "note"), ("3.51.2", "note"), ("3.51.3", "ok"), ("3.52.0", "note"), ("3.53.0", "ok")],
+    # Repaired in 3.51.3, 3.44.6 and 3.50.7: https://sqlite.org/wal.html#walresetbug
+    [
+        *(("3.40.1", "note"), ("3.51.2", "note"), ("3.51.3", "ok"), ("3.52.0", "note"), ("3.53.0", "ok")),
+        *(("3.44.5", "note"), ("3.44.6", "ok"), ("3.45.0", "note"), ("3.50.6", "note"), ("3.50.7", "ok")),
+    ],
 )
 def test_the_faults_of_sqlite_are_known_by_version(version: str, verdict: str) -> None:
     assert isinstance(sqlite_finding(version), Finding)

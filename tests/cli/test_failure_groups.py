@@ -11,6 +11,7 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.llm.failure_groups import FailureGroup, FailureGroups
+from autorubric.runs.stopping import resumption
 from autorubric.testing import Fault, LoopbackEndpoint
 from tests.offenders import each
 
@@ -64,6 +65,44 @@ def test_a_grading_run_and_its_status_quote_the_server(capsys: pytest.CaptureFix
     _, out = told(capsys, "status", "out", "--json")
     [group] = json.loads(out)["failure_groups"]
     assert (group["kind"], group["count"], group["items"]) == ("server", 4, ["1", "2", "4"])
+
+
+def test_why_a_run_ended_and_what_to_do_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = Fault("401", 401, body=b'{"error": {"message": "Incorrect key"}}')
+    advice = "check the key; --api-key-env (in Python: api_key_env) names its variable"
+    with LoopbackEndpoint(faults=lambda body: refused if "Essay 3." in json.dumps(body) else None).in_thread() as one:
+        status, out = told(capsys, *GRADE, "-j", "1", "--judge", f"j@{one.base_url}")
+    assert status == 1
+    for text in (out, told(capsys, "status", "out")[1]):
+        assert f"1 judgment failed (item 3); {advice}\n" in text
+        assert [text.count(words) for words in ("Incorrect key", "check the key")] == [1, 1]
+    assert "  2 judgments were not requested\n" in out
+
+    words = ("--models", "m", "--merge-model", "n", "--retry", "0", "-j", "1")
+    rejected = Fault("500", 500, body=b'{"error": {"message": "out of memory"}}')
+    with LoopbackEndpoint(faults=lambda body: None if body["model"] == "n" else rejected).in_thread() as one:
+        status, out = told(capsys, "synthesize", "q.csv", "-o", "made", *words, "--base-url", one.base_url)
+    assert status == 1
+    assert out.count("rows failed: HTTP 500") > out.count("look at the server's log") == 1
+
+
+@each(
+    ("stopped", "again", "expected"),
+    [
+        # 900 + max(900, 1.001 * 600) = 1,800; 100 + 1.001 * 9,000 = 9,109; $0.3 spent of $0.2: 0.3 + 0.2
+        ("budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600",
+         "a --budget-tokens=900", (" a budget of 1,800 tokens", "a --budget-tokens 1800")),
+        ("budget of 100 tokens reached by 2 processes: 9 is neither spent nor reserved, the next call may cost 9,000",
+         "a -b", (" a budget of 9,109 tokens", "a -b --budget-tokens 9109")),
+        ("budget of $0.20 reached after 4 calls: $0.3 spent (over the budget), and the next call may cost $5e-05",
+         "a --budget-usd 0.2 b", (" a budget of $0.5", "a b --budget-usd 0.5")),
+        ("interrupted", "a --budget-usd 0.2", ("", "a --budget-usd 0.2")),
+    ],
+)  # fmt: skip
+def test_a_budget_is_raised_by_as_much_as_the_next_call_needs(
+    stopped: str, again: str, expected: tuple[str, str]
+) -> None:
+    assert resumption(stopped, again) == expected
 
 
 def test_unreadable_replies_are_shown_at_the_end_and_by_status(capsys: pytest.CaptureFixture[str]) -> None:

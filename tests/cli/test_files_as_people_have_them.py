@@ -130,7 +130,7 @@ def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest
         ("a,Shrot,MET,ana\n", [], "labels.csv:2: no criterion is named 'Shrot'; did you mean 'Short'?"),
         ("a,Short,maybe,ana\n", [], "labels.csv:2: label 'maybe' is not one of MET, UNMET, CANNOT_ASSESS"),
         ("a,Short,MET,ana\na,Short,MET,ana\n", [], "labels.csv:3: this label is given at labels.csv:2 already"),
-        ("a,Short,MET,ana\n", [], "item 'a' has no label for 'Kind'; label all criteria or none"),
+        ("a,Short,MET,ana\n", [], "item 'a': no label for 'Kind'; label all criteria or none"),
         ("a,Short,MET,ana\n", [], "`autorubric labels RUN --import FILE --annotator NAME`"),
         ("a,Short,MET,ana\na,Kind,MET,ana\n", ["--annotator", "bob"], "--annotator 'bob' is unknown"),
         ("a,Short,,ana\n", [], "it has no labels"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +37,35 @@ def spent(out: Path) -> tuple[int, float]:
         return view.spent().tokens, view.spent().cost
 
 
-def test_judgments_that_a_budget_leaves_out_are_told_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("budget", "stopped", "processes"),
+    [
+        (["--budget-tokens", "30000"], "budget of 30,000 tokens reached after ", "1"),
+        (["--budget-tokens=1"], "budget of 1 tokens reached after 0 calls", "1"),
+        (["--budget-usd", "0"], "budget of $0.00 reached after 0 calls", "1"),
+        (["--budget-tokens", "30000"], "budget of 30,000 tokens reached by 2 processes", "2"),
+    ],
+)
+def test_what_a_budget_leaves_out_is_counted_once_and_the_printed_command_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], budget: list[str], stopped: str, processes: str
 ) -> None:
+    prices, out = tmp_path / "prices.yaml", tmp_path / "run"
+    prices.write_text("m: {input: 1, output: 1}\n")
     with LoopbackEndpoint(faults=lambda body: answer(None)).in_thread() as endpoint:
         judge = f"m@{endpoint.base_url}"
-        words = ["grade", essays(tmp_path, 12), "--judge", judge, "-o", str(tmp_path / "run"), "-j", "2"]
-        assert run([*words, "--budget-tokens", "30000"]) == 1
-    [line] = [line for line in capsys.readouterr().out.splitlines() if "not requested" in line]
-    assert re.match(r" +\d+ judgments? (was|were) not requested: budget of 30,000 tokens reached after ", line)
-    assert line.endswith("raise --budget-usd or --budget-tokens (in Python: budget_usd, budget_tokens)")
+        words = ["grade", essays(tmp_path, 12), "--judge", judge, "-o", str(out), "-j", "2", *budget]
+        assert run([*words, "--prices", str(prices), "--processes", processes]) == 1
+        told, made = capsys.readouterr().out, endpoint.counts.requests
+        assert told.count(stopped) == told.count("budget of ") - told.count("resume with a budget of ") == 1
+        assert f"\n  {12 - made} judgments were not requested\n" in told
+        assert "raise" not in told
+        again = shlex.split(told.splitlines()[-1])
+        assert run(["status", str(out)]) == 0
+        status = capsys.readouterr().out
+        assert status.count(stopped) == 1 and "failures" not in status
+        assert status.rstrip().endswith(told.splitlines()[-1].strip())
+        assert run(again[1:]) in (0, 1)
+        assert endpoint.counts.requests > made
 
 
 def test_coverage_counts_the_judgments_of_items_that_were_not_begun(

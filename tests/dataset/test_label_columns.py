@@ -67,7 +67,7 @@ UNREAD = (
         (
             ["submission,Tone,tone,Names a cause", "So.,Kind,Rude,MET"],
             {"Tone": "Kind", "tone": "Rude", "Names a cause": "MET"},
-            [],
+            ["labels are not read, since several columns are named like one criterion: 'Tone', 'tone'"],
         ),
         (["submission,Tone,Names a cause", "So.,4,0.5"], {"Tone": "4", "Names a cause": "0.5"}, [SCORES]),
     ],
@@ -120,3 +120,41 @@ def test_a_value_that_is_no_label_among_labels_is_named_with_its_line(tmp_path: 
     assert "'Rudee'" in raised.value.problems[0]
     assert "has no verdict on 'Names a cause'" in raised.value.problems[1]
     assert "rename columns that contain something else" in raised.value.problems[2]
+
+
+def test_words_and_numbers_are_read_as_everywhere_and_noted(tmp_path: Path) -> None:
+    source = read(tmp_path, "submission,Tone,Names a cause", "So.,Kind,yes", "No.,,", "Why.,rude,0", "Ah.,Rude,1.0")
+    met, unmet = CriterionVerdict.MET, CriterionVerdict.UNMET
+    assert [item.ground_truth for item in source.items()] == [[met, "Kind"], None, [unmet, "Rude"], [met, "Rude"]]
+    read_as = {"yes": "MET", "0": "UNMET", "1.0": "MET"}
+    assert source.notes[1:] == [f"label {word!r} is read as {label}" for word, label in read_as.items()]
+
+
+def test_numbers_are_labels_only_where_all_are() -> None:
+    rubric = Rubric.from_dict([{"name": "A", "requirement": "Is kind."}, {"name": "B", "requirement": "Is brief."}])
+    met, unmet = CriterionVerdict.MET, CriterionVerdict.UNMET
+    cases: list[tuple[list[Any], list[Any]]] = [
+        ([1, 0], [met, unmet]),
+        ([True, False], [met, unmet]),
+        ([1.0, "no"], [met, unmet]),
+        ([["MET"], "0"], [met, unmet]),
+        ([1, 0.5], []),
+        ([1, 3], []),
+    ]
+    for (a, b), expected in cases:
+        [item] = Submissions([{"submission": "So.", "A": a, "B": b}], rubric=rubric).items()
+        assert (item.ground_truth or []) == expected, (a, b)
+        assert item.metadata == ({} if expected else {"A": a, "B": b}), (a, b)
+
+
+def test_a_column_of_labels_that_is_nearly_called_like_a_criterion_is_noted(tmp_path: Path) -> None:
+    near = "column 'Name a cause' is not read; rename it to 'Names a cause' if it has the labels of this criterion"
+    for rows, notes in [
+        (["submission,Tone,Name a cause", "So.,Kind,yes"], [UNREAD, near]),
+        (["submission,Name a cause", "So.,1"], [near]),
+        (["submission,Name a cause", "So.,0.4"], []),
+        (["submission,Tone,Name a cause", "So.,Kind,wind"], [UNREAD]),
+    ]:
+        source = read(tmp_path, *rows)
+        assert [item.ground_truth for item in source.items()] == [None]
+        assert source.notes == notes, rows

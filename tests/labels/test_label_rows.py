@@ -221,6 +221,46 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
                 assert message in str(caught.value)
 
 
+def test_annotations_that_a_reviewer_rejected_last_are_no_labels(tmp_path: Path) -> None:
+    rejected, accepted = (
+        {"accepted": False, "created_at": "2026-01-02"},
+        {"accepted": True, "created_at": "2026-01-03"},
+    )
+    cases: list[tuple[dict[str, Any], bool]] = [
+        ({"reviews": []}, True),
+        ({"reviews": [rejected]}, False),
+        ({"reviews": [accepted, rejected]}, True),  # in the order of their times
+        ({"reviews": [{**accepted, "created_at": "2026-01-01"}, rejected]}, False),
+        ({"reviews": [rejected], "last_action": "updated"}, True),
+        ({"reviews": [rejected], "last_action": None}, False),
+        ({"last_action": "rejected"}, False),
+        ({"last_action": "fixed_and_accepted", "reviews": [rejected]}, True),
+    ]
+    for more, counts in cases:
+        first = studio({"id": "q0"}, (1, {"Moon": {"choices": ["MET"]}}))
+        second = studio({"id": "q1"}, (1, {"Moon": {"choices": ["MET"]}}))
+        first["annotations"][0].update(more)
+        (tmp_path / "labels.json").write_text(json.dumps([first, second]))
+        found = read(tmp_path / "labels.json", answers())
+        assert len(marks(found)) == 1 + counts, more
+        assert [note.partition(": ")[2] for note in found.notes] == [
+            "annotations that a reviewer rejected are left out"
+        ] * (not counts), more
+
+
+def test_a_column_that_a_file_without_columns_cannot_have_is_refused(tmp_path: Path) -> None:
+    answer = {"id": "q0", "fields": {}, "responses": {"Moon": [{"value": "MET", "user_id": "1"}]}}
+    files: dict[str, Any] = {
+        "an export of Label Studio": [studio({"id": "q0"}, (1, {"Moon": {"choices": ["MET"]}}))],
+        "an export of Argilla": [answer],
+        "a dataset": json.loads(answers().to_json()),
+    }
+    for kind, content in files.items():
+        (tmp_path / "labels.json").write_text(json.dumps(content))
+        with pytest.raises(InputError, match=f"--column is for tables, and this is {kind}; leave it out"):
+            read_labels(answers(), [tmp_path / "labels.json"], "ana", {"label": "score"})
+
+
 def test_with_one_criterion_no_column_names_it(tmp_path: Path) -> None:
     dataset = RubricDataset("Why?", Rubric([Criterion(name="Moon", requirement="Mentions the moon.")]))
     dataset.add_item("The moon.", "", id="q0")

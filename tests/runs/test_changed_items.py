@@ -13,6 +13,7 @@ from autorubric.cli.app import run
 from autorubric.runs.items_file import read_run
 from autorubric.view.sources import open_sources
 from tests.cli.in_process import NearEndpoint
+from tests.view.viewing import viewing
 
 ESSAYS = Path(__file__).parents[2] / "examples" / "essays.json"
 TOLD = "items.jsonl has changed since the run wrote it"
@@ -47,6 +48,39 @@ def test_a_verdict_that_was_flipped_is_told_until_the_run_is_repeated(
         assert path.read_bytes().count(b'"MET"') == met
         assert told() == [0, 0]
         assert endpoint.stats()["requests"] == asked
+
+
+def test_lines_that_are_missing_are_counted_with_and_without_a_digest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    with NearEndpoint() as endpoint:
+        words = graded(tmp_path, endpoint.base_url)
+        assert run(words) == 0
+        items, manifest = out / "items.jsonl", out / "manifest.json"
+        items.write_bytes(b"".join(items.read_bytes().splitlines(keepends=True)[:-1]))
+        for key in ("items_digest", "other"):
+            manifest.write_text(manifest.read_text(encoding="utf-8").replace("items_digest", key), encoding="utf-8")
+            capsys.readouterr()
+            assert run(["agree", str(out)]) == 0
+            assert f"{TOLD} (1 item is missing)" in capsys.readouterr().err, key
+        assert run(words) == 0
+        capsys.readouterr()
+        assert run(["agree", str(out)]) == 0
+        assert TOLD not in capsys.readouterr().err
+
+
+def test_the_pages_of_a_run_tell_that_its_items_have_changed_meanwhile(tmp_path: Path) -> None:
+    with NearEndpoint() as endpoint:
+        assert run(graded(tmp_path, endpoint.base_url)) == 0
+    path = tmp_path / "run" / "items.jsonl"
+    whole = path.read_bytes()
+    with viewing(tmp_path / "run") as view:
+        view.indexed()
+        for content, count in ((whole, 0), (whole.replace(b'"MET"', b'"UNMET"', 1), 1), (whole, 0)):
+            path.write_bytes(content)
+            for page in ("/r/0/", "/r/0/items", "/r/0/criteria"):
+                assert view.page(page).text.count(TOLD) == count, page
 
 
 def test_a_run_in_progress_and_one_of_an_earlier_version_are_read_without_a_word(tmp_path: Path) -> None:

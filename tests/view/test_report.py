@@ -325,6 +325,7 @@ def broken(folder: Path, name: str) -> Path:
     return folder
 
 
+@pytest.mark.filterwarnings("ignore:.*items.jsonl has changed since")
 @pytest.mark.parametrize(
     "name",
     ["a torn last line", "a damaged line", "no results", "no items", "no dataset", "a manifest that is no JSON"],

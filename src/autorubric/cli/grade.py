@@ -42,7 +42,7 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
     """Print how a run ended; its exit status."""
     summary = result.summary
     assert summary is not None
-    print_grades(summary, summary.totals, summary.negotiated)
+    print_grades(summary, summary.totals, summary.negotiated, result.stopped)
     print(f"  results are in {settings.out}")
     ended = print_early_end(result.stopped, settings.again, interrupted=summary.interrupted)
     if ended is not None:
@@ -70,7 +70,9 @@ _DOUBTS = {
 }
 
 
-def print_grades(summary: EvaluationSummary, totals: Iterable[Totals], negotiated: Iterable[str] = ()) -> None:
+def print_grades(
+    summary: EvaluationSummary, totals: Iterable[Totals], negotiated: Iterable[str] = (), stopped: str | None = None
+) -> None:
     """Print scores, coverage, influential criteria, failures, cost, and parameters that endpoints did not accept."""
     print(f"\n{summary.graded} of {summary.total} items graded")
     for line in _score_lines(summary):
@@ -87,7 +89,7 @@ def print_grades(summary: EvaluationSummary, totals: Iterable[Totals], negotiate
     print_spending(list(totals))
     for note in negotiated:
         print(f"  note: {note}")
-    print_failures(summary.failures, "judgment")
+    print_failures(summary.failures, "judgment", told=stopped)
 
 
 def _panel_lines(summary: EvaluationSummary) -> Iterable[str]:

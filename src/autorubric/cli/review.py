@@ -14,6 +14,7 @@ from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
 from autorubric.jobs.review import PAGE_FILE, PROPOSALS_FILE, ReviewResult, ReviewSettings, review_async
 from autorubric.jobs.rubric_files import severities_from
+from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.reviewing.requests import as_lint_finding, review_rules
 
 _EXAMPLES = """
@@ -53,7 +54,8 @@ def _print(result: ReviewResult, settings: ReviewSettings) -> None:
             print(as_lint_finding(one, file).line())
     print(result, file=sys.stderr)
     for failure in result.failures:
-        print(f"  {_told(failure)}", file=sys.stderr)
+        if failure["kind"] not in NOT_MADE or not result.stopped:  # why the run stopped is told below
+            print(f"  {_told(failure)}", file=sys.stderr)
     print_spending(result.totals, file=sys.stderr)
     print(f"  report: {result.out / PAGE_FILE}; for improve: {result.out / PROPOSALS_FILE}", file=sys.stderr)
 

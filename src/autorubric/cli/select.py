@@ -42,7 +42,7 @@ def print_result(result: SelectionResult, settings: SelectSettings) -> int:
     for note in result.negotiated:
         print(f"note: {note}")
     if result.written is not None:
-        print_selection(result.written, result.totals, result.failures)
+        print_selection(result.written, result.totals, result.failures, result.stopped)
         taken = "" if result.graded_run is None else f"; scores are from {result.graded_run}"
         print(f"  results are in {settings.out}{taken}")
     ended = print_early_end(result.stopped, settings.again, interrupted=result.interrupted)
@@ -60,7 +60,9 @@ def print_result(result: SelectionResult, settings: SelectSettings) -> int:
 _EVERY_K = 8  # further points of the curve are printed for powers of two and the last one
 
 
-def print_selection(written: Written, totals: Iterable[Totals], failures: FailureGroups) -> None:
+def print_selection(
+    written: Written, totals: Iterable[Totals], failures: FailureGroups, stopped: str | None = None
+) -> None:
     """Print what was kept, the curve of K, shares by domain, lengths, failures and cost."""
     summary = written.summary
     total, keep = summary.total, summary.keep
@@ -83,7 +85,7 @@ def print_selection(written: Written, totals: Iterable[Totals], failures: Failur
     if summary.unjudged:
         print(f"  {summary.unjudged} candidates have no score; see 'failure' in decisions.jsonl")
     print_spending(list(totals))
-    print_failures(failures, "candidate")
+    print_failures(failures, "candidate", told=stopped)
 
 
 def _spread_lines(written: Written) -> Iterable[str]:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, TextIO
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.core.display import counted
 from autorubric.llm.batches.setting import DETACHED
+from autorubric.llm.failure_groups import failure_lines
 from autorubric.runs.progress import format_cost, format_count, format_duration
+from autorubric.runs.stopping import resumption, without_advice
 
 if TYPE_CHECKING:
     from autorubric.llm.failure_groups import FailureGroups
@@ -31,15 +33,23 @@ def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool
         print(stopped)
         print(f"collect them with:\n  {again}")
         return EXIT_DETACHED
-    print("interrupted" if interrupted else f"stopped: {stopped}")
-    print(f"resume with:\n  {again}")
+    how, again = resumption(stopped or "", again or "")
+    print("interrupted" if interrupted else f"stopped: {without_advice(stopped or '')}")
+    print(f"resume with{how}:\n  {again}")
     return EXIT_INTERRUPTED if interrupted else EXIT_UNFINISHED
 
 
-def print_failures(groups: FailureGroups, noun: str, indent: str = "  ") -> None:
-    """Print a line for each of the largest groups of failures: how many, why, where, and what to do."""
-    for group in islice(groups, _MOST_GROUPS):
-        print(f"{indent}{group.line(noun)}")
+def print_failures(groups: FailureGroups, noun: str, indent: str = "  ", told: str | None = None) -> None:
+    """Print a line for each of the largest groups of failures: how many, why, where, and what to do.
+
+    Args:
+        groups: the failures.
+        noun: what failed.
+        indent: before each line.
+        told: why the run ended, where `print_early_end` says so.
+    """
+    for line in failure_lines(islice(groups, _MOST_GROUPS), noun, told):
+        print(f"{indent}{line}")
     if len(groups) > _MOST_GROUPS:
         print(f"{indent}and {len(groups) - _MOST_GROUPS} more kinds of failure; autorubric status shows them all")
 

@@ -13,8 +13,10 @@ from autorubric.core.display import counted
 from autorubric.files import dump_json
 from autorubric.jobs.status import DoctorSettings, StatusSettings, doctor_async
 from autorubric.jobs.status import status as status_of_run
+from autorubric.llm.failure_groups import failure_lines
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.runs.run_status import RunStatus
+from autorubric.runs.stopping import without_advice
 
 _STATUS_EXAMPLES = """
 autorubric status graded
@@ -43,7 +45,8 @@ def status_lines(found: RunStatus) -> Iterator[str]:
         yield f"  done       {done:,} of {rows:,} rows{share}, {failed:,} failed, {rows - done - failed:,} left"
     noun = "judgment" if found.kind == "evaluation" else "row"
     for noun_of, groups in ((noun, found.row_counts.groups), ("request", found.unanswered)):
-        yield from (f"  failures   {group.line(noun_of)}" for group in groups)
+        shown = (group for group in groups if not group.is_left_out(found.stopped or None))
+        yield from (f"  failures   {line}" for line in failure_lines(shown, noun_of, found.stopped or None))
     spent = found.spent
     cost = format_cost(None if spent.unpriced else spent.cost)
     yield f"  spent      {counted(spent.calls, 'call')}, {format_count(spent.tokens)} tokens, {cost}"
@@ -60,7 +63,7 @@ def status_lines(found: RunStatus) -> Iterator[str]:
     if found.eta is not None:
         yield f"  time left  about {format_duration(found.eta)}"
     if found.stopped:
-        yield f"  stopped    {found.stopped}"
+        yield f"  stopped    {without_advice(found.stopped)}"
     yield f"  next       {found.advice}"
 
 

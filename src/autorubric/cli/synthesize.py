@@ -85,7 +85,7 @@ def print_summary(summary: Summary, out: Path) -> None:
     if summary.failed:
         rows = "1 row is" if summary.failed == 1 else f"{summary.failed} rows are"
         print(f"  {rows} not finished; {out / UNFINISHED_FILE} lists what failed, with reasons:")
-        print_failures(summary.failures, "row", "    ")
+        print_failures(summary.failures, "row", "    ", summary.stopped)
     for problem in summary.skipped[:5]:
         print(f"  left out: {problem}")
     if len(summary.skipped) > 5:

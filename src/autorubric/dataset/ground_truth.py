@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion, criterion_names
@@ -10,11 +10,16 @@ from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, cell
 from autorubric.errors import InputError
-from autorubric.files.keys import advice
+from autorubric.files.keys import advice, nearest
+from autorubric.rows.columns import ROLES, folded
 
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
 _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdict in CriterionVerdict}
+_WORDS = dict.fromkeys(("yes", "true", "1", "accept"), "MET") | dict.fromkeys(("no", "false", "0", "reject"), "UNMET")
+_USUAL = frozenset(name for role in ROLES.values() for name in role.names)
+NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
+"""What a message says on a column of `columns_meant`."""
 
 
 class GroundTruthReader:
@@ -131,6 +136,64 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
                 distinct = ", ".join(map(repr, names))
                 raise InputError(f"several criteria are named {wanted!r}; refer to them as {distinct}")
     raise InputError(f"no criterion is named {wanted!r}; {advice(wanted, names)}")
+
+
+def label_meant(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
+    """The label that a word of a table stands for, None if it is not a label.
+
+    Yes, true, 1 and accept mean that a binary criterion is met; a number means the option with that number.
+
+    Args:
+        criterion: what is labelled.
+        word: the word.
+        notes: takes a sentence, once, if the label is another word.
+
+    Example:
+        >>> is_brief = Criterion(requirement="Is brief")
+        >>> [label_meant(is_brief, word) for word in ("met", "No", "1.0", "maybe")]
+        ['MET', 'UNMET', 'MET', None]
+    """
+    number, options = number_in(word), criterion.options
+    if options is None:
+        verdict = word.strip().upper()
+        key = word.strip().casefold() if number is None else str(int(number)) if number in (0, 1) else ""
+        meant = verdict if verdict in _VERDICTS else _WORDS.get(key)
+    else:
+        wanted = word.strip().casefold()
+        alike = [option.label for option in options if option.label.strip().casefold() == wanted]
+        if not alike and number is not None:
+            alike = [option.label for option in options if number_in(option.label) == number]
+        meant = alike[0] if len(alike) == 1 else None
+    note = f"label {word!r} is read as {meant}"
+    if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:
+        notes.append(note)
+    return meant
+
+
+def number_in(word: str) -> float | None:
+    """The number that a word is, None if it is none."""
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def columns_meant(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict[str, str]:
+    """The criterion without a column of its own that a column is nearly called like, for each such column.
+
+    Example:
+        >>> columns_meant(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
+        {'Tome': 'Tone'}
+    """
+    by_key = {folded(column): column for column in columns}
+    missing: list[str] = []
+    for name, criterion in zip(criterion_names(criteria), criteria, strict=True):
+        keys = {folded(name), folded(criterion.requirement)}
+        if by_key.keys().isdisjoint(keys):
+            missing += (name, criterion.requirement)
+        by_key = {key: column for key, column in by_key.items() if key not in keys}
+    near = {column: nearest(column, missing) for key, column in by_key.items() if key not in _USUAL}
+    return {column: name for column, name in near.items() if name is not None}
 
 
 def _verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:

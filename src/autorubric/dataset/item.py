@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from autorubric.core.criterion import criterion_names
+from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.entries import rubric_from
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.ground_truth import GroundTruthReader
+from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_meant, label_meant, number_in
+from autorubric.dataset.label_rows import one_word
 from autorubric.errors import InputError
 from autorubric.rows import Record, RowReader, listed, without_nulls
 from autorubric.rows.columns import COLUMN_OPTION, folded
@@ -214,34 +215,47 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
         >>> item.ground_truth, item.metadata, notes
         ([<CriterionVerdict.MET: 'MET'>], {'model': 'm'}, ["labels are read from 'brief', named like the criteria"])
     """
-    columns = _label_columns(rubric, (item.metadata for _, item in placed))
-    if not columns or any(item.ground_truth is not None for _, item in placed):
+    if any(item.ground_truth is not None for _, item in placed):
         return
+    columns = _label_columns(rubric, (item.metadata for _, item in placed), notes)
     by_name = dict(zip(criterion_names(rubric.rubric), rubric, strict=True))
-    readers = {name: GroundTruthReader(Rubric([by_name[name]])) for name in columns}
-    whole = GroundTruthReader(rubric)
-    labels: list[tuple[DataItem, Any]] = []
-    problems: list[str] = []
-    has_label = False
-    for where, item in placed:
-        values = {name: item.metadata.get(column) for name, column in columns.items()}
-        held = {name: value for name, value in values.items() if not is_blank(value)}
-        has_label = has_label or any(readers[name].read([value], []) for name, value in held.items())
-        if held:
-            found: list[str] = []
-            labels.append((item, whole.read(held, found)))
-            problems += (f"{where}: {problem}" for problem in found)
-    named, bare = listed(columns.values()), [name for name in by_name if name not in columns]
+    rows = [{name: _word(item.metadata.get(column)) for name, column in columns.items()} for _, item in placed]
+    used = dict.fromkeys(pair for row in rows for pair in row.items() if pair[1])
+    meant = {(name, word): label_meant(by_name[name], word) for name, word in used}
+    bare, has_label = [name for name in by_name if name not in columns], _are_labels(meant)
     if bare or not has_label:
-        notes += _unread_note(named, bare, has_label=has_label)
+        notes += [*_unread_note(listed(columns.values()), bare, has_label=has_label), *_hints(placed, by_name)]
         return
+    whole, problems, labels = GroundTruthReader(rubric), list[str](), list[Any]()
+    for (where, _), row in zip(placed, rows, strict=True):
+        held = {name: meant[name, word] or word for name, word in row.items() if word}
+        found: list[str] = []
+        labels.append(whole.read(held, found) if held else None)
+        problems += (f"{where}: {problem}" for problem in found)
+    read = f"labels are read from {listed(columns.values())}"
     if problems:
-        raise InputError([*problems, f"labels are read from {named}; rename columns that contain something else"])
-    for item, verdicts in labels:
+        advice = "label all criteria of a row or none, and rename columns that contain something else"
+        raise InputError([*problems, f"{read}; {advice}"])
+    for (_, item), verdicts in zip(placed, labels, strict=True):
         item.ground_truth = verdicts
-        for column in columns.values():
-            item.metadata.pop(column, None)
-    notes.append(f"labels are read from {named}, named like the criteria")
+        item.metadata = {key: cell for key, cell in item.metadata.items() if key not in columns.values()}
+    notes.append(f"{read}, named like the criteria")
+    for name, word in used:
+        label_meant(by_name[name], word, notes)
+
+
+def _word(cell: Any) -> str:
+    try:
+        return one_word(cell)
+    except ValueError:
+        return str(cell)
+
+
+def _are_labels(meant: Mapping[Any, str | None]) -> bool:
+    """Whether words of columns are labels: all of them, or one that cannot be a score."""
+    return (bool(meant) and None not in meant.values()) or any(
+        label is not None and (label == word or number_in(word) is None) for (_, word), label in meant.items()
+    )
 
 
 def _unread_note(named: str, bare: list[str], *, has_label: bool) -> list[str]:
@@ -251,7 +265,16 @@ def _unread_note(named: str, bare: list[str], *, has_label: bool) -> list[str]:
     return [f"labels in {named} are not read, since {listed(bare)} has none; {ways}"] * has_label
 
 
-def _label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Criterion]) -> Iterator[str]:
+    """Sentences on columns of labels that are nearly called like a criterion."""
+    columns = dict.fromkeys(column for _, item in placed for column in item.metadata)
+    for column, name in columns_meant(columns, [*by_name.values()]).items():
+        words = {_word(item.metadata.get(column)) for _, item in placed} - {""}
+        if words and all(label_meant(by_name[name], word) for word in words):
+            yield NEAR.format(column, name)
+
+
+def _label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]], notes: list[str]) -> dict[str, str]:
     """The column with the name or the text of a criterion, by the criterion's name; empty if one has several."""
     by_name: dict[str, list[str]] = {}
     for column in dict.fromkeys(column for row in rows for column, cell in row.items() if not is_blank(cell)):
@@ -261,6 +284,8 @@ def _label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]]) -> dict[st
         called = next((key for key in map(folded, (name, criterion.requirement)) if key in by_name), None)
         if called is not None:
             found[name] = by_name[called]
-    if any(len(columns) > 1 for columns in found.values()):
+    several = [columns for columns in found.values() if len(columns) > 1]
+    if several:
+        notes.append(f"labels are not read, since several columns are named like one criterion: {listed(several[0])}")
         return {}
     return {name: columns[0] for name, columns in found.items()}

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.core.judgment import CriterionVerdict
-from autorubric.dataset.ground_truth import criterion_called
+from autorubric.dataset.ground_truth import NEAR, columns_meant, criterion_called, label_meant
 from autorubric.errors import InputError
 from autorubric.files.printable import defused, undefused
 from autorubric.files.strict_json import parse_json
@@ -28,7 +27,6 @@ LABEL_ROLES = ("criterion", "label", "annotator")
 _STUDIO = "annotation_id"  # Label Studio writes it, and with it the number of the task as the id
 _TEXTS = frozenset((*ROLES["submission"].names, "data"))
 _EXPORTS = ({"fields", "responses"}, {"data", "annotations"})
-_WORDS = dict.fromkeys(("yes", "true", "1", "accept"), "MET") | dict.fromkeys(("no", "false", "0", "reject"), "UNMET")
 _HEAD = 100
 _TRUTH = "ground_truth"
 _FLAT, _HUB = ".responses", "-suggestion"
@@ -82,6 +80,7 @@ class LabelRows:
         columns: columns that the user named, by role.
         notes: takes a sentence for each column that was guessed, and on rows without a label.
         problems: takes a sentence for each label that cannot be read.
+        hints: takes a sentence for each column that is nearly called like a criterion.
         more: further roles to find: note, quote, seconds.
     """
 
@@ -90,6 +89,7 @@ class LabelRows:
     columns: Mapping[str, str]
     notes: list[str]
     problems: list[str]
+    hints: list[str]
     more: Sequence[str] = ()
     _is_wide: bool = False
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
@@ -180,7 +180,14 @@ class LabelRows:
         return (
             f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one with "
             "--column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
+            + "".join(f"; {hint}" for hint in self._near(read.fields))
         )
+
+    def _near(self, names: Iterable[str]) -> Iterator[str]:
+        """Sentences on columns that are nearly called like a criterion of the only rubric."""
+        if len(self._rubrics) == 1:
+            unnamed = [name for name in names if name not in self.columns.values()]
+            yield from (NEAR.format(*pair) for pair in columns_meant(unnamed, self._rubrics[0]).items())
 
     def _layout(self, fields: Mapping[str, Any]) -> _Layout:
         """The columns called like a criterion, unless one names the criterion; and those of the submission."""
@@ -193,6 +200,8 @@ class LabelRows:
                 found = ()
             if found:
                 self._note(f"labels are read from {listed(found)}, named like the criteria")
+                fresh = (f"{input_name(self.path)}: {hint}" for hint in self._near(names))
+                self.hints += (hint for hint in fresh if hint not in self.hints)
             texts = tuple(name for name in names if folded(name) in _TEXTS and name not in found)
             self._layouts[names] = _Layout(found, texts)
         return self._layouts[names]
@@ -258,23 +267,9 @@ class ItemFinder:
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
 
     def verdict(self, criterion: Criterion, word: str) -> str:
-        """The verdict that a word of a file stands for; the word itself where it stands for none.
-
-        Yes, true, 1 and accept mean that a binary criterion is met; a number means the option with that number.
-        """
-        if word in CriterionVerdict.__members__:
-            return word
-        number = _number(word)
-        if criterion.options is None:
-            meant = _WORDS.get(word.casefold() if number is None else str(int(number)) if number in (0, 1) else "")
-        else:
-            labels = [option.label for option in criterion.options]
-            alike = [label for label in labels if number is not None and _number(label) == number]
-            meant = alike[0] if len(alike) == 1 and word not in labels else None
-        if meant is None:
-            return word
-        self._note(f"label {word!r} is read as {meant}")
-        return meant
+        """The verdict that a word of a file stands for; the word itself where it stands for none."""
+        meant = label_meant(criterion, word, self.notes)
+        return word if meant is None else meant
 
     def _with_text(self, texts: Sequence[str]) -> list[int]:
         """The places of the items that have one of these submissions."""
@@ -368,13 +363,6 @@ def _is_passed_over(fields: Mapping[str, Any], label: str | None) -> bool:
 def _called(criteria: Sequence[Criterion]) -> Iterator[str]:
     yield from criterion_names(criteria)
     yield from (criterion.requirement for criterion in criteria)
-
-
-def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None
 
 
 def _text(value: Any) -> str:

@@ -49,16 +49,18 @@ class LabelTable:
                 none is chosen, or an item has labels for a part of its criteria; all at once.
         """
         problems: list[str] = []
+        hints: list[str] = []
         join = _Join(dataset, self.annotator, problems, self.notes)
         for path in self.paths:
-            rows = LabelRows(path, dataset, self.columns, self.notes, problems)
+            rows = LabelRows(path, dataset, self.columns, self.notes, problems, hints)
             for given in rows.labels(read_rows(path, problems, what="Label file")):
                 join.add(given)
         truths = join.truths()
         if not problems and not truths:
             problems.append(f"{', '.join(map(str, self.paths))}: it has no labels")
         if problems:
-            raise InputError(problems, _SINGLE_PAIRS if join.has_parts else "")
+            raise InputError(problems, "\n".join([*hints, *[_SINGLE_PAIRS] * join.has_parts]))
+        self.notes += hints
         items = [
             replace(item, ground_truth=truths.get(index), ground_truth_reasons=None)
             for index, item in enumerate(dataset.items)
@@ -115,7 +117,7 @@ class _Join:
         missing = [name for at, name in enumerate(names) if at not in (found if is_one else given)]
         if found and missing:
             own, self.has_parts = self._dataset.items[place].id, True
-            self._problems.append(f"item {own!r} has no label for {listed(missing)}; label all criteria or none")
+            self._problems.append(f"item {own!r}: no label for {listed(missing)}; label all criteria or none")
         return [found[at] for at in range(len(names))] if len(found) == len(names) else None
 
     def _chosen(self, place: int, name: str, by_annotator: Mapping[str, str]) -> str | None:

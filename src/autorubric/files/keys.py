@@ -55,6 +55,8 @@ def _nearest(key: str, known: tuple[str, ...]) -> str | None:
     for candidate in known:
         target = _folded(candidate)
         slips = 2 if min(len(folded), len(target)) >= 7 else 1 if min(len(folded), len(target)) >= 3 else 0
+        if abs(len(folded) - len(target)) > slips:
+            continue
         distance = count_slips(folded, target)
         if distance <= slips and (best is None or distance < best[0]):
             best = (distance, candidate)

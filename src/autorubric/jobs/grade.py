@@ -243,7 +243,7 @@ async def _graded(
     content = dataset.to_json().encode()
     result = await run_experiment(plan, content, progress=settings.progress, stop=settings.stop, keep=settings.keep)
     if result.summary is not None and result.summary.refused:
-        raise InputError(result.stopped or "the endpoint refused the run")
+        raise InputError(result.stopped or "the endpoint refused the run", result.summary.advice)
     return result
 
 

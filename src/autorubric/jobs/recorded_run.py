@@ -83,7 +83,7 @@ class RecordedRun(StoppableRun):
             self.save("stopped")
             raise
         if self.refused and not self.has_paid:
-            raise InputError(self.stopped or "the endpoint refused the run")
+            raise InputError(self.stopped or "the endpoint refused the run", self.advice)
 
     def save(self, status: str) -> None:
         """Write the manifest."""

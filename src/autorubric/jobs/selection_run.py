@@ -23,7 +23,7 @@ from autorubric.llm.batches.setting import widened
 from autorubric.llm.budget import check_priced
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
-from autorubric.llm.failure_groups import FailureGroups
+from autorubric.llm.failure_groups import NOT_MADE, FailureGroups
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
@@ -204,7 +204,7 @@ async def selected(selection: Selection) -> SelectionResult:
             run = await _sampled(selection, candidates, labels)
             paid = run.has_paid
             if run.refused and not run.interrupted and not paid:
-                raise InputError(run.stopped or "the endpoint refused the run")
+                raise InputError(run.stopped or "the endpoint refused the run", run.advice)
             if run.interrupted or run.stopped or _round() == SAMPLING:
                 return replace(result, stopped=run.stopped, interrupted=run.interrupted)
             unsampled = [ScoredCandidate(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
@@ -224,7 +224,7 @@ async def selected(selection: Selection) -> SelectionResult:
         if summary.interrupted:
             return result
         if summary.refused and not paid:
-            raise InputError(graded.stopped or "the endpoint refused the run")
+            raise InputError(graded.stopped or "the endpoint refused the run", summary.advice)
         pool = Pool(selection.queries, [*scored, *unsampled], selection.out / ITEMS_FILE)
         kept = (selection.keep, selection.trainers)
         result.written = write_selection(selection.out, pool, *kept, skipped=selection.skipped)
@@ -302,7 +302,7 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
         run = _sampling_run(selection, sampling, models, executor, generation)
 
         def state() -> RunState:
-            done, failed = len(run.answers), len(run.failed)
+            done, failed = len(run.answers), sum(one.kind not in NOT_MADE for one in run.failed.values())
             stage = StageState("sampled", done, sum(a.in_flight for a in run.activity), failed)
             return RunState.of(run.total, done + failed, [stage], run.activity, labels)
 

@@ -157,7 +157,7 @@ async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisRes
         async with reported(settings.progress, run.state):
             await run.execute()
         if run.refused and not run.has_paid:
-            raise InputError(run.summary.stopped)
+            raise InputError(run.summary.stopped, run.advice)
     return SynthesisResult(prepared.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
 
 

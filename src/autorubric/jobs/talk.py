@@ -235,7 +235,7 @@ def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
         with asyncio.Runner(loop_factory=new_event_loop, debug=False) as runner:
             end = runner.run(work, context=copy_context())
     except InputError as error:
-        end = {"problems": list(error.problems)}
+        end = {"problems": list(error.problems), "advice": error.advice}
     except AutorubricError as error:
         end = {"stopped": str(error)}
     except BaseException:

@@ -165,17 +165,14 @@ class WorkerProcesses:
             spent = self._spent_now()
             if not (spent.tokens or spent.unpriced):
                 self.clear()
-                raise InputError(problems)
+                raise InputError(problems, "\n".join(dict.fromkeys(end.get("advice", "") for end in ends)).strip())
         reasons = dict.fromkeys(filter(None, [*problems, *(end.get("stopped") for end in ends)]))
         self.interrupted |= any(end.get("interrupted") for end in ends)
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
         if self.stopped is not None and self.stopped.startswith("budget of "):
-            head, spent = self.stopped.partition(" reached")[0], self._spent_now()
+            (head, raising, advice), spent = self.stopped.partition("; raise"), self._spent_now()
             paid = "unknown cost" if spent.unpriced else f"${spent.cost:.4g}"
-            self.stopped = (
-                f"{head} reached by {self.processes} processes: {spent.tokens:,} tokens, {paid} spent in this "
-                "session; raise the budget to resume"
-            )
+            self.stopped = f"{head}; {spent.tokens:,} tokens, {paid} spent in this session{raising}{advice}"
 
     def _spent_now(self) -> Spent:
         """What this session has spent."""

@@ -156,9 +156,6 @@ class _GivenLabels:
             yield event
 
     def _event(self, given: Given) -> Event:
-        name = undefused(given.annotator) or self.annotator
-        if not name:
-            raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
         pair = find_pair(self.dataset, *self.finder.find(given))
         criterion = self.dataset.get_item_rubric(pair.index)[pair.place]
         seconds = given.seconds
@@ -166,9 +163,12 @@ class _GivenLabels:
             seconds = None if seconds is None else float(seconds)
         except (TypeError, ValueError):
             raise InputError(f"seconds={seconds!r}; expected a number of seconds, 0 or more") from None
+        verdict = checked_verdict(criterion, self.finder.verdict(criterion, given.verdict))
+        name = undefused(given.annotator) or self.annotator
+        if not name:
+            raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
         return Event(
-            0, 0.0, "label", pair.item, pair.criterion, pair.digest, checked_annotator(name),
-            checked_verdict(criterion, self.finder.verdict(criterion, given.verdict)),
+            0, 0.0, "label", pair.item, pair.criterion, pair.digest, checked_annotator(name), verdict,
             checked_text(undefused(given.note), "note"), checked_text(undefused(given.quote), "quote"),
             checked_seconds(seconds),
         )  # fmt: skip

@@ -8,7 +8,7 @@ by `id` or `item` in these, in Argilla by the id of the record, or is the one wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from autorubric.core.criterion import criterion_names
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.label_rows import Given, LabelRows, different_rubrics, is_question, one_word, submission_texts
+from autorubric.errors import InputError
 from autorubric.metrics.joining import relabelled
 from autorubric.rows import Record, input_name, read_rows
 
@@ -25,6 +26,18 @@ _ITEM_KEYS = ("id", "item", "item_id")
 _NOTES = frozenset({"note", "notes", "comment", "comments", "reason"})
 _QUOTES = frozenset({"quote", "quotes", "evidence"})
 _LABELS = ("choices", "rating", "number")
+
+
+_DATASET, _ARGILLA, _STUDIO = "a dataset", "an export of Argilla", "an export of Label Studio"
+
+
+def _kind(keys: Collection[str]) -> str:
+    """What a file is by the keys of its first record; empty for a table."""
+    if "items" in keys or set(keys) == {"dataset"}:
+        return _DATASET
+    if {"fields", "responses"} <= {*keys} or any(is_question(keys, key) for key in keys):
+        return _ARGILLA
+    return _STUDIO if {"data", "annotations"} <= {*keys} else ""
 
 
 @dataclass(slots=True)
@@ -55,19 +68,22 @@ class LabelFile:
         first = next(rows, None)
         if first is None:
             return
-        keys = first.fields.keys()
-        if "items" in keys or keys == {"dataset"}:
+        kind = _kind(first.fields.keys())
+        if kind and self.columns:
+            raise InputError(f"{input_name(self.path)}: --column is for tables, and this is {kind}; leave it out")
+        if kind == _DATASET:
             yield from self._of_dataset(dataset)
-        elif keys >= {"fields", "responses"} or any(is_question(keys, key) for key in keys):
-            yield from self._each(_of_argilla, _Aside.of(dataset), chain([first], rows), problems)
-        elif keys >= {"data", "annotations"}:
-            yield from self._each(_of_label_studio, _Aside.of(dataset), chain([first], rows), problems)
+        elif kind:
+            read = _of_argilla if kind == _ARGILLA else _of_label_studio
+            yield from self._each(read, kind, _Aside.of(dataset), chain([first], rows), problems)
         else:
-            table = LabelRows(self.path, dataset, self.columns, self.notes, problems, _MORE)
+            table = LabelRows(self.path, dataset, self.columns, self.notes, problems, self.notes, _MORE)
             yield from table.labels(chain([first], rows))
 
-    def _each(self, read: _Reader, aside: _Aside, rows: Iterator[Record], problems: list[str]) -> Iterator[Given]:
-        tool = "Argilla" if read is _of_argilla else "Label Studio"
+    def _each(
+        self, read: _Reader, kind: str, aside: _Aside, rows: Iterator[Record], problems: list[str]
+    ) -> Iterator[Given]:
+        tool = kind.removeprefix("an export of ")
         for record in rows:
             try:
                 yield from read(record, aside)
@@ -162,7 +178,7 @@ def _of_label_studio(record: Record, aside: _Aside) -> Iterator[Given]:
     data = record.fields["data"]
     item, texts = _first((data, _ITEM_KEYS)), submission_texts(data)
     for annotation in record.fields["annotations"] or ():
-        if annotation.get("was_cancelled"):
+        if annotation.get("was_cancelled") or _is_rejected(annotation, aside.left_out):
             continue
         note, quote = "", ""
         chosen: list[tuple[str, str]] = []
@@ -181,6 +197,16 @@ def _of_label_studio(record: Record, aside: _Aside) -> Iterator[Given]:
             who, seconds = _annotator(annotation.get("completed_by")), annotation.get("lead_time")
             criterion = str(data.get("criterion") or name)
             yield Given(record.where, _id(item, texts), criterion, word, who, note, quote, seconds, texts)
+
+
+def _is_rejected(annotation: Mapping[str, Any], left_out: dict[str, None]) -> bool:
+    """Whether the last action on an annotation was a reviewer's rejection (Label Studio Enterprise)."""
+    reviews = sorted(annotation.get("reviews") or (), key=lambda review: str(review.get("created_at") or ""))
+    last = annotation.get("last_action")
+    is_rejected = last == "rejected" or (not last and bool(reviews) and reviews[-1].get("accepted") is False)
+    if is_rejected:
+        left_out.setdefault("annotations that a reviewer rejected are left out")
+    return is_rejected
 
 
 def _only(name: str, value: Any) -> str:

@@ -42,9 +42,10 @@ NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
 _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Words of endpoints about requests that are too long."""
-_ADVISED = ("use another model", "raise --max-tokens-ceiling")
+_ADVISED = ("use another model", "raise --max-tokens-ceiling", "raise the budget", "firewall or proxy")
 """Words of messages that already say what to do."""
-_NOT_MADE = frozenset({"budget", "stopped"})
+NOT_MADE = frozenset({"budget", "stopped"})
+"""Kinds of failures of calls that were not made."""
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
 _STATUS = re.compile(r"(?:(\S{1,200}): )?(HTTP \d{3}): (.*)")
 _REPLY_BEGINS = "; the reply begins: "
@@ -68,8 +69,13 @@ class FailureGroup:
     count: int
     items: list[str]
 
-    def line(self, noun: str) -> str:
+    def line(self, noun: str, told: str | None = None, *, is_advised: bool = True) -> str:
         """One sentence about the group, with advice at the end.
+
+        Args:
+            noun: what failed.
+            told: why the run ended, where a message says so; this reason is not repeated.
+            is_advised: whether to say what to do.
 
         Example:
             >>> FailureGroup("", "timeout", "no reply", 1, ["7"]).line("judgment")
@@ -78,22 +84,33 @@ class FailureGroup:
             "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
         """
         where = f"{self.where}: " if self.where else ""
-        verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in _NOT_MADE else "failed"
+        verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in NOT_MADE else "failed"
+        is_told = told is not None and _cause(told) == _cause(self.message)
+        if self.is_left_out(told):
+            return f"{where}{counted(self.count, noun)} {verb}"
         status = _STATUS.fullmatch(self.message)
         source = f" from {status[1]}:" if status and status[1] else ""
         words = (
             f"{status[2]}{source} '{status[3]}'"
             if status
             else self.message
-            if self.kind in _NOT_MADE
+            if self.kind in NOT_MADE
             else f"{self.kind}: {self.message}"
         )
         more = ", …" if _MOST_ITEMS <= len(self.items) < self.count else ""
         items = f" (item{'s' * (len(self.items) > 1)} {', '.join(self.items)}{more})" if self.items else ""
-        is_long = self.kind == "rejected" and _LENGTH.search(self.message)
-        has_advice = any(words in self.message for words in _ADVISED)
-        advice = "" if has_advice else _TOO_LONG if is_long else _ADVICE.get(self.kind, "")
-        return f"{where}{counted(self.count, noun)} {verb}: {words}{items}" + (f"; {advice}" if advice else "")
+        why = "" if is_told else f": {words}"
+        advice = self.advice if is_advised else ""
+        return f"{where}{counted(self.count, noun)} {verb}{why}{items}" + (f"; {advice}" if advice else "")
+
+    @property
+    def advice(self) -> str:
+        """What to do; empty where the message says it."""
+        return advice_on(self.kind, self.message)
+
+    def is_left_out(self, stopped: str | None) -> bool:
+        """Whether nothing failed: the calls were not made, since the run ended for this reason."""
+        return self.kind in NOT_MADE and stopped is not None and _cause(stopped) == _cause(self.message)
 
 
 class FailureGroups:
@@ -112,15 +129,15 @@ class FailureGroups:
     def __init__(self, groups: Iterable[FailureGroup] = ()) -> None:
         self._groups = {(group.where, group.kind, _cause(group.message)): group for group in groups}
 
-    def add(self, kind: str, message: str, item: str = "", where: str = "") -> None:
-        """Add a failure."""
+    def add(self, kind: str, message: str, item: str = "", where: str = "", count: int = 1) -> None:
+        """Add a failure, or several."""
         if message.startswith("budget of "):
             kind = "budget"  # calls that were not started because the budget had stopped the run
         place = (where, kind, _cause(message))
         if place not in self._groups and len(self._groups) >= _MOST_GROUPS:
             place, message = (where, kind, ""), _VARIOUS
         group = self._groups.setdefault(place, FailureGroup(where, kind, quoted(message), 0, []))
-        group.count += 1
+        group.count += count
         if item:
             # The first in sorted order, whatever the order in which they ended.
             named = {*group.items, quoted(item, 60)}
@@ -170,6 +187,36 @@ class FailureGroups:
 
     def __len__(self) -> int:
         return len(self._groups)
+
+
+def failure_lines(groups: Iterable[FailureGroup], noun: str, told: str | None = None) -> Iterator[str]:
+    """A sentence for each group; the last one of those with the same advice gives it.
+
+    Args:
+        groups: the failures.
+        noun: what failed.
+        told: why the run ended, where a message says so.
+
+    Example:
+        >>> groups = [FailureGroup(stage, "network", "reset", 1, []) for stage in ("a", "b")]
+        >>> list(failure_lines(groups, "row"))
+        ['a: 1 row failed: network: reset', 'b: 1 row failed: network: reset; check the server and the network, ...']
+    """
+    groups = [*groups]
+    for number, group in enumerate(groups, start=1):
+        yield group.line(noun, told, is_advised=group.advice not in {one.advice for one in groups[number:]})
+
+
+def advice_on(kind: str, message: str) -> str:
+    """What to do about a failure; empty where its message says it.
+
+    Example:
+        >>> advice_on("auth", "HTTP 401: wrong key"), advice_on("server", "HTTP 502: use another model")
+        ('check the key; --api-key-env (in Python: api_key_env) names its variable', '')
+    """
+    if any(words in message for words in _ADVISED):
+        return ""
+    return _TOO_LONG if kind == "rejected" and _LENGTH.search(message) else _ADVICE.get(kind, "")
 
 
 def quoted(text: str, most: int = LONGEST_QUOTE) -> str:

@@ -72,22 +72,28 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
             yield Finding(provider.base_url_env, urlsplit(moved).netloc.rpartition("@")[2] or "no address", "note")
 
 
+_BACKPORTS = ((3, 44, 6), (3, 50, 7))
+"""Versions with the repair of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
+
+
 def sqlite_finding(version: str = sqlite3.sqlite_version) -> Finding:
     """The version of SQLite, and which of its known faults it has.
 
     Example:
         >>> sqlite_finding("3.51.3").verdict, sqlite_finding("3.52.0").verdict, sqlite_finding("3.40.1").verdict
         ('ok', 'note', 'note')
+        >>> sqlite_finding("3.50.7").verdict, sqlite_finding("3.50.6").verdict
+        ('ok', 'note')
     """
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if numbers == (3, 52, 0):
         return Finding(
             "sqlite", version, "note", "this version was withdrawn; 3.51.3 or 3.53.0 and later are not affected"
         )
-    if numbers < (3, 51, 3):
+    if numbers < (3, 51, 3) and not any(fixed <= numbers < (3, fixed[1] + 1) for fixed in _BACKPORTS):
         advice = (
-            "versions before 3.51.3 can corrupt a WAL file that several connections write; a ledger has one writer "
-            "at a time, so it is not affected"
+            "versions before 3.51.3, except 3.44.6 and 3.50.7, can corrupt a WAL file that several connections "
+            "write; a ledger has one writer at a time, so it is not affected"
         )
         return Finding("sqlite", version, "note", advice)
     return Finding("sqlite", version)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,14 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.files.text import size_of_plain
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest, read_manifest
+from autorubric.runs.manifest import (
+    DATASET_FILE,
+    ITEMS_FILE,
+    ExperimentManifest,
+    load_manifest,
+    read_manifest,
+    warn_of_change,
+)
 
 _HEAD = re.compile(rb'\{"item_idx": ?(\d{1,12}), ?"duration_seconds": ?(\d+\.?\d*(?:e-?\d+)?)')
 _INDEX = re.compile(rb'(?<="item_idx":)\d+')
@@ -117,7 +123,7 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
     if lines.damaged:
         raise InputError(_damage(path, f"line {lines.damaged[0]}"))
     if lines and lines.is_changed:
-        warn_of_change(path)
+        warn_of_change(path, lines.missing)
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
@@ -129,6 +135,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         damaged: the numbers of damaged lines, from 1, which are left out; the last line, which may be torn, is not
             one.
         is_changed: whether the file is not as the run left it, by the CRC-32 in the manifest.
+        missing: how many items it lacks of those that the manifest has as completed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -136,7 +143,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         self._found: dict[int, int] = {}
         self._places, self._durations = array("Q"), array("d")
         self._file: BinaryIO | None = None
-        self.damaged, self.is_changed = list[int](), False
+        self.damaged, self.is_changed, self.missing = list[int](), False, 0
         if not path.exists():
             return
         size_of_plain(path)
@@ -155,8 +162,11 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
                 self._places.extend((start, len(line.rstrip())))
             start += len(line)
             digest = crc32(line, digest)
-        told = read_manifest(path.parent) or {}
-        self.is_changed = told.get("status") != "running" and told.get("items_digest") not in (None, f"{digest:08x}")
+        if (told := read_manifest(path.parent) or {}).get("status") != "running":
+            done = told.get("completed_indices")
+            listed = (index for index in done if isinstance(index, int)) if isinstance(done, list) else ()
+            self.missing = sum(index not in self._found for index in listed)
+            self.is_changed = self.missing > 0 or told.get("items_digest") not in (None, f"{digest:08x}")
 
     def refuse_damaged(self) -> None:
         """Raise an InputError if a line is damaged."""
@@ -220,16 +230,6 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
 
     def __len__(self) -> int:
         return len(self._order)
-
-
-def warn_of_change(path: Path) -> None:
-    """Warn that an items file is not as the run left it, such as after damage that leaves it readable."""
-    warnings.warn(
-        f"{path} has changed since the run wrote it, so its verdicts may be wrong; grade into the run directory "
-        "again: saved replies are not paid for twice",
-        UserWarning,
-        stacklevel=2,
-    )
 
 
 def _is_json(line: bytes) -> bool:

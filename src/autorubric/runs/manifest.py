@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -176,6 +177,25 @@ def digest_lines(lines: Iterable[bytes]) -> str:
     for line in lines:
         found = crc32(line, found)
     return f"{found:08x}"
+
+
+def told_change(name: str | Path, missing: int) -> str:
+    """A sentence on an items file that is not as the run left it, such as after damage that leaves it readable.
+
+    Example:
+        >>> told_change("items.jsonl", 2).partition(", so")[0]
+        'items.jsonl has changed since the run wrote it (2 items are missing)'
+    """
+    lost = f" ({missing:,} item{'s are' if missing > 1 else ' is'} missing)" if missing else ""
+    return (
+        f"{name} has changed since the run wrote it{lost}, so its verdicts may be wrong; grade into the run "
+        "directory again: saved replies are not paid for twice"
+    )
+
+
+def warn_of_change(path: Path, missing: int) -> None:
+    """Warn that an items file is not as the run left it."""
+    warnings.warn(told_change(path, missing), UserWarning, stacklevel=2)
 
 
 def ledger_folder(directory: Path) -> Path | None:

@@ -23,6 +23,7 @@ from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import ITEMS_FILE, LEDGER_FOLDER, ledger_folder, read_manifest
 from autorubric.runs.run_folder import SPENT_FILE
 from autorubric.runs.shard import WORKERS_FOLDER
+from autorubric.runs.stopping import resumption
 
 State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
 
@@ -104,7 +105,10 @@ class RunStatus:
         if self.state == "died":
             return f"its process has ended; saved replies are kept, so resume it: {again}"
         if "budget" in self.stopped:
-            return f"its budget is used up; raise it, and {again}"
+            how, command = resumption(self.stopped, self.again)
+            return (
+                f"resume it with{how}:  {command}" if command else "raise its budget, and run the same command again"
+            )
         return f"saved replies are not paid for twice; to retry the rest, {again}"
 
     @property

@@ -25,6 +25,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import AutorubricError, InputError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
+from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.sharing import sharing
 from autorubric.runs.changes import changed_grader, digest_grader
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
@@ -66,8 +67,8 @@ async def run_experiment(
         InputError: a criterion has neither judge nor check; nothing was asked.
         RunLockedError: another process works in the directory.
     """
-    expected = sum(len(item.rubric or plan.dataset.rubric or ()) for item in plan.dataset)
-    summary = EvaluationSummary(len(plan.dataset), expected=expected)
+    sizes = [len(item.rubric or plan.dataset.rubric or ()) for item in plan.dataset]
+    summary = EvaluationSummary(len(plan.dataset), expected=sum(sizes))
     kept: dict[int, ItemResult] = {}
     seen: dict[int, tuple[float, str | None]] = {}
 
@@ -89,8 +90,9 @@ async def run_experiment(
             by_workers = plan.parts is not None and plan.parts.workers is not None  # they have reported
             async with reported(None if by_workers else progress, lambda: _state(run, summary, stand_ins)):
                 await run.to_the_end()
+        _count_left(summary, run, sum(size for index, size in enumerate(sizes) if index not in seen))
         summary.totals, summary.interrupted = run.totals(), run.interrupted
-        summary.refused = run.refused and not run.has_paid
+        summary.refused, summary.advice = run.refused and not run.has_paid, run.advice
     summary.negotiated = manifest.negotiated
     items = (
         [kept[index] for index in sorted(kept)] if keep else StoredItems(plan.directory / ITEMS_FILE, plan.dataset)
@@ -102,6 +104,12 @@ async def run_experiment(
     result.timing_stats = EvalTimingStats.from_durations(durations, seconds, asked=run.asked)
     result.summary = summary
     return result
+
+
+def _count_left(summary: EvaluationSummary, run: EvaluationRun, left: int) -> None:
+    """Count the judgments of items that were not begun before the run was stopped."""
+    if left and run.stopped and not run.stopped.startswith(DETACHED):
+        summary.failures.add("stopped", run.stopped, count=left)
 
 
 def _state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequence[str]) -> RunState:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from autorubric.background import interrupt_heard
 from autorubric.llm.batches.setting import is_left_open
+from autorubric.llm.failure_groups import advice_on
 
 if TYPE_CHECKING:
     from autorubric.llm.billing import Activity
@@ -26,6 +29,45 @@ STOPPING = (
     f"\nstopping: requests in flight have {GRACE_SECONDS:.0f} s to finish, and their replies are saved; "
     "press Ctrl-C again to exit now"
 )
+
+
+_BUDGET = re.compile(
+    r"budget of (?P<unit>\$?)(?P<limit>[\d.,e-]+).*? reached(?:.*: \$?(?P<spent>[\d.,e-]+) spent)?"
+    r".* may cost \$?(?P<need>[\d.,e-]+)"
+)
+
+
+def resumption(stopped: str, again: str) -> tuple[str, str]:
+    """How the command that resumes a run differs, and this command: after a budget, with a higher one.
+
+    Args:
+        stopped: why the run ended.
+        again: the command that it ran.
+
+    Example:
+        >>> resumption("budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600; ...",
+        ...            "autorubric grade a.json --budget-tokens 900 -o run")
+        (' a budget of 1,800 tokens', 'autorubric grade a.json -o run --budget-tokens 1800')
+    """
+    found = _BUDGET.match(stopped)
+    if found is None:
+        return "", again
+    limit, spent, need = (float((found[name] or "0").replace(",", "")) for name in ("limit", "spent", "need"))
+    higher = max(limit, spent) + max(limit, 1.001 * need)  # amounts are shown rounded
+    flag, value = ("usd", f"{higher:.4g}") if found["unit"] else ("tokens", str(math.ceil(higher)))
+    shown = f"${value}" if found["unit"] else f"{int(value):,} tokens"
+    without = re.sub(rf" --budget-{flag}[ =]\S+", "", again)
+    return f" a budget of {shown}", f"{without} --budget-{flag} {value}"
+
+
+def without_advice(stopped: str) -> str:
+    """Why a run ended, without what `resumption` does.
+
+    Example:
+        >>> without_advice("budget of $1.00 reached, and the next call may cost $2; raise the budget to resume")
+        'budget of $1.00 reached, and the next call may cost $2'
+    """
+    return stopped.partition("; raise the budget")[0]
 
 
 class Stoppable(Protocol):
@@ -50,12 +92,14 @@ class StoppableRun(ABC):
         stopped: why nothing more is opened; None while it is.
         interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it.
+        advice: what to do about the failure that stopped it.
     """
 
     executor: Executor | None = None
     stopped: str | None = None
     interrupted: bool = False
     refused: bool = False
+    advice: str = ""
 
     @property
     def activity(self) -> list[Activity]:
@@ -82,6 +126,7 @@ class StoppableRun(ABC):
         """Stop if no further call can succeed after this failure."""
         if failure.ends_run and (failure.kind != "stopped" or is_left_open(failure)):
             self.refused |= failure.kind in _WRONG_INPUT
+            self.advice = self.advice or advice_on(failure.kind, failure.message)
             self.stop(failure.message)
 
     async def to_the_end(self) -> None:

@@ -170,6 +170,7 @@ class EvaluationSummary:
         negotiated: parameters that endpoints did not accept, and what was sent instead.
         interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it before anything was paid.
+        advice: what to do about that.
     """
 
     total: int
@@ -190,6 +191,7 @@ class EvaluationSummary:
     negotiated: list[str] = field(default_factory=list)
     interrupted: bool = False
     refused: bool = False
+    advice: str = ""
 
     @property
     def graded(self) -> int:

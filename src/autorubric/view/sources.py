@@ -13,8 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
-from autorubric.runs.items_file import StoredLines, warn_of_change
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, ledger_folder, read_manifest
+from autorubric.runs.items_file import StoredLines
+from autorubric.runs.manifest import (
+    DATASET_FILE,
+    ITEMS_FILE,
+    MANIFEST_FILE,
+    ledger_folder,
+    read_manifest,
+    told_change,
+    warn_of_change,
+)
 from autorubric.view.index.schema import FILE_NAME, notes_in, reading
 from autorubric.view.page import Refusal
 
@@ -152,6 +160,18 @@ class Source:
         return "died" if said == "running" else said
 
     @property
+    def change(self) -> str:
+        """A sentence on a file of items that is not as the run left it; empty where it is, or the run goes on."""
+        if self.status == "running":
+            return ""
+        mark = _mark(self.items), _mark(self.directory / MANIFEST_FILE)
+        return self._made("change", mark, self._change)
+
+    def _change(self) -> str:
+        lines = StoredLines(self.items)
+        return told_change(ITEMS_FILE, lines.missing) if lines.is_changed else ""
+
+    @property
     def kind(self) -> str:
         """What the run does: `evaluation`, `synthesis`, `service`, or what its manifest says."""
         return str(self.manifest.get("kind") or "evaluation")
@@ -261,8 +281,9 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
     if problems:
         raise InputError(problems)
     for path in directories:
-        if StoredLines(path / ITEMS_FILE).is_changed:
-            warn_of_change(path / ITEMS_FILE)
+        lines = StoredLines(path / ITEMS_FILE)
+        if lines.is_changed:
+            warn_of_change(path / ITEMS_FILE, lines.missing)
     names = [path.resolve().name for path in directories]
     return [
         Source(

@@ -219,7 +219,7 @@ def _response(view: View, request: Request, query: Query, page: Page, source: So
         form, page = "html", _problem(error.status, error.problem)
     surroundings = {
         "runs_shown": [{"number": one.number, "name": one.name} for one in view.sources],
-        "run": None if source is None else {"number": source.number, "name": source.name},
+        "run": None if source is None else {"number": source.number, "name": source.name, "change": source.change},
         "tabs": [] if source is None or source.is_gone else list_tabs(source, len(view.sources)),
         "path": request.url.path,
         "query": query,

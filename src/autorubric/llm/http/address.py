@@ -14,8 +14,20 @@ from autorubric.llm.http.retry import LONGEST_QUOTE, Fault, unreachable, wrong_a
 WEB_PAGE = "the answer is a web page, not a chat completion"
 """The message for an address that serves web pages; a failing gateway may serve one too."""
 
-MOST_BLOCKED = 20
+MOST_BLOCKED = 200
 """Items that may be refused by a firewall before the first reply."""
+
+_ONE_TEXT = (
+    "a firewall or proxy refuses this text, and lets other requests pass; ask its operator, or leave the text out"
+)
+_ALL_TEXTS = (
+    f"a firewall or proxy in front of the endpoint refused the texts of {MOST_BLOCKED} items and accepted none; "
+    "ask its operator"
+)
+_NOW_ALL = (
+    "a firewall or proxy in front of the endpoint refuses all requests now, though it accepted some before; ask its "
+    "operator, then run the command again"
+)
 
 Ask: TypeAlias = Callable[[], Awaitable[int | None]]
 
@@ -47,21 +59,23 @@ class Address:
             item: what it was for.
             ask: the status of the answer to a request without a text; None if there is none.
         """
-        if not self.answered:
-            if fault.message == WEB_PAGE:
-                return wrong_address(fault)
-            if fault.status is None and not fault.maybe_billed:
-                return unreachable(fault)
+        if not self.answered and fault.message == WEB_PAGE:
+            return wrong_address(fault)
+        if not self.answered and fault.status is None and not fault.maybe_billed:
+            return unreachable(fault)
         if fault.status is not None:
             self.answered = True
-        if not _is_of_firewall(fault) or await self._refuses_all(fault, sent_at, ask):
-            return fault
-        if self.accepted:
-            return _of_one_text(fault)
-        self._blocked.add(item)
-        if len(self._blocked) < MOST_BLOCKED:
-            return _of_one_text(fault)
-        return replace(fault, message=f"{fault.message} ({MOST_BLOCKED} texts were refused, and none was accepted)")
+        return await self._by_firewall(fault, sent_at, item, ask) if _is_of_firewall(fault) else fault
+
+    async def _by_firewall(self, fault: Fault, sent_at: float, item: str, ask: Ask) -> Fault:
+        """The fault of one text that a firewall refuses, or of all calls."""
+        if await self._refuses_all(fault, sent_at, ask):
+            return _with_reason(fault, _NOW_ALL) if self.accepted else fault
+        if not self.accepted:
+            self._blocked.add(item)
+            if len(self._blocked) >= MOST_BLOCKED:
+                return _with_reason(fault, _ALL_TEXTS)
+        return replace(_with_reason(fault, _ONE_TEXT), kind="rejected")
 
     def holds_back(self, fault: Fault) -> bool:
         """Whether calls go out one by one after a fault: a firewall refused a text, and none was accepted so far."""
@@ -92,7 +106,6 @@ def _is_of_firewall(fault: Fault) -> bool:
     return fault.page and fault.status in (403, 405)
 
 
-def _of_one_text(fault: Fault) -> Fault:
+def _with_reason(fault: Fault, why: str) -> Fault:
     words = f": {fault.text[:LONGEST_QUOTE]}" if fault.text else ""
-    why = "a firewall or proxy refuses this text, and lets other requests pass"
-    return replace(fault, kind="rejected", message=f"HTTP {fault.status}{words} ({why})")
+    return replace(fault, message=f"HTTP {fault.status}{words} ({why})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from autorubric.view import figures
@@ -66,7 +67,7 @@ def summary_page(source: Source, query: Query) -> Page:
 
 def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     from autorubric.charts.svg import Ranged, bar_chart, interval_chart
-    from autorubric.llm.failure_groups import FailureGroups
+    from autorubric.llm.failure_groups import FailureGroups, failure_lines
 
     with source.reading() as connection:
         held = notes_in(connection)
@@ -78,9 +79,10 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         labels = source.kept(connection, "labels", figures.against_labels)
         data["against_labels"] = labels._asdict() if labels.n else None
         bins = [(label, float(n)) for label, n in source.kept(connection, "histogram", figures.histogram)]
+    groups = [*FailureGroups.from_list(json.loads(held.get("failures") or "[]"))]
     data["failures"] = [
-        {"kind": one.kind, "count": one.count, "items": list(one.items), "sentence": one.line("judgment")}
-        for one in FailureGroups.from_list(json.loads(held.get("failures") or "[]"))
+        {"kind": one.kind, "count": one.count, "items": list(one.items), "sentence": line}
+        for one, line in zip(groups, failure_lines(groups, "judgment"), strict=True)
     ]
     data["flags"] = json.loads(held.get("flags") or "{}")
     charts = {}
@@ -120,7 +122,10 @@ def live_page(source: Source, query: Query) -> Page:
 
 def live_state(source: Source) -> dict[str, Any]:
     """How far a run is now."""
-    from autorubric.llm.failure_groups import FailureGroups  # the first page, the list of runs, needs none of these
+    from autorubric.llm.failure_groups import (  # the first page, the list of runs, needs none of these
+        FailureGroups,
+        failure_lines,
+    )
 
     if source.is_gone:
         raise Refusal(410, f"{source.name}: the run directory was deleted")
@@ -147,5 +152,5 @@ def live_state(source: Source) -> dict[str, Any]:
             state["indexed"] = index_state(connection)["share"]
         groups = FailureGroups.from_list(json.loads(held.get("failures") or "[]"))
         state |= {"done": found["items"], **{name: found[name] for name in ("mean", "interval", "failed")}}
-        state["failures"] = [group.line("judgment") for group in groups][:10]
+        state["failures"] = list(failure_lines(islice(groups, 10), "judgment"))
     return state

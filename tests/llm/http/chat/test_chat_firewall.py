@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,18 @@ async def test_a_run_grades_the_texts_that_a_firewall_lets_pass(endpoint: Loopba
 async def test_a_run_whose_every_prompt_a_firewall_refuses_ends(endpoint: Loopback, tmp_path: Path) -> None:
     endpoint.answer = lambda n, body: page() if "messages" in body else endpoint.error(400, "no messages")
     result = await run(endpoint, tmp_path, [f"So {n}." for n in range(300)])
-    assert len(texts(endpoint)) == MOST_BLOCKED
+    assert len({word for text in texts(endpoint) for word in re.findall(r"So \d+", text)}) == MOST_BLOCKED
+    assert len(texts(endpoint)) < 2 * MOST_BLOCKED
     assert result.stopped is not None
-    assert f"({MOST_BLOCKED} texts were refused, and none was accepted)" in result.stopped
+    assert f"refused the texts of {MOST_BLOCKED} items and accepted none; ask its operator)" in result.stopped
+
+
+async def test_a_firewall_that_refuses_everything_after_a_reply_is_not_taken_for_a_wrong_key(
+    endpoint: Loopback, tmp_path: Path
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok(VERDICT) if n < 4 else page()
+    result = await run(endpoint, tmp_path, [f"So {n}." for n in range(40)])
+    assert result.stopped is not None and result.summary is not None
+    assert "refuses all requests now, though it accepted some before; ask its operator" in result.stopped
+    said = " ".join((result.stopped, *(group.line("judgment") for group in result.summary.failures)))
+    assert "key" not in said
