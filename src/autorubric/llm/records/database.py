@@ -247,21 +247,42 @@ def _name(record: str, slot: str, inputs: bytes) -> bytes:
     return f"{record}\0{slot}\0".encode("utf-8", "surrogatepass") + inputs
 
 
-_OBSERVED = "SELECT id, at, data, digest FROM observations WHERE kind = ? AND id > ? ORDER BY id LIMIT 2000"
-
-
 def insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Connection) -> None:
     """Append a JSON value to those of its kind."""
     query = "INSERT INTO observations(kind, at, data, digest) VALUES (?, ?, ?, ?)"
     connection.execute(query, (kind, at, *seal(kind.encode(), value)))
 
 
-def read_observations(connection: sqlite3.Connection, kind: str, after: int) -> Iterator[tuple[float, Any]]:
-    """The observations of a kind behind number `after`, with their times, a page at a time."""
-    last = after
-    while page := connection.execute(_OBSERVED, (kind, last)).fetchall():
-        for last, at, data, digest in page:  # noqa: B007 (the next page starts there)
-            yield at, unseal(kind.encode(), data, digest)
+def read_observations(connection: sqlite3.Connection, kind: str, after: int, place: str) -> Iterator[tuple[float, Any]]:
+    """The observations of a kind behind number `after`, with their times, a page at a time.
+
+    A damaged one is left out, with a warning. One whose kind is damaged is found by its digest, which covers the kind.
+    """
+    name = kind.encode()
+    kinds = [name, *_damaged_kinds(connection, after)]
+    marks = ", ".join("?" * len(kinds))
+    query = (
+        "SELECT id, at, CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM observations "
+        f"WHERE CAST(kind AS BLOB) IN ({marks}) AND id > ? ORDER BY id LIMIT 2000"
+    )
+    last, damaged = after, 0
+    while page := connection.execute(query, (*kinds, last)).fetchall():
+        for last, at, stored, data, digest in page:  # noqa: B007 (the next page starts there)
+            if is_whole(name, data, digest):
+                yield at, unseal(name, data, digest)
+            else:
+                damaged += stored == name
+    if damaged:
+        _LOG.warning("%s: %d recorded values of the kind %r are damaged and left out", place, damaged, kind)
+
+
+def _damaged_kinds(connection: sqlite3.Connection, after: int) -> list[bytes]:
+    """Names of kinds that do not match the digest of their first observation."""
+    query = (
+        "SELECT CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM observations "
+        "WHERE id IN (SELECT min(id) FROM observations WHERE id > ? GROUP BY CAST(kind AS BLOB))"
+    )
+    return [kind for kind, data, digest in connection.execute(query, (after,)) if not is_whole(kind, data, digest)]
 
 
 _LOG = logging.getLogger("autorubric.ledger")
