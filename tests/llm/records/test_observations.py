@@ -27,7 +27,9 @@ async def test_observations_of_a_kind_come_back_in_order_until_a_run_is_replaced
         assert ledger.folder is not None and (ledger.folder / "ledger.sqlite").is_file()
 
 
-@pytest.mark.parametrize(("damaged", "left"), [("kind", ["a", "b", "c"]), ("data", ["a", "c"]), ("digest", ["a", "c"])])
+@pytest.mark.parametrize(
+    ("damaged", "left"), [("kind", ["a", "b", "c"]), ("data", ["a", "c"]), ("digest", ["a", "c"])]
+)
 async def test_a_flipped_bit_costs_one_observation_at_most_and_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damaged: str, left: list[str]
 ) -> None:

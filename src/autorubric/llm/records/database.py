@@ -253,10 +253,12 @@ def insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Con
     connection.execute(query, (kind, at, *seal(kind.encode(), value)))
 
 
-def read_observations(connection: sqlite3.Connection, kind: str, after: int, place: str) -> Iterator[tuple[float, Any]]:
+def read_observations(
+    connection: sqlite3.Connection, kind: str, after: int, place: str
+) -> Iterator[tuple[float, Any]]:
     """The observations of a kind behind number `after`, with their times, a page at a time.
 
-    A damaged one is left out, with a warning. One whose kind is damaged is found by its digest, which covers the kind.
+    A damaged one is left out, with a warning. One whose kind is damaged is found by the digest, which covers it.
     """
     name = kind.encode()
     kinds = [name, *_damaged_kinds(connection, after)]

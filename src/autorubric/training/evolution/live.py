@@ -251,12 +251,12 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
 
 
 def _lineage_of(row: Mapping[str, Any], lineages: Mapping[str, Lineage], log: Path) -> Lineage:
-    """The lineage with the version that graded a recorded rollout; a version is on the disk before it grades."""
+    """The lineage of a recorded rollout. The version that graded it was on the disk before."""
     lineage = lineages.get(row["group"])
     if lineage is None or row["version"] >= len(lineage.versions):
         raise InputError(
-            f"{log} lacks version {row['version']} of a rubric, which graded rollouts in the ledger; restore the file "
-            "from a copy, or pass --replace, which begins again with version 0 and keeps the replies"
+            f"{log} lacks version {row['version']} of a rubric, by which rollouts in the ledger were graded; restore "
+            "the file from a copy, or pass another --out"
         )
     return lineage
 

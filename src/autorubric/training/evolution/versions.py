@@ -242,7 +242,7 @@ def read_log(path: Path) -> VersionLog:
 
 
 _SUM = b',"crc32":'
-"""Ends each line, with the CRC-32 of all lines so far without their sums: a line that is changed, missing or moved."""
+"""Ends each line, with the CRC-32 of all lines so far: it shows what has changed, is missing or has moved."""
 
 
 def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
@@ -266,7 +266,7 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
         except (UnicodeDecodeError, InputError, KeyError, TypeError) as error:
             raise InputError(
                 f"{path}, line {number}: not an event of a rubric's history ({error}); restore the file from a copy, "
-                "or pass --replace or another --out; `autorubric evolve` rebuilds the file if you remove it"
+                "or pass another --out; `autorubric evolve` rebuilds the file if you remove it"
             ) from None
         yield event, end, total
 
