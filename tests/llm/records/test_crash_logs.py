@@ -378,7 +378,7 @@ async def test_no_call_is_sent_that_a_full_disk_could_not_count(
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
         try:
             with pytest.raises(
-                LedgerError, match="the ledger cannot be written: .* too large; its contents are safe"
+                LedgerError, match=r"the ledger cannot be written: .* too large; its contents are safe"
             ):
                 await grade_async(dataset, judge=judge, out=tmp_path / "run")
         finally:
