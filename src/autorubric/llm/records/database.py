@@ -24,6 +24,9 @@ START_OVER = (
     "request everything again with --start-over (in Python: start_over=True), which keeps the file under another name"
 )
 
+_LONGEST_PATH = 500
+"""Bytes of a path up to which SQLite opens a file and those next to it; its limit is 512."""
+
 _FILES = 8
 """Maximum files of two connections: database, write-ahead log, its index and a journal each."""
 
@@ -128,6 +131,10 @@ def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoR
     code = _find_code(error)
     if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
         raise LedgerError(f"{place} cannot be opened: {TOO_MANY_FILES}") from error
+    if code == sqlite3.SQLITE_CANTOPEN and len(os.fsencode(Path(place).absolute())) > _LONGEST_PATH:
+        raise LedgerError(
+            f"{place} cannot be opened: SQLite takes no path this long; pass a shorter --out"
+        ) from error
     recovers = "run the same command again: it recovers what can be read and requests the rest"
     advice = recovers if code in CORRUPT else "check the disk and run the same command again"
     if code in _UNREADABLE and os.access(place, os.W_OK):
