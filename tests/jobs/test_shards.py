@@ -221,6 +221,39 @@ def test_shards_may_differ_in_whether_they_send_batches(tmp_path: Path, monkeypa
     assert run(["merge", *parts, "-o", str(tmp_path / "merged")]) == 0
 
 
+def test_a_shard_without_its_ledger_or_with_changed_verdicts_is_refused_until_it_has_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ["synthesize", str(QUERIES), "--limit", "4", "--models", OFFLINE]
+    commands = {"graded": ["grade", str(essays(tmp_path)), "--judge", OFFLINE], "made": made}
+    with offenders() as case:
+        for name, command in commands.items():
+            first, second, merged = (tmp_path / f"{name}-{part}" for part in ("first", "second", "merged"))
+            merging = ["merge", str(first), str(second), "-o", str(merged)]
+            assert run([*command, "-o", str(first), "--shard", "1/2"]) == 0
+            assert run([*command, "-o", str(second), "--shard", "2/2"]) == 0
+            ledger = first / "ledger" / "ledger.sqlite"
+            whole = ledger.read_bytes()
+            ledger.unlink()
+            with case(f"{name} without a ledger"):
+                assert run(merging) == 1
+                assert f"{ledger} is missing, but manifest.json knows of" in capsys.readouterr().err
+            ledger.write_bytes(whole)
+            items = first / "items.jsonl"
+            if items.exists():
+                text = items.read_text()
+                items.write_text(text.replace('"score":0', '"score":1', 1))
+                assert items.read_text() != text
+                with case(f"{name} with a changed score"):
+                    assert run(merging) == 2
+                    assert f"{items} has changed since the shard wrote it; run the" in capsys.readouterr().err
+                assert run([*command, "-o", str(first), "--shard", "1/2"]) == 0
+            assert run(merging) == 0
+            assert run([*command, "-o", str(tmp_path / name / merged.name)]) == 0
+            with case(f"{name} merged in the end"):
+                assert different(tmp_path / name / merged.name, merged) == []
+
+
 def test_a_partial_merge_of_grades_asks_for_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, part = str(essays(tmp_path)), str(tmp_path / "part")
     assert run(["grade", data, "--judge", OFFLINE, "-o", part, "--shard", "1/2"]) == 0

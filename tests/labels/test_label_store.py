@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -278,3 +279,47 @@ def test_a_run_without_labels_has_an_empty_history(run: Path) -> None:
     assert (history.events, history.annotators(), history.last) == ([], {}, 0)
     assert not (run / "labels").exists()
     assert json.dumps(list(History().labelled())) == "[]"
+
+
+def test_a_flipped_bit_anywhere_in_the_events_costs_one_of_them_and_is_told(run: Path) -> None:
+    with label_queue(run, Ask("random", size=4, seed=1)) as queue:
+        for verdict in ("MET", "UNMET", "MET", "UNMET"):
+            task = queue.next("ana")
+            assert task is not None
+            queue.label("ana", task.pair.index, task.pair.place, verdict, note="why", seconds=2)
+        queue.undo("ana")
+    path = store_path(run)
+    events = read_history(run).events
+    whole = path.read_bytes()
+    size = int.from_bytes(whole[16:18])
+    pages = [whole[start : start + size] for start in range(0, len(whole), size)]
+    [page] = [number for number, data in enumerate(pages) if data.count(b"why") >= 4]
+    offenders, told = list[str](), 0
+    for place in (place for place in range(page * size, (page + 1) * size) if whole[place]):
+        spoiled = bytearray(whole)
+        spoiled[place] ^= 1 << place % 8
+        path.write_bytes(spoiled)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                left = read_history(run).events
+            except InputError:
+                continue
+        told += len(said)
+        unlike = [one for one in left if one not in events]
+        if unlike or (len(left) < len(events) - 1 and place > page * size + 40) or (left != events and not said):
+            offenders.append(f"byte {place}: {unlike} {len(left)} of {len(events)}")
+    assert not offenders
+    assert told > 100
+
+
+def test_a_store_of_an_earlier_version_is_read_and_takes_labels(run: Path) -> None:
+    with label_queue(run) as queue:
+        queue.label("ana", 0, 0, "MET")
+    with sqlite3.connect(store_path(run)) as connection:
+        connection.execute("ALTER TABLE events DROP COLUMN crc")
+    connection.close()
+    assert len(read_history(run).events) == 1
+    with label_queue(run) as queue:
+        queue.label("ana", 0, 1, "MET")
+    assert [event.id for event in read_history(run).events] == [1, 2]

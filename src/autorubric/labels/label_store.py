@@ -8,12 +8,14 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from autorubric.errors import InputError, NotSavedError, RunLockedError
 from autorubric.files.text import size_of_plain
@@ -165,7 +167,7 @@ CREATE TABLE IF NOT EXISTS events(
     kind TEXT NOT NULL CHECK (kind IN ({", ".join(f"'{kind}'" for kind in KINDS)})),
     item TEXT NOT NULL, criterion TEXT NOT NULL, digest TEXT NOT NULL, annotator TEXT NOT NULL, verdict TEXT,
     note TEXT NOT NULL, quote TEXT NOT NULL, seconds REAL, supersedes INTEGER REFERENCES events(id),
-    batch INTEGER, policy TEXT, scope TEXT, seed TEXT, probability REAL, open INTEGER, seen INTEGER,
+    batch INTEGER, policy TEXT, scope TEXT, seed TEXT, probability REAL, open INTEGER, seen INTEGER, crc INTEGER,
     CHECK ((verdict IS NULL) = (kind IN ('draw', 'skip', 'undo'))),
     CHECK (kind != 'draw' OR (batch IS NOT NULL AND probability > 0 AND probability <= 1)),
     CHECK (kind = 'draw' OR annotator != ''),
@@ -175,8 +177,8 @@ CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON events
 CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'events are only added'); END;
 """
-_INSERT = f"INSERT INTO events({', '.join(_COLUMNS[1:])}) VALUES ({', '.join('?' * (len(_COLUMNS) - 1))})"
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE id > ? ORDER BY id"
+_INSERT = f"INSERT INTO events({', '.join(_COLUMNS)}, crc) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
+_SELECT = f"SELECT {{}}, {', '.join(_COLUMNS)} FROM events WHERE id > ? ORDER BY id"
 
 
 class LabelStore:
@@ -184,7 +186,7 @@ class LabelStore:
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
-        self.history = History(_events(connection, 0))
+        self.history = History(_events(connection, 0, path))
         self._connection = connection
         self._lock = threading.RLock()
 
@@ -201,10 +203,10 @@ class LabelStore:
             now, made = time.time(), []
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
-                for event in events:
-                    timed = replace(event, at=event.at or now)
-                    row = self._connection.execute(_INSERT, _row(timed)[1:]).lastrowid
-                    made.append(replace(timed, id=row or 0))
+                for number, event in enumerate(events, _last_number(self._connection) + 1):
+                    made.append(replace(event, id=number, at=event.at or now))
+                    values = _row(made[-1])
+                    self._connection.execute(_INSERT, (*values, _sum(values)))
                 self._connection.execute("COMMIT")
             except BaseException as error:
                 with suppress(sqlite3.Error):
@@ -273,6 +275,8 @@ def _connected(path: Path) -> sqlite3.Connection:
         _check(connection, path)
         header = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION};"
         connection.executescript(f"BEGIN IMMEDIATE; {header} {_SCHEMA} COMMIT;")
+        if not _has_sums(connection):
+            connection.execute("ALTER TABLE events ADD COLUMN crc INTEGER")
     except BaseException as error:
         if connection is not None:
             connection.close()
@@ -332,18 +336,54 @@ def read_history(run: Path, known: History | None = None) -> History:
             _check(connection, path)
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'events'").fetchall():
                 return history
-            for event in _events(connection, history.last):
+            for event in _events(connection, history.last, path):
                 history.add(event)
     except sqlite3.DatabaseError as error:
         raise _unreadable(path, error) from error
     return history
 
 
-def _events(connection: sqlite3.Connection, after: int) -> Iterator[Event]:
-    for row in connection.execute(_SELECT, (after,)).fetchall():
+def _events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[Event]:
+    """The events behind number `after`; those that are damaged are left out, with a warning."""
+    # What is no UTF-8 is not what was written, so its sum shows it.
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+    connection.execute("BEGIN")  # both queries see the same state
+    try:
+        rows = connection.execute(_SELECT.format("crc" if _has_sums(connection) else "NULL"), (after,)).fetchall()
+        end = max(after, _last_number(connection))
+    finally:
+        connection.execute("COMMIT")
+    whole = 0
+    for found, *row in rows:
+        if row[0] > end or row[2] not in KINDS or (found is not None and found != _sum(row)):
+            continue
         batch, policy, scope, seed, probability, n_open, seen = row[_PLAIN:]
         draw = None if batch is None else Draw(batch, policy, scope, int(seed), probability, n_open, seen)
         yield replace(Event(*row[:_PLAIN]), draw=draw)
+        whole += 1
+    if lost := end - after - whole:
+        warnings.warn(
+            f"{path}: {lost} events of {end - after} are damaged or missing, so labels may be; restore the file "
+            "from a copy, or label these pairs again",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _has_sums(connection: sqlite3.Connection) -> bool:
+    """Whether the store has a sum of each event; those of earlier versions have none."""
+    return any(name == "crc" for _, name, *_ in connection.execute("PRAGMA table_info(events)"))
+
+
+def _last_number(connection: sqlite3.Connection) -> int:
+    """The number of the last event that was ever added; SQLite keeps it."""
+    number: int = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0]
+    return number
+
+
+def _sum(values: Iterable[Any]) -> int:
+    """The CRC-32 of the values of an event."""
+    return crc32(ascii([float(one) if isinstance(one, int) else one for one in values]).encode())
 
 
 def _row(event: Event) -> tuple[Any, ...]:

@@ -72,11 +72,15 @@ class Reservation:
         self.in_flight = False
 
     def note_sent(self, sent: bool = True) -> None:
-        """Note that an attempt is in flight, or that it returned and costs nothing more."""
-        self.waits_to_be_sent = False
-        self.in_flight = sent
+        """Note that an attempt is in flight, or that it returned and costs nothing more.
+
+        Raises:
+            LedgerError: the disk is full, so the attempt cannot be recorded and must not be made.
+        """
         if self.watch is not None:
             self.watch(sent)
+        self.waits_to_be_sent = False
+        self.in_flight = sent
 
     def count_waiting(self, calls: int) -> None:
         """Count the call as waiting (1) or as in flight again (-1)."""

@@ -235,7 +235,9 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
     places = dict(parts.places(dataset)) if dataset is not None and parts.folders else {}
     for shard, folder in parts.folders.items():
         name = str(shard) if parts.workers is None else folder.name
-        _unite(directory, folder, name)
+        # The calls of a Ray worker may have been added one block after the other.
+        if parts.workers is None or (folder / LEDGER_FOLDER / FILE_NAME).exists():
+            _unite(directory, folder, name)
         if dataset is not None and (parts.workers is None or (folder / DATASET_FILE).exists()):
             _rename(directory, folder, name, dataset, places[shard])
 
@@ -250,7 +252,8 @@ def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) ->
             shutil.rmtree(folder)
             continue
         with run_lock(folder / LEDGER_FOLDER, wait=True):  # a worker that is still there notices soon and ends
-            _unite(directory, folder, folder.name)
+            if (folder / LEDGER_FOLDER / FILE_NAME).exists():
+                _unite(directory, folder, folder.name)
             part = Part.of_manifest(read_manifest(folder) or {})
             if part is not None and dataset is not None and (folder / DATASET_FILE).exists():
                 places = part.shard.places(dataset, by_prompt=part.command == "select")
@@ -291,8 +294,6 @@ def recovered_name(folder: Path) -> str:
 
 
 def _unite(directory: Path, folder: Path, name: str) -> None:
-    if not (folder / LEDGER_FOLDER / FILE_NAME).exists():  # its calls have been added one block after the other
-        return
     with open_ledger(folder):  # takes in what a killed process left
         pass
     add_ledger(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, name)

@@ -211,13 +211,13 @@ class Parts:
         for shard, places in self.places(dataset):
             path = self.folders[shard] / ITEMS_FILE
             held = StoredLines(path)
+            advice = "run the shard again: saved replies are not paid for twice"
             if self.workers is None:  # workers of this run have just written theirs
                 held.refuse_damaged()
+                if held.is_changed:
+                    raise InputError(f"{path} has changed since the shard wrote it; {advice}")
             if max(held, default=-1) >= len(places) or (len(held) < len(places) and not self.is_partial):
-                raise InputError(
-                    f"{path}: it has {len(held):,} items, and the shard has {len(places):,}; run the shard again: "
-                    "saved replies are not paid for twice"
-                )
+                raise InputError(f"{path}: it has {len(held):,} items, and the shard has {len(places):,}; {advice}")
             found.append((held, places))
         return found
 

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import mmap
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from autorubric import Rubric, RubricDataset, grade_async
 from autorubric.errors import LedgerError
 from autorubric.llm.records import crash_logs
 from autorubric.llm.records.call_rows import CallRow, SealedRow
@@ -31,6 +33,7 @@ from autorubric.llm.records.crash_logs import (
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import WriteLock
 from autorubric.llm.request import Failure, Reply
+from autorubric.testing import LoopbackEndpoint
 from tests.warm_commands import WarmPython, forked_python
 
 
@@ -195,6 +198,7 @@ async def test_what_arrived_while_the_disk_was_full_waits_for_a_disk_with_room(t
 OPENED_ON_A_FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
+from autorubric import Rubric, RubricDataset, grade_async
 from autorubric.errors import LedgerError
 from autorubric.llm.records.ledger import Ledger
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -358,3 +362,27 @@ async def test_what_another_process_has_recorded_and_indexed_is_found(tmp_path: 
         one.keep_note("n", 1, lambda before, now: (before or 0) + now)
         other.keep_note("n", 2, lambda before, now: (before or 0) + now)
         assert one.find_note("n") == 3
+
+
+async def test_no_call_is_sent_that_a_full_disk_could_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A limit of the size of files is a full disk here; it leaves room for the ledger, not for 64 calls in flight.
+    monkeypatch.setattr(crash_logs, "_NO_ROOM", (errno.EFBIG,))
+    dataset = RubricDataset("Why?", Rubric.from_dict([{"requirement": "Says why."}]))
+    for number in range(3):
+        dataset.add_item(f"Because of {number}.", "")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with LoopbackEndpoint().in_thread() as endpoint:
+        judge = f"judge@{endpoint.base_url}"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        try:
+            with pytest.raises(
+                LedgerError, match=r"the ledger cannot be written: .* too large; its contents are safe"
+            ):
+                await grade_async(dataset, judge=judge, out=tmp_path / "run")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert endpoint.counts.requests == 0
+        result = await grade_async(dataset, judge=judge, out=tmp_path / "run")
+        assert (len(result.get_scores()), endpoint.counts.requests) == (3, 3)

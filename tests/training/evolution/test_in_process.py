@@ -55,6 +55,24 @@ async def test_a_new_step_is_graded_by_a_new_version_and_a_restarted_trainer_by_
     assert {(row["step"], row["version"]) for row in rows} == {(1, 0), (2, 0), (3, 1)}
 
 
+async def test_a_history_that_has_lost_a_version_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with scripted().in_thread() as endpoint:
+        source = rewarder(endpoint, out)
+        for step in (1, 2, 3):
+            await source.rewards(samples(step))
+            await source.finish()
+        paid, log = endpoint.counts.requests, out / "rubric_versions.jsonl"
+        whole = log.read_bytes()
+        for left in (b"", whole[: whole.index(b'{"event":"version"')]):
+            log.write_bytes(left)
+            with pytest.raises(InputError, match=r"lacks version \d of a rubric, by which rollouts .* were graded"):
+                await rewarder(endpoint, out).rewards(samples(3))
+            with pytest.raises(InputError, match=r"lacks version|no rollouts are recorded"):
+                evolve(out, **models(endpoint), out=tmp_path / "offline")
+        assert endpoint.counts.requests == paid
+
+
 async def test_what_would_mix_versions_or_lose_them_is_refused(tmp_path: Path) -> None:
     with scripted().in_thread() as endpoint:
         source = rewarder(endpoint, tmp_path)

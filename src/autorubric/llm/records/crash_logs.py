@@ -20,7 +20,7 @@ from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
-from autorubric.llm.records.database import insert_rows, transaction
+from autorubric.llm.records.database import insert_rows, transaction, unwritable
 from autorubric.llm.records.lock import folders_of_processes, release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 
@@ -42,6 +42,7 @@ _FULL = 16 << 20
 _SLOT = 4096  # bytes; a row without a reply takes a few hundred
 _SLOTS_AT_ONCE = 64
 _LONGEST_NAME = 200  # characters
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _NO_FRAME = bytes(_HEAD.size)
 """Ends a slot: what an earlier, longer row left behind it is not read."""
 
@@ -135,8 +136,8 @@ class InFlightLog:
 
     Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
     may. The file is written through a map of it, so that a call takes no system call and no turn of the interpreter.
-    Where a file system has no maps, it is written in the usual way. A slot that cannot be written is skipped.
-    Without a directory nothing is logged.
+    Where a file system has no maps, it is written in the usual way. A slot that cannot be written is skipped, unless
+    the disk is full: then nothing could be recorded of the call. Without a directory nothing is logged.
 
     Attributes:
         is_open: whether rows are logged.
@@ -153,7 +154,11 @@ class InFlightLog:
         self._free: list[int] = []
 
     def put(self, row: CallRow) -> None:
-        """Log the worst case of a call that is in flight from now on, in place of an earlier one."""
+        """Log the worst case of a call that is in flight from now on, in place of an earlier one.
+
+        Raises:
+            LedgerError: the disk has no room for it.
+        """
         if not self.is_open:
             return
         if len(row.item) > _LONGEST_NAME or len(row.model) > _LONGEST_NAME:
@@ -199,7 +204,7 @@ class InFlightLog:
                 written_at(self._file, content, start)
 
     def _grown(self, slot: int) -> mmap.mmap | None:
-        """The map with room for a slot, or None if the disk has no room or its file system no maps."""
+        """The map with room for a slot, or None if it cannot be written or its file system has no maps."""
         size = (slot // _SLOTS_AT_ONCE + 1) * _SLOTS_AT_ONCE * _SLOT
         try:
             if self._file is None:
@@ -210,9 +215,13 @@ class InFlightLog:
                 self._file = opened(self._directory / _IN_FLIGHT_FILE, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             held = 0 if self._memory is None else len(self._memory)
             # Zeros take the room on the disk now: a map of a file without it would end the process later.
-            if written_at(self._file, bytes(size - held), held) != size - held:
-                return None
-        except (OSError, InputError):
+            while held < size:
+                held += written_at(self._file, bytes(size - held), held)
+        except InputError:
+            return None
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise unwritable(error) from error
             return None
         try:
             self._memory = mmap.mmap(self._file, size)

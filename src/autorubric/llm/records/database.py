@@ -24,6 +24,9 @@ START_OVER = (
     "request everything again with --start-over (in Python: start_over=True), which keeps the file under another name"
 )
 
+_LONGEST_PATH = 500
+"""Bytes of a path up to which SQLite opens a file and those next to it; its limit is 512."""
+
 _FILES = 8
 """Maximum files of two connections: database, write-ahead log, its index and a journal each."""
 
@@ -128,6 +131,10 @@ def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoR
     code = _find_code(error)
     if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
         raise LedgerError(f"{place} cannot be opened: {TOO_MANY_FILES}") from error
+    if code == sqlite3.SQLITE_CANTOPEN and len(os.fsencode(Path(place).absolute())) > _LONGEST_PATH:
+        raise LedgerError(
+            f"{place} cannot be opened: SQLite takes no path this long; pass a shorter --out"
+        ) from error
     recovers = "run the same command again: it recovers what can be read and requests the rest"
     advice = recovers if code in CORRUPT else "check the disk and run the same command again"
     if code in _UNREADABLE and os.access(place, os.W_OK):
@@ -247,21 +254,44 @@ def _name(record: str, slot: str, inputs: bytes) -> bytes:
     return f"{record}\0{slot}\0".encode("utf-8", "surrogatepass") + inputs
 
 
-_OBSERVED = "SELECT id, at, data, digest FROM observations WHERE kind = ? AND id > ? ORDER BY id LIMIT 2000"
-
-
 def insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Connection) -> None:
     """Append a JSON value to those of its kind."""
     query = "INSERT INTO observations(kind, at, data, digest) VALUES (?, ?, ?, ?)"
     connection.execute(query, (kind, at, *seal(kind.encode(), value)))
 
 
-def read_observations(connection: sqlite3.Connection, kind: str, after: int) -> Iterator[tuple[float, Any]]:
-    """The observations of a kind behind number `after`, with their times, a page at a time."""
-    last = after
-    while page := connection.execute(_OBSERVED, (kind, last)).fetchall():
-        for last, at, data, digest in page:  # noqa: B007 (the next page starts there)
-            yield at, unseal(kind.encode(), data, digest)
+def read_observations(
+    connection: sqlite3.Connection, kind: str, after: int, place: str
+) -> Iterator[tuple[float, Any]]:
+    """The observations of a kind behind number `after`, with their times, a page at a time.
+
+    A damaged one is left out, with a warning. One whose kind is damaged is found by the digest, which covers it.
+    """
+    name = kind.encode()
+    kinds = [name, *_damaged_kinds(connection, after)]
+    marks = ", ".join("?" * len(kinds))
+    query = (
+        "SELECT id, at, CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM observations "
+        f"WHERE CAST(kind AS BLOB) IN ({marks}) AND id > ? ORDER BY id LIMIT 2000"
+    )
+    last, damaged = after, 0
+    while page := connection.execute(query, (*kinds, last)).fetchall():
+        for last, at, stored, data, digest in page:  # noqa: B007 (the next page starts there)
+            if is_whole(name, data, digest):
+                yield at, unseal(name, data, digest)
+            else:
+                damaged += stored == name
+    if damaged:
+        _LOG.warning("%s: %d recorded values of the kind %r are damaged and left out", place, damaged, kind)
+
+
+def _damaged_kinds(connection: sqlite3.Connection, after: int) -> list[bytes]:
+    """Names of kinds that do not match the digest of their first observation."""
+    query = (
+        "SELECT CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM observations "
+        "WHERE id IN (SELECT min(id) FROM observations WHERE id > ? GROUP BY CAST(kind AS BLOB))"
+    )
+    return [kind for kind, data, digest in connection.execute(query, (after,)) if not is_whole(kind, data, digest)]
 
 
 _LOG = logging.getLogger("autorubric.ledger")

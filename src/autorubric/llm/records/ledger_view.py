@@ -190,14 +190,11 @@ class LedgerView:
         return int(self._query(query, kind, self._observed_before())[0][0])
 
     def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
-        """The observations of a kind since the run was last replaced, with their times, a page at a time."""
+        """The observations of a kind since the run was last replaced, with their times; damaged ones are left out."""
         if not self._has_observations():
             return
-        try:
-            with translate_read_errors(self._place, self.folder):
-                yield from read_observations(self._connection, kind, self._observed_before())
-        except LedgerError as error:
-            raise LedgerError(f"{self._place}: {error}") from error
+        with translate_read_errors(self._place, self.folder):
+            yield from read_observations(self._connection, kind, self._observed_before(), self._place)
 
     def pace(self) -> Pace:
         """How fast calls ended at the end of the ledger."""

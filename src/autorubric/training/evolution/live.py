@@ -147,10 +147,9 @@ class LiveEvolution:
         )
 
     def _recalled(self, one: Mapping[str, Any]) -> Hashable:
-        lineage = self.log.lineages.get(one["group"])
-        if lineage is not None and one["version"] < len(lineage.versions):
-            rubric = lineage.versions[one["version"]].rubric
-            self._keep(lineage, one["version"], _rollout(rubric, one["submission"], one["reward"], one["values"]))
+        lineage = _lineage_of(one, self.log.lineages, self.log.path)
+        rubric = lineage.versions[one["version"]].rubric
+        self._keep(lineage, one["version"], _rollout(rubric, one["submission"], one["reward"], one["values"]))
         return _key(one)
 
     def _placed(self, sample: Sample) -> Sample:
@@ -219,8 +218,7 @@ async def open_evolution(
         with closing(VersionLog(out / VERSIONS_FILE)) as log:
             evolver = Evolver(fixed, writer, grader, executor.ask_for, assessor=plan.assessor)
             live = LiveEvolution(log, ledger, evolver)
-            if log.lineages:
-                live.recall(value for _, value in ledger.observations(ROLLOUT))
+            live.recall(value for _, value in ledger.observations(ROLLOUT))
             try:
                 yield live
             finally:
@@ -243,13 +241,24 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
     found: dict[str, list[Rollout]] = {group: [] for group in lineages}
     with ledger_view(ledger_folder(out) or out) as view:
         for _, one in view.observations(ROLLOUT):
-            newest = lineages[one["group"]].newest
+            newest = _lineage_of(one, lineages, out / VERSIONS_FILE).newest
             if one["version"] == newest.number:
                 found[one["group"]].append(_rollout(newest.rubric, one["submission"], one["reward"], one["values"]))
     return [
         RolloutGroup(lineage.newest.query, lineage.newest.rubric, tuple(found[group]))
         for group, lineage in lineages.items()
     ]
+
+
+def _lineage_of(row: Mapping[str, Any], lineages: Mapping[str, Lineage], log: Path) -> Lineage:
+    """The lineage of a recorded rollout. The version that graded it was on the disk before."""
+    lineage = lineages.get(row["group"])
+    if lineage is None or row["version"] >= len(lineage.versions):
+        raise InputError(
+            f"{log} lacks version {row['version']} of a rubric, by which rollouts in the ledger were graded; restore "
+            "the file from a copy, or pass another --out"
+        )
+    return lineage
 
 
 def _key(row: Mapping[str, Any]) -> Hashable:

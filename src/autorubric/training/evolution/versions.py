@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+from zlib import crc32
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
-from autorubric.errors import InputError
+from autorubric.errors import InputError, NotSavedError
 from autorubric.files import write_atomically
 from autorubric.files.descriptors import sync_folder
 from autorubric.files.strict_json import json_bytes, parse_json
@@ -120,7 +121,8 @@ class Lineage:
 class VersionLog:
     r"""The log of a run directory, open for appending; the caller holds the lock of the directory.
 
-    A process that is killed leaves whole lines and at most one torn one at the end, which is cut off.
+    A process that is killed leaves whole lines and at most one torn one at the end, which is cut off. So does a disk
+    that is full: what it took of an event is cut off at once, and the event has not happened.
 
     Example:
         >>> import tempfile
@@ -139,13 +141,12 @@ class VersionLog:
         self.path = path
         self.lineages: dict[str, Lineage] = {}
         self._by_rubric: dict[str, Lineage] = {}
-        whole = 0
-        for event, end in _events(path):
+        self._size = self._sum = 0
+        for event, self._size, self._sum in _events(path):
             self._take(event)
-            whole = end
         is_new = not path.exists()
-        self._file: IO[bytes] = path.open("ab")
-        self._file.truncate(whole)
+        self._file = path.open("ab", buffering=0)
+        self._file.truncate(self._size)
         if is_new:
             sync_folder(path.parent)
 
@@ -188,11 +189,27 @@ class VersionLog:
         self._file.close()
 
     def _append(self, events: Sequence[dict[str, Any]]) -> None:
-        """Write events durably, then apply them: no rollout is graded by a version that is not on disk."""
-        if events:
-            self._file.write(b"".join(json_bytes(event) + b"\n" for event in events))
-            self._file.flush()
+        """Write events durably, then apply them: no rollout is graded by a version that is not on disk.
+
+        Raises:
+            NotSavedError: the disk is full or failed; none of the events is in the log.
+        """
+        if not events:
+            return
+        lines, total = b"", self._sum
+        for event in events:
+            body = json_bytes(event)[:-1]
+            total = crc32(body, total)
+            lines += body + _SUM + b"%d}\n" % total
+        try:
+            written = 0
+            while written < len(lines):
+                written += self._file.write(lines[written:])
             os.fsync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(self._size)
+            raise NotSavedError(f"{self.path}: not saved: {error.strerror}; check the disk and try again") from error
+        self._size, self._sum = self._size + len(lines), total
         for event in events:
             self._take(event)
 
@@ -219,14 +236,18 @@ def read_log(path: Path) -> VersionLog:
     """
     reader = VersionLog.__new__(VersionLog)
     reader.lineages, reader._by_rubric = {}, {}
-    for event, _ in _events(path):
+    for event, _, _ in _events(path):
         reader._take(event)
     return reader
 
 
-def _events(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
-    """The events of a log, each with the offset of its end."""
-    end = 0
+_SUM = b',"crc32":'
+"""Ends each line, with the CRC-32 of all lines so far: it shows what has changed, is missing or has moved."""
+
+
+def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """The events of a log, each with the offset of its end and the sum up to there."""
+    end = total = 0
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -238,12 +259,16 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
         try:
             event = parse_json(line.decode("utf-8", "surrogatepass"), "the line")
             _check(event)
+            body = line.rpartition(_SUM)[0] or line.rstrip()[:-1]  # earlier versions wrote no sum
+            total = crc32(body, total)
+            if event.get("crc32", total) != total:
+                raise InputError("it or a line before it has changed or is missing")
         except (UnicodeDecodeError, InputError, KeyError, TypeError) as error:
             raise InputError(
                 f"{path}, line {number}: not an event of a rubric's history ({error}); restore the file from a copy, "
                 "or pass another --out; `autorubric evolve` rebuilds the file if you remove it"
             ) from None
-        yield event, end
+        yield event, end, total
 
 
 def _check(event: Any) -> None:

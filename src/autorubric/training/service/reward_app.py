@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from autorubric.errors import AutorubricError, InputError, LedgerError
+from autorubric.errors import AutorubricError, InputError, LedgerError, NotSavedError
 from autorubric.files.strict_json import json_bytes
 from autorubric.llm.http.access import is_allowed, is_own_name
 from autorubric.training.adapters.openrlhf import remote_reply
@@ -165,6 +165,8 @@ class RewardService:
             told = answer(call.shape, await self._rewards(call))
         except InputError as error:
             return self._refused(Refused(400, error.problems))
+        except NotSavedError as error:
+            return self._refused(Refused(503, f"no call is made: {error}"))
         except LedgerError as error:
             if not self._broken:
                 _LOG.error("every call gets HTTP 503 from now on, and no judge is asked: %s", error)
