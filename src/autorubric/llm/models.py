@@ -63,7 +63,7 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
 def load_ahead(models: Iterable[Model]) -> None:
     """Import the HTTP library on another thread if a model needs it: reading certificates takes half of that time."""
     if any(isinstance(model, ChatModel) for model in models):
-        threading.Thread(target=_import_http, daemon=True).start()
+        threading.Thread(target=_import_http).start()
 
 
 def _import_http() -> None:
