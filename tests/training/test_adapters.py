@@ -398,6 +398,14 @@ def test_a_reward_of_null_follows_the_policy_and_is_never_zero() -> None:
         over_http([(200, failed)], [], rule=RewardRule(on_failure="raise"))
 
 
+async def test_verl_s_nan_of_a_command_line_is_the_policy_nan() -> None:
+    failed: dict[str, Any] = {"reward": None, "criteria": {}, "coverage": 0.0, "failure": "server: HTTP 503"}
+    async with service([(200, failed)], []) as url:
+        for policy in ("nan", math.nan):  # `on_failure=nan` is a number where OmegaConf reads it
+            found = await verl.compute_score("chat", "x", RUBRIC, {}, service=url, on_failure=policy)
+            assert math.isnan(found["score"]) and found["judge_failed"] == 1.0, policy
+
+
 def test_what_the_service_refuses_is_the_caller_s_mistake() -> None:
     seen: list[Any] = []
     with pytest.raises(InputError, match="HTTP 400"):
