@@ -63,8 +63,8 @@ $(ENVIRONMENTS)/.made: pyproject.toml tests_trainers/requirements-environments.t
 	@touch $@
 
 test-trainers: $(TRAINERS)/.made $(ENVIRONMENTS)/.made
-	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers tests/formats/test_arrow.py
-	$(ENVIRONMENTS)/bin/python -m pytest -c tests_trainers/pytest.ini tests_trainers/test_environments.py
+	$(TRAINERS)/bin/python -m pytest -c tests_trainers/pytest.ini --rootdir . tests_trainers tests/formats/test_arrow.py
+	$(ENVIRONMENTS)/bin/python -m pytest -c tests_trainers/pytest.ini --rootdir . tests_trainers/test_environments.py
 
 # A real local Ray, in an environment of its own: it is large, and its version is that of the user's cluster.
 RAY := .venv-ray

@@ -178,6 +178,35 @@ def test_grpo_runs_on_the_offline_judge(tmp_path: Path) -> None:
     assert trainer.state.global_step == 3
 
 
+def test_grpo_takes_a_column_of_rubrics_with_different_fields(tmp_path: Path) -> None:
+    options = [{"label": "bad", "value": 0.0}, {"label": "good", "value": 1.0}]
+    brief = {"name": "word_count", "parameters": {"at_most": 2}}
+    rubrics: list[Any] = [
+        [{"requirement": "Contains at most 2 words.", "weight": 1, "check": brief}],
+        [{"requirement": "How is it?", "weight": 1, "options": options}],
+        [{"criterion": "Contains at most 2 words.", "points": 1, "tags": {"verifier": "llm"}}],
+    ]
+    data = Dataset.from_dict({"prompt": [f"Why {n}?" for n in range(6)], "rubrics": rubrics * 2})
+    given: list[tuple[bool, float | None]] = []
+    reward = reward_function(make_rewarder("builtin/offline"))
+
+    def watched(**columns: Any) -> list[float | None]:
+        rewards = reward(**columns)
+        given.extend((bool(one[0]["options"]), value) for one, value in zip(columns["rubrics"], rewards, strict=True))
+        return rewards
+
+    trainer = GRPOTrainer(
+        model=tiny_model(),
+        reward_funcs=watched,
+        args=GRPOConfig(**settings(tmp_path), num_generations=2, max_completion_length=12),
+        train_dataset=data,
+        processing_class=tokenizer(),
+    )
+    trainer.train()
+    # The offline judge abstains on options, and only there.
+    assert len(given) == 12 and all(has_options == (value is None) for has_options, value in given)
+
+
 @pytest.fixture(scope="module")
 def selection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `autorubric select --keep pairs` writes, from answers that a rule tells apart."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import tempfile
 import time
@@ -26,7 +27,7 @@ def rows() -> Iterator[Row]:
                 yield _once(make(Path(folder), endpoint.base_url), endpoint, kind)
         with LoopbackProcess("--latency", "fixed:2") as endpoint, tempfile.TemporaryDirectory() as folder:
             yield _twice(make(Path(folder), endpoint.base_url, 8), endpoint)
-        with LoopbackProcess("--latency", "fixed:0.1") as endpoint, tempfile.TemporaryDirectory() as folder:
+        with LoopbackProcess("--latency", "fixed:0.4") as endpoint, tempfile.TemporaryDirectory() as folder:
             yield _second(make(Path(folder), endpoint.base_url), endpoint)
 
 
@@ -35,7 +36,7 @@ def _once(work: Work, endpoint: LoopbackProcess, kind: signal.Signals) -> Row:
     until_answered(endpoint, work.calls // 3)
     running.send_signal(kind)
     out, _ = running.communicate(timeout=60)
-    told = running.returncode == 130 and "go on with:\n  autorubric " in out
+    told = running.returncode == 130 and f"resume with:\n  {shlex.join(work.words)}\n" in out
     status, _ = work.finish()
     audit = audited(work, endpoint)
     held = told and status == 0 and audit.whole and not audit.repeated

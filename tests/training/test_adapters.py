@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from aiohttp import web
 
@@ -103,6 +104,28 @@ def test_a_missing_key_is_told_when_the_rewarder_is_made(monkeypatch: pytest.Mon
         make_rewarder("openai/gpt-5.1")
     with pytest.raises(ConfigError, match="leave out base_url"):
         make_rewarder(CriterionGrader.of_checks(), base_url="http://localhost:1/v1")
+
+
+def test_rubrics_of_a_table_are_read_whatever_fields_the_others_have() -> None:
+    tone = {"name": "Tone", "requirement": "How is the tone?", "weight": 2.0, "scale_type": "ordinal"}
+    tone["options"] = [
+        {"label": "bad", "value": 0.0},
+        {"label": "good", "value": 1.0},
+        {"label": "n/a", "value": 0.0, "na": True},
+    ]
+    rubrics = [
+        [tone, {"name": "Brief", "requirement": "Is brief.", "weight": 1.0}],
+        [{"criterion": "Names a cause.", "points": 3, "tags": {"verifier": "llm"}}],
+        [{"title": "Cause", "description": "Names a cause.", "weight": 5.0}],
+    ]
+    # In a table, each criterion has the fields of all the others, and what it does not have is null there.
+    table = pa.array(rubrics).to_pylist()
+    assert table[1][0]["requirement"] is None and table[0][1]["options"] is None
+    for place, (held, rubric) in enumerate(zip(table, rubrics, strict=True)):
+        expected = rubric_from(rubric, "here")
+        assert read_rubric(held, "here") == read_rubric(json.dumps(held), "here") == expected, place
+    with pytest.raises(InputError, match=r"here: rubric\[0\].points is nan; expected a finite number"):
+        read_rubric([{"criterion": "Names a cause.", "points": math.nan, "weight": None}], "here")
 
 
 TRL: dict[str, Any] = {
@@ -373,6 +396,14 @@ def test_a_reward_of_null_follows_the_policy_and_is_never_zero() -> None:
     assert (found.value, found.failure) == (0.5, "server: HTTP 503")
     with pytest.raises(RewardFailed):
         over_http([(200, failed)], [], rule=RewardRule(on_failure="raise"))
+
+
+async def test_verl_s_nan_of_a_command_line_is_the_policy_nan() -> None:
+    failed: dict[str, Any] = {"reward": None, "criteria": {}, "coverage": 0.0, "failure": "server: HTTP 503"}
+    async with service([(200, failed)], []) as url:
+        for policy in ("nan", math.nan):  # `on_failure=nan` is a number where OmegaConf reads it
+            found = await verl.compute_score("chat", "x", RUBRIC, {}, service=url, on_failure=policy)
+            assert math.isnan(found["score"]) and found["judge_failed"] == 1.0, policy
 
 
 def test_what_the_service_refuses_is_the_caller_s_mistake() -> None:

@@ -180,7 +180,8 @@ def rubric_from(value: Any, where: str) -> Rubric:
     Reads a `Rubric`, a JSON text, a list of criteria, and a mapping that contains one of them. A criterion is
     `{name, requirement, weight}`, or has its text, weight and title under the names of other formats, such as
     `{criterion, points, tags}` (RubricHub, verl, HealthBench) or `{title, description, weight}` (RaR). Tags with
-    `verifier: rule` name the check that decides.
+    `verifier: rule` name the check that decides. A field that is null counts as absent: in a table, each criterion
+    has the fields of all the others.
 
     Args:
         value: the field.
@@ -201,7 +202,7 @@ def rubric_from(value: Any, where: str) -> Rubric:
         return value
     if isinstance(value, str) and value.strip():
         value = parse_json(value, f"{where}: the rubric is text, and not JSON")
-    value = plain(value)
+    value = plain(value, nulls=False)
     if not isinstance(value, Mapping):
         return _rubric("rubric", value, {}, where)
     held = _holder(value)

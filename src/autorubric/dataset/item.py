@@ -183,7 +183,7 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     if query is not None:
         item["prompt"] = as_text(query)
     if rubric is not None:
-        item["rubric"] = rubric_from(without_nulls(rubric), record.where)
+        item["rubric"] = rubric_from(rubric, record.where)
     used = {*record.columns.values()}
     own = {key: row[key] for key in _BESIDES if key in row and key not in used}
     rest = {key: value for key, value in row.items() if key not in used and key not in own}

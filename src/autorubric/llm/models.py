@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 
 from autorubric.errors import ConfigError
@@ -63,7 +63,12 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
 def load_ahead(models: Iterable[Model]) -> None:
     """Import the HTTP library on another thread if a model needs it: reading certificates takes half of that time."""
     if any(isinstance(model, ChatModel) for model in models):
-        threading.Thread(target=import_module, args=("aiohttp",), daemon=True).start()
+        threading.Thread(target=_import_http).start()
+
+
+def _import_http() -> None:
+    with suppress(ImportError, OSError):  # who needs it imports it again, and says why that fails
+        import_module("aiohttp")
 
 
 def _placed(slots: str, problem: str) -> str:

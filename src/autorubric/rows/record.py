@@ -97,11 +97,15 @@ def rubric_inside(value: Any) -> Any:
     return next((value[name] for name in HOLDERS if not is_blank(value.get(name))), None)
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, *, nulls: bool = True) -> Any:
     """JSON values only: arrays of parquet readers become lists.
 
+    Args:
+        value: the value.
+        nulls: whether mappings keep keys that hold None.
+
     Example:
-        >>> plain({"tags": ("a", "b")})
+        >>> plain({"tags": ("a", "b"), "note": None}, nulls=False)
         {'tags': ['a', 'b']}
     """
     if type(value) in _SCALARS:  # nearly all values are: the tests below are slow
@@ -109,8 +113,9 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+        found = value.items()
+        return {str(key): plain(inner, nulls=nulls) for key, inner in found if nulls or inner is not None}
+    return [plain(inner, nulls=nulls) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def is_blank(value: Any) -> bool:

@@ -122,7 +122,7 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
         yield record
     if lines.damaged:
         raise InputError(_damage(path, f"line {lines.damaged[0]}"))
-    if lines and lines.is_changed:
+    if lines.is_changed and lines:
         warn_of_change(path, lines.missing)
 
 

@@ -209,9 +209,8 @@ def read_rubric(value: Any, where: str) -> Rubric:
     """The rubric in a field; a field that occurs again, as it does for every generation of a prompt, is read once."""
     if isinstance(value, Rubric):
         return value
-    text = value if isinstance(value, str) else dump_json(plain(value), None)
     try:
-        return _read(text)
+        return _read(value if isinstance(value, str) else dump_json(plain(value), None))
     except InputError:
         return rubric_from(value, where)  # once more, for a message that names the place
 

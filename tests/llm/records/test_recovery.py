@@ -68,6 +68,18 @@ async def test_a_recovery_keeps_every_cost_and_note_and_each_reply_that_is_whole
         assert ledger.spent() == Spent(4, 30, 1.5)
 
 
+async def test_a_damaged_note_is_told_and_left_out_of_the_recovered_ledger(tmp_path: Path) -> None:
+    for number, damage in enumerate(("'[1, 2\"'", "x'5bff5d'", "NULL")):
+        folder = tmp_path / str(number)
+        path = await recorded(folder)
+        change(path, f"UPDATE meta SET value = {damage} WHERE name = 'note:limits'")
+        with Ledger.open(folder) as ledger, pytest.raises(LedgerError, match="the note 'limits' is damaged; run the"):
+            ledger.find_note("limits")
+        with Ledger.open(folder) as ledger:
+            assert (ledger.find_note("limits"), ledger.spent()) == (None, Spent(5, 40, 2.0)), damage
+            assert ledger.find_import("q1", "rubric") is not None
+
+
 async def test_a_ledger_without_a_whole_reply_stays_as_it_is_until_it_is_set_aside(tmp_path: Path) -> None:
     path = await recorded(tmp_path)
     change(path, "UPDATE payloads SET data = x'00'", "PRAGMA wal_checkpoint(TRUNCATE)")

@@ -190,8 +190,14 @@ def insert_rows(connection: sqlite3.Connection, rows: Sequence[SealedRow]) -> li
 
 def read_note(connection: sqlite3.Connection, name: str, place: str = "main") -> Any:
     """The value that a ledger keeps under a name, or None; `place` is `main`, or the name of an attached file."""
-    found = connection.execute(f"SELECT value FROM {place}.meta WHERE name = ?", (f"note:{name}",)).fetchall()
-    return json.loads(found[0][0]) if found else None
+    query = f"SELECT CAST(value AS BLOB) FROM {place}.meta WHERE name = ?"
+    found = connection.execute(query, (f"note:{name}",)).fetchall()
+    try:
+        return json.loads(found[0][0]) if found else None
+    except (ValueError, TypeError) as error:
+        damaged = sqlite3.DatabaseError(f"the note {name!r} is damaged")
+        damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damaged from error
 
 
 def insert_note(name: str, value: Any, connection: sqlite3.Connection) -> None:
@@ -295,7 +301,7 @@ def _damaged_kinds(connection: sqlite3.Connection, after: int) -> list[bytes]:
 
 
 _LOG = logging.getLogger("autorubric.ledger")
-_OTHERS = (("imports", 5, "1"), ("meta", 2, "name LIKE 'note:%'"))
+_OTHERS = (("imports", 5, "1"), ("meta", 2, "name LIKE 'note:%' AND json_valid(value)"))
 _BEYOND = 10_000  # gap in the numbers after which no more rows are expected, where the last one is unreadable
 
 

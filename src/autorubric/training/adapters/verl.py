@@ -7,6 +7,7 @@ process of its own. With `service` they all ask one `autorubric serve` over HTTP
 from __future__ import annotations
 
 import asyncio
+import math
 import numbers
 import os
 import random
@@ -299,7 +300,9 @@ def _is_empty(value: Any) -> bool:
 
 
 def _frozen(value: Any) -> Any:
-    """A setting as a hashable value; lists may be OmegaConf's."""
+    """A setting as a hashable value; lists may be OmegaConf's, whose `nan` on a command line is a number."""
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
     return value if isinstance(value, str | int | float | bool | None) else tuple(value)
 
 
