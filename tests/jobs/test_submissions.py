@@ -78,7 +78,7 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
 
 
 def test_other_keys_of_criteria_without_weights_stay_metadata(tmp_path: Path) -> None:
-    entry = {"criterion": "Is kind.", "key_points": "kindness", "max_score": 4, "pointsOf": ["a"], "weights": None}
+    entry = {"criterion": "Is kind.", "key_points": "kindness", "max_words": 4, "pointsOf": ["a"], "weights": None}
     (tmp_path / "rubric.json").write_text(json.dumps([entry]))
     [found] = rubric_in(tmp_path / "rubric.json")
     assert (found.weight, found.metadata["key_points"]) == (10.0, "kindness")

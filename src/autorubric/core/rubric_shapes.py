@@ -1,6 +1,6 @@
 """The shapes a rubric has in files, and the one it is written in.
 
-Read: a list of criteria, a list of sections (`{"name": …, "criteria": […]}`) mixed with criteria, or a
+Read: a list of criteria (bare texts, too), a list of sections (`{"name": …, "criteria": […]}`) mixed with criteria, or a
 mapping with such a list under `rubric`, `sections` or `criteria`, one mapping deep inside `rubric` too. A
 mapping may carry `guidelines`. Written: the flat list, or a mapping if there are guidelines or metadata.
 """
@@ -155,6 +155,8 @@ def _flat(entries: list[Any]) -> list[Any]:
     for index, entry in enumerate(entries):
         if type(entry) is not dict and isinstance(entry, Criterion):
             flat.append(entry)
+        elif isinstance(entry, str):
+            flat.append({"requirement": entry})
         elif not isinstance(entry, dict):
             problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")
         elif "criteria" in entry:
@@ -185,6 +187,7 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
     flat: list[Any] = []
     for index, entry in enumerate(entries):
+        entry = {"requirement": entry} if isinstance(entry, str) else entry
         if not isinstance(entry, dict):
             kind = type(entry).__name__
             problems.append(f"{where}: Invalid item at index {index}: expected a dictionary, got {kind}")

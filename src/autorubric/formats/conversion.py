@@ -146,8 +146,12 @@ class Conversion:
 
 
 _DEFAULTS = Options()
-_OF_USUAL_NAMES = {"rubrichub": "criterion", "healthbench": "criterion", "ruft": "criterion", "rar": "description"}
-"""Formats whose rows have usual names only, and the text of their criteria."""
+_POINTS = ("criterion", "points")
+_OF_USUAL_NAMES = {"rubrichub": _POINTS, "healthbench": _POINTS, "ruft": _POINTS, "rar": ("description", "weight")}
+"""Formats whose rows have usual names only, and the keys of their criteria."""
+
+
+_TEXTS, _WEIGHTS = {"requirement", "criterion", "description"}, {"weight", "points"}
 
 
 def convert(
@@ -328,17 +332,19 @@ def _detected(row: Row, place: str, reader: RowReader | None) -> Format:
     return USUAL
 
 
-def _has_entries(row: Row, text: str) -> bool:
-    """Whether a rubric is written as a format does, by the key of its first text; True where this is open."""
+def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
+    """Whether a rubric is written as a format does, by the keys of its first criterion; True where this is open."""
     try:
         entries = from_json_text(row.get("rubrics", row.get("rubric")), "rubric")
     except InputError:
         return True
-    if isinstance(entries, Mapping):
+    first = entries[0] if isinstance(entries, list) and entries else entries
+    if isinstance(entries, Mapping) or isinstance(first, str):
         return False
-    first = entries[0] if isinstance(entries, list) and entries else None
-    others = {"requirement", "criterion", "description"} - {text}
-    return not isinstance(first, Mapping) or text in first or not others & first.keys()
+    names = first.keys() if isinstance(first, Mapping) else set[str]()
+    others = (_TEXTS - {keys[0]}, _WEIGHTS - {keys[1]})
+    has_other = any(key not in names and other & names for key, other in zip(keys, others, strict=True))
+    return "options" not in names and not has_other
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import misnamed_weights, rule_of_tags
+from autorubric.core.entries import rule_of_tags
+from autorubric.core.misread_keys import misread_keys
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import read_criteria, unfold
 from autorubric.errors import InputError
@@ -141,7 +142,7 @@ def read_raw_rubric(
 
 
 def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
-    """Why grading refuses criteria of this package's own shape or bare texts, with the criterion's position from 1.
+    """Why grading refuses bare texts and criteria of this package's own shape, with the criterion's position from 1.
 
     Example:
         >>> refusals([{"requirement": "Names 4 g.", "wieght": 3}])
@@ -156,7 +157,7 @@ def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
     ):
         return []
     try:
-        Rubric(read_criteria(list(entries)))
+        Rubric(read_criteria([{"requirement": entry} if isinstance(entry, str) else entry for entry in entries]))
     except InputError as error:
         return [_refusal(problem) for problem in error.problems]
     return []
@@ -193,6 +194,9 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
     text = _text(entry, problems, needed=check is None)
     weight = _weight(entry, problems)
     options = _options(entry, problems)
+    if "requirement" not in entry and not problems:
+        weights = {"weight": next((entry[key] for key in WEIGHT_KEYS if entry.get(key) is not None), None)}
+        problems += misread_keys(entry, {**weights, "options": options})
     if problems:
         raise InputError(problems)
     name = next((str(entry[key]) for key in NAME_KEYS if entry.get(key)), "")
@@ -251,9 +255,10 @@ def _weight(entry: Mapping[str, Any], problems: list[str]) -> float:
         wrong = next((str(k) for k in entry if nearest(str(k), WEIGHT_KEYS[:2])), None)
         if wrong is not None:
             problems.append(unknown_key(wrong, _CRITERION_KEYS, "the criterion"))
-        elif "requirement" not in entry:
-            problems += misnamed_weights(entry, "")
         return 10.0
+    rival = next((k for k in known[:2] if entry.get(k) not in (None, "", entry[key])), None)
+    if rival is not None:
+        problems.append(f"{key}={entry[key]!r:.60} and {rival}={entry[rival]!r:.60}; leave one out, or rename it")
     value = as_number(entry[key]) if "requirement" in entry else entry[key]
     if not is_finite(value):
         value = entry[key]
