@@ -25,7 +25,7 @@ from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import read_queries, read_rubric, rubric_column
 from autorubric.training.service.calls import read_call
 from tests.offenders import offenders
-from tests.rows.forty_rows import AMBIGUOUS, ASKED, DIALOGUE, POINTS, READ, SAID
+from tests.rows.forty_rows import AMBIGUOUS, ASKED, DIALOGUE, POINTS, READ, SAID, SHAPES, UNREAD, row
 
 Found = dict[str, Any]
 
@@ -151,6 +151,42 @@ def test_every_reader_reads_the_same(tmp_path: Path) -> None:
                     if name in KEEPS_TEXT and reading.as_stored is not None:
                         assert found.pop("query") == reading.as_stored
                     assert found == {part: getattr(reading, part) for part in found}
+
+
+def test_every_reader_reads_the_same_shapes_of_rubrics(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    warnings.simplefilter("ignore")
+    with offenders() as case:
+        for shape, criteria in SHAPES:
+            path.write_text(json.dumps(row(rubrics=shape)) + "\n")
+            for name in READERS.keys() - {"synthesize"}:
+                with case(f"{name}: {shape}"):
+                    assert READERS[name](path)["criteria"] == criteria
+
+
+def test_what_no_reader_reads_every_reader_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with offenders() as case:
+        for shape, told in UNREAD:
+            path.write_text(json.dumps(row(rubrics=shape)) + "\n")
+            for name in READERS.keys() - {"synthesize"}:
+                with case(f"{name}: {shape}"):
+                    said = refused(name, path)
+                    assert told in said, said
+
+
+def refused(name: str, path: Path) -> str:
+    """What a reader says is wrong; `lint` also says it in findings, and `select` in its problems."""
+    if name == "lint":
+        problems: list[str] = []
+        for sheet in iter_rubrics(path, problems):
+            problems += (reason for _, reason in sheet.refusals)
+        return "\n".join(problems)
+    if name == "select":
+        return "\n".join(read_queries(path).problems)
+    with pytest.raises(InputError) as error:
+        READERS[name](path)
+    return str(error.value)
 
 
 def test_two_candidates_are_named_with_the_option_that_decides(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import misread_keys
+from autorubric.core.misread_keys import misread_keys, weights_beside
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, is_finite, without_nulls
 from autorubric.files.strict_json import in_short, parse_json
-from autorubric.rows.columns import folded
+from autorubric.rows.columns import folded, listed
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain
 
 
@@ -210,7 +210,11 @@ def rubric_from(value: Any, where: str) -> Rubric:
         return _rubric("rubric", value, {}, where)
     held = _holder(value)
     if held is None:
-        raise InputError(f"{where}: has no rubric; expected one of the keys {', '.join(_HOLDERS)}")
+        keys = f"one of the keys {', '.join(_HOLDERS)}; its keys are {listed(value)}"
+        raise InputError(f"{where}: has no rubric; expected a list of criteria, or {keys}")
+    beside = [f"{where}: {problem}" for problem in weights_beside({**value, held: None})]
+    if beside:
+        raise InputError(beside)
     around = {name: value[name] for name in ("guidelines", "metadata") if value.get(name)}
     if isinstance(value[held], Mapping) and held in ("rubric", "criteria"):
         return rubric_from({**around, **value[held]}, where)

@@ -161,10 +161,19 @@ def _messages(error: ValidationError) -> list[str]:
     found = []
     for detail in error.errors(include_url=False):
         message = detail["msg"].removeprefix("Value error, ")
-        if detail["type"] not in {"missing", "value_error"}:
+        if detail["type"] == "missing":
+            message += _keys_there(detail["input"])
+        elif detail["type"] not in {"missing", "value_error"}:
             message += f", got {_shown(detail['input'])}"
         found.append(message)
     return found
+
+
+def _keys_there(data: Mapping[str, Any]) -> str:
+    """The keys of a model's data before those that it does not know became its metadata."""
+    metadata = data.get("metadata")
+    names = [key for key in (*data, *(metadata if isinstance(metadata, dict) else ())) if key != "metadata"]
+    return f"; the keys are {', '.join(map(repr, names)):.200}" if names else ""
 
 
 def _shown(value: Any) -> str:

@@ -12,9 +12,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks", "worth", "importance"))
 _IN_WORDS = frozenset(("weight", "importance"))
 _MOST = frozenset(("max", "score"))
-_SCALES = frozenset(
-    ("levels", "scale", "choices", "scoring", "ranges", "ratings", "descriptors", "bands", "anchors")
-)
+_SCALES = frozenset(("levels", "scale", "choices", "scoring", "ranges", "ratings", "descriptors", "bands", "anchors"))
 _PARTS = frozenset(("sub", "subcriteria", "subtasks", "children"))
 _ELSE = "or put it under 'metadata'"
 
@@ -43,6 +41,19 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
             yield f"{key!r} is {value!r:.60}, but without options a criterion is met or not; {advice}"
         elif words & _PARTS and isinstance(value, list) and value:
             yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
+
+
+def weights_beside(around: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each key next to a list of criteria that has weights for them.
+
+    Example:
+        >>> list(weights_beside({"weights": {"Tone": 0.4}, "total_weight": 1}))
+        ["'weights' is {'Tone': 0.4}; write each weight into its criterion"]
+    """
+    for key, value in around.items():
+        words = {word.casefold() for word in _WORDS.findall(str(key))}
+        if words & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
+            yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
 
 
 def _is_weight(words: set[str], value: Any) -> bool:

@@ -21,7 +21,7 @@ from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
 from autorubric.linting.finding import Place, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
-from autorubric.rows.columns import ROLES, folded
+from autorubric.rows.columns import ROLES, folded, listed
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
 
 _CRITERION_KEYS = (*TEXT_KEYS[:4], *WEIGHT_KEYS[:2], *NAME_KEYS[:2], "options", "check", "tags")
@@ -30,6 +30,8 @@ _MERGED = ("merged_rubrics", "augmented_rubrics")
 _CANDIDATES = ("rubrics_a", "rubrics_b")
 _AT_INDEX = re.compile(r"Invalid criterion at index (\d+):\s*")
 ROW_KEYS = (*_MERGED[:1], *ROLES["rubric"].quiet, *_CANDIDATES)
+NO_RUBRIC = "the row has no rubric; expected one under 'rubrics', 'rubric' or 'criteria'"
+"""The problem of a row without a rubric."""
 _IN_ROW = ("query", "rubric", "id", "reference")
 
 
@@ -226,7 +228,7 @@ def _no_rubric(row: Mapping[str, Any]) -> str:
     wrong = next((str(key) for key in row if nearest(str(key), known)), None)
     if wrong is not None:
         return unknown_key(wrong, known, "the row")
-    return "the row has no rubric; expected one under 'rubrics', 'rubric' or 'criteria'"
+    return NO_RUBRIC
 
 
 def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str:
@@ -243,7 +245,7 @@ def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str
         problems.append(
             unknown_key(wrong, _CRITERION_KEYS, "the criterion")
             if wrong
-            else f"it has no text; expected one of {', '.join(TEXT_KEYS[:4])}"
+            else f"it has no text; expected one of {', '.join(TEXT_KEYS[:4])}; its keys are {listed(entry)}"
         )
     return ""
 
