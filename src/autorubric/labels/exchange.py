@@ -158,7 +158,8 @@ class _GivenLabels:
     def _event(self, given: Given) -> Event:
         name = undefused(given.annotator) or self.annotator
         if not name:
-            raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
+            ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column says it"
+            raise InputError(f"the file does not say whose label this is; {ways}")
         pair = find_pair(self.dataset, *self.finder.find(given))
         criterion = self.dataset.get_item_rubric(pair.index)[pair.place]
         seconds = given.seconds

@@ -88,7 +88,10 @@ ROLES: Mapping[str, Role] = {
     ),
     "criterion": Role(("criterion", "criterion_name", "criteria", "requirement")),
     "label": Role(("label", "verdict", "value", "rating", "human_label")),
-    "annotator": Role(("annotator", "annotator_id", "rater", "rater_id", "labeler", "labeller")),
+    "annotator": Role(
+        ("annotator", "annotator_id", "rater", "rater_id", "labeler", "labeller"),
+        fallback=("annotator_name", "rater_name", "worker_id", "worker", "reviewer"),
+    ),
     "note": Role(("note", "comment", "reason", "rationale")),
     "quote": Role(("quote", "evidence", "highlight")),
     "seconds": Role(("seconds", "lead_time", "duration_seconds")),
