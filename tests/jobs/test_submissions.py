@@ -166,3 +166,14 @@ def test_of_a_folder_texts_are_read_and_ten_other_files_named(tmp_path: Path) ->
     (tmp_path / "x.pdf").touch()
     with pytest.warns(UserWarning, match=r"9\.pdf and 1 more$"):
         read_dataset(None, RUBRIC, tmp_path, None)
+
+
+def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("ticket,lang,answer\nWhy is it late?,en,So.\n")
+    (tmp_path / "kinds.csv").write_text("kind,answer\nlate,So.\n")
+    told = r"no column is read as the query, perhaps 'ticket'; choose one with --column query=NAME"
+    with pytest.warns(UserWarning, match=told):
+        read_dataset(None, RUBRIC, tmp_path / "rows.csv", None)
+    read_dataset(None, RUBRIC, tmp_path / "rows.csv", "Why?")
+    read_dataset(None, RUBRIC, tmp_path / "rows.csv", None, {"query": "ticket"})
+    read_dataset(None, RUBRIC, tmp_path / "kinds.csv", None)

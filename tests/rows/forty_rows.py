@@ -89,6 +89,15 @@ READ: list[tuple[dict[str, Any], Reading]] = [
     (row(reference_answer="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
 ]
 
+LAST: list[tuple[dict[str, Any], Reading]] = [
+    (asked("user_input"), PLAIN),
+    (row(user_input="And why?"), PLAIN),
+    (said("actual_output"), PLAIN),
+    (said("System Output"), PLAIN),
+    (row(llm_output="Not met."), PLAIN),
+]
+"""Rows with names that count only where no other name of the role holds something."""
+
 AMBIGUOUS: list[tuple[dict[str, Any], str, str, str]] = [
     (row(prompt="And why?"), "query", "question", "prompt"),
     (row(question=None, messages=TURNS, instruction="And why?"), "query", "messages", "instruction"),

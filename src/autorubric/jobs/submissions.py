@@ -13,7 +13,7 @@ from autorubric.core.entries import is_foreign, rubric_from, table_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
-from autorubric.dataset.item import ROLES, item_reader, item_records, take_label_columns
+from autorubric.dataset.item import ROLES, item_reader, item_records, query_notes, take_label_columns
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
@@ -304,6 +304,8 @@ def _read_rows(
             raise InputError("submissions: pass rubric= for submissions without their own rubric")
     _refuse_repeated_ids(where, items)
     needs_prompt = any(item.prompt is None for item in items)
+    for note in query_notes(where, items) if path is not None and not prompt else ():
+        warnings.warn(note, UserWarning, stacklevel=2)
     try:
         return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=name)
     except InputError as error:
