@@ -150,5 +150,6 @@ UNREAD: list[tuple[Any, str]] = [
     ),
     ({"recall": ["Names scattering."], "style": ["Is brief."]}, "its keys are 'recall', 'style'"),
     ([{"title": "Names scattering.", "weight": 5}], "keys are"),
+    ([{"description": "An essay.", "weight": 5, "criteria": SCALE}], "criteria"),
 ]
 """Rubrics with something that changes what they mean and that nothing reads, and what is said of it."""

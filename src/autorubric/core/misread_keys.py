@@ -13,7 +13,7 @@ _WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks", "wort
 _IN_WORDS = frozenset(("weight", "importance"))
 _MOST = frozenset(("max", "score"))
 _SCALES = frozenset(("levels", "scale", "choices", "scoring", "ranges", "ratings", "descriptors", "bands", "anchors"))
-_PARTS = frozenset(("sub", "subcriteria", "subtasks", "children"))
+_PARTS = frozenset(("sub", "subcriteria", "subtasks", "children", "criteria"))
 _ELSE = "or put it under 'metadata'"
 
 
@@ -39,7 +39,7 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         elif known.get("options") is None and words & _SCALES and _is_scale(value):
             advice = f"write it as options, each with a label and a value from 0 to 1, {_ELSE}"
             yield f"{key!r} is {value!r:.60}, but without options a criterion is met or not; {advice}"
-        elif words & _PARTS and isinstance(value, list) and value:
+        elif words & _PARTS and isinstance(value, list | Mapping) and value:
             yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
 
 

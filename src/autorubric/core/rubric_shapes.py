@@ -183,7 +183,7 @@ def _without_texts(entries: list[Any]) -> list[Any]:
 def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[Any]:
     entries = section["criteria"]
     if not isinstance(entries, list):
-        problems.append(f"{where}: 'criteria' must be a list")
+        problems.append(f"{where}: 'criteria' must be a list; the text of one criterion is 'criterion'")
         return []
     name = section.get("name") or section.get("title")
     if name is not None and not isinstance(name, str):
