@@ -177,3 +177,16 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
     read_dataset(None, RUBRIC, tmp_path / "rows.csv", "Why?")
     read_dataset(None, RUBRIC, tmp_path / "rows.csv", None, {"query": "ticket"})
     read_dataset(None, RUBRIC, tmp_path / "kinds.csv", None)
+
+
+def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.csv"
+    path.write_text("criterion,weight,explanation,axis\nBreadth,2,All three causes are named.,insight\n")
+    with pytest.warns(UserWarning, match="rubric.csv: 'explanation' of the criteria is metadata, which judges do not"):
+        assert rubric_in(path)[0].metadata == {"explanation": "All three causes are named.", "axis": "insight"}
+
+
+def test_choices_that_are_verdicts_are_no_scale(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.json"
+    path.write_text(json.dumps({"criteria": [{"text": "Is kind.", "weight": 2, "choices": ["UNMET", "MET"]}]}))
+    assert rubric_in(path)[0].is_binary

@@ -42,7 +42,8 @@ POINTS = Names(("criterion",), ("points",))
 _HOLDERS = (*HOLDERS, "sections", "reward_model")
 _CHOICE = ("options", "scale_type", "aggregation")
 _USUAL = Names(TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS, default=10.0)
-_KNOWN = frozenset((*TEXT_KEYS, *WEIGHT_KEYS, *NAME_KEYS, *Criterion.model_fields))
+KNOWN = frozenset((*TEXT_KEYS, *WEIGHT_KEYS, *NAME_KEYS, *Criterion.model_fields))
+"""The keys of a criterion that are read."""
 
 
 def read_entries(
@@ -230,8 +231,8 @@ def table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
         >>> table_criterion({"Criterion": "Is brief.", "Points": "-2", "Tags": ""})
         {'criterion': 'Is brief.', 'points': -2.0}
     """
-    own = {name: folded(name) for name in row if name not in _KNOWN}
-    names = {name: key if key in _KNOWN and key not in row else name for name, key in own.items()}
+    own = {name: folded(name) for name in row if name not in KNOWN}
+    names = {name: key if key in KNOWN and key not in row else name for name, key in own.items()}
     held = {names.get(name, name): cell for name, cell in without_nulls(row).items() if cell != ""}
     numbers = {key: as_number(held.get(key)) for key in WEIGHT_KEYS if isinstance(held.get(key), str)}
     return {**held, **{key: number for key, number in numbers.items() if number is not None}}

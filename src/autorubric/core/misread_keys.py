@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from autorubric.files.json_values import as_number
+from autorubric.rows.columns import listed
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks", "worth", "importance"))
@@ -14,6 +15,7 @@ _IN_WORDS = frozenset(("weight", "importance"))
 _MOST = frozenset(("max", "score"))
 _SCALES = frozenset(("levels", "scale", "choices", "scoring", "ranges", "ratings", "descriptors", "bands", "anchors"))
 _PARTS = frozenset(("sub", "subcriteria", "subtasks", "children", "criteria"))
+_VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS"))
 _ELSE = "or put it under 'metadata'"
 
 
@@ -43,6 +45,19 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
             yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
 
 
+def unread_notes(entries: Any, known: Collection[str]) -> list[str]:
+    """A note if criteria, as a file lists them, have keys with sentences that are not read.
+
+    Example:
+        >>> unread_notes([{"criterion": "Breadth", "explanation": "All three causes are named."}], {"criterion"})
+        ["'explanation' of the criteria is metadata, which judges do not see"]
+    """
+    rows = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+    texts = [key for row in rows for key, value in row.items() if isinstance(value, str) and len(value.split()) > 2]
+    unread = [key for key in dict.fromkeys(texts) if key not in known]
+    return [f"{listed(unread)} of the criteria is metadata, which judges do not see"] if unread else []
+
+
 def weights_beside(around: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each key next to a list of criteria that has weights for them.
 
@@ -65,4 +80,4 @@ def _is_weight(words: set[str], value: Any) -> bool:
 def _is_scale(value: Any) -> bool:
     if isinstance(value, str):
         return any(map(str.isdigit, value))
-    return isinstance(value, list | Mapping) and len(value) > 1
+    return isinstance(value, list | Mapping) and len(value) > 1 and not _VERDICTS.issuperset(map(str, value))
