@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from autorubric.files.json_values import as_number
@@ -33,7 +34,7 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         ["'levels' is '1 to 4', but without options a criterion is met or not; write it as options, each ..."]
     """
     for key, value in entry.items():
-        words = {word.casefold() for word in _WORDS.findall(str(key))}
+        words = _words(str(key))
         if known.get("weight") is None and _is_weight(words, value):
             kind = "" if as_number(value) is not None else ", as a number,"
             advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
@@ -66,12 +67,16 @@ def weights_beside(around: Mapping[str, Any]) -> Iterator[str]:
         ["'weights' is {'Tone': 0.4}; write each weight into its criterion"]
     """
     for key, value in around.items():
-        words = {word.casefold() for word in _WORDS.findall(str(key))}
-        if words & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
+        if _words(str(key)) & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
 
 
-def _is_weight(words: set[str], value: Any) -> bool:
+@lru_cache(maxsize=4096)
+def _words(key: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _WORDS.findall(key))
+
+
+def _is_weight(words: frozenset[str], value: Any) -> bool:
     if isinstance(value, str) and value.strip() and words & _IN_WORDS:
         return True
     return bool(words & _WEIGHTS or words >= _MOST) and as_number(value) is not None

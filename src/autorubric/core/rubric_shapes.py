@@ -129,8 +129,8 @@ def _opened(data: Mapping[str, Any], inside: str = "") -> tuple[dict[str, Any], 
             raise InputError(unknown_key(key, _RUBRIC_KEYS, "the rubric"))
     for holder in _HOLDERS:
         if holder in data:
-            beside = list(weights_beside({**data, holder: None}))
-            if beside:
+            strangers = {key: value for key, value in data.items() if key not in _RUBRIC_KEYS}
+            if strangers and (beside := list(weights_beside(strangers))):
                 raise InputError(beside)
             return {key: value for key, value in data.items() if key != holder}, data[holder]
     if inside == "rubric":
@@ -157,7 +157,7 @@ def _as_list(entries: Any) -> list[Any]:
 def _flat(entries: list[Any]) -> list[Any]:
     flat: list[Any] = []
     problems: list[str] = []
-    for index, entry in enumerate(_without_texts(entries)):
+    for index, entry in enumerate([{"requirement": one} if isinstance(one, str) else one for one in entries]):
         if type(entry) is not dict and isinstance(entry, Criterion):
             flat.append(entry)
         elif not isinstance(entry, dict):
@@ -176,10 +176,6 @@ def _flat(entries: list[Any]) -> list[Any]:
     return flat
 
 
-def _without_texts(entries: list[Any]) -> list[Any]:
-    return [{"requirement": entry} if isinstance(entry, str) else entry for entry in entries]
-
-
 def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[Any]:
     entries = section["criteria"]
     if not isinstance(entries, list):
@@ -193,7 +189,7 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
     flat: list[Any] = []
-    for index, entry in enumerate(_without_texts(entries)):
+    for index, entry in enumerate([{"requirement": one} if isinstance(one, str) else one for one in entries]):
         if not isinstance(entry, dict):
             kind = type(entry).__name__
             problems.append(f"{where}: Invalid item at index {index}: expected a dictionary, got {kind}")
