@@ -78,7 +78,7 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
 
 
 def test_other_keys_of_criteria_without_weights_stay_metadata(tmp_path: Path) -> None:
-    entry = {"criterion": "Is kind.", "key_points": "kindness", "max_score": 4, "pointsOf": ["a"], "weights": None}
+    entry = {"criterion": "Is kind.", "key_points": "kindness", "max_words": 4, "pointsOf": ["a"], "weights": None}
     (tmp_path / "rubric.json").write_text(json.dumps([entry]))
     [found] = rubric_in(tmp_path / "rubric.json")
     assert (found.weight, found.metadata["key_points"]) == (10.0, "kindness")
@@ -166,3 +166,27 @@ def test_of_a_folder_texts_are_read_and_ten_other_files_named(tmp_path: Path) ->
     (tmp_path / "x.pdf").touch()
     with pytest.warns(UserWarning, match=r"9\.pdf and 1 more$"):
         read_dataset(None, RUBRIC, tmp_path, None)
+
+
+def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("ticket,lang,answer\nWhy is it late?,en,So.\n")
+    (tmp_path / "kinds.csv").write_text("kind,answer\nlate,So.\n")
+    told = r"no column is read as the query, perhaps 'ticket'; choose one with --column query=NAME"
+    with pytest.warns(UserWarning, match=told):
+        read_dataset(None, RUBRIC, tmp_path / "rows.csv", None)
+    read_dataset(None, RUBRIC, tmp_path / "rows.csv", "Why?")
+    read_dataset(None, RUBRIC, tmp_path / "rows.csv", None, {"query": "ticket"})
+    read_dataset(None, RUBRIC, tmp_path / "kinds.csv", None)
+
+
+def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.csv"
+    path.write_text("criterion,weight,explanation,axis\nBreadth,2,All three causes are named.,insight\n")
+    with pytest.warns(UserWarning, match="rubric.csv: 'explanation' of the criteria is metadata, which judges do not"):
+        assert rubric_in(path)[0].metadata == {"explanation": "All three causes are named.", "axis": "insight"}
+
+
+def test_choices_that_are_verdicts_are_no_scale(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.json"
+    path.write_text(json.dumps({"criteria": [{"text": "Is kind.", "weight": 2, "choices": ["UNMET", "MET"]}]}))
+    assert rubric_in(path)[0].is_binary

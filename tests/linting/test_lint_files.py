@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from autorubric import Criterion, Rubric, RubricDataset
+from autorubric import Criterion, Rubric, RubricDataset, lint
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files.parquet import final_schema
 from autorubric.linting import chosen_rules, lint_file
 from autorubric.linting.finding import Place, RawRubric
+from autorubric.linting.records import NO_RUBRIC
 from autorubric.linting.rubric_sources import iter_rubrics
 
 DATA = Path(__file__).parents[1] / "data"
@@ -246,3 +247,12 @@ def test_a_dataset_of_essays_is_read() -> None:
         "Britain",
         "Errors",
     ]
+
+
+def test_a_list_of_rows_without_rubrics_is_no_list_of_criteria(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([{"instruction": "Say why.", "output": "So."}]))
+    with pytest.raises(InputError) as refused:
+        lint(path)
+    option = "name the column of the rubric with --column rubric=NAME (in Python: column={'rubric': NAME})"
+    assert str(refused.value) == f"{path}:1: {NO_RUBRIC}\n{option}"

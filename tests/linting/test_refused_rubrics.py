@@ -17,8 +17,6 @@ NA = [{"label": "x", "value": 0, "na": True}, {"label": "y", "value": 0, "na": T
 
 REFUSED: dict[str, list[Any]] = {
     "no criteria": [],
-    "texts for criteria": ["Is kind to the reader.", "Names two causes."],
-    "a text among criteria": [GOOD, "Names two causes of the strike."],
     "a criterion of another format among ours": [GOOD, {"criterion": "Names two causes.", "points": 2}],
     "a weight with an underscore": [{**GOOD, "weight": "1_000"}],
     "a truth value as weight": [{**GOOD, "weight": True}],
@@ -43,7 +41,9 @@ REFUSED: dict[str, list[Any]] = {
     "a number as name": [{**GOOD, "name": 7}],
     "an unknown aggregation": [{**GOOD, "options": TWO, "aggregation": "nope"}],
 }
-TAKEN: dict[str, list[dict[str, Any]]] = {
+TAKEN: dict[str, list[Any]] = {
+    "texts for criteria": ["Is kind to the reader.", "Names two causes.", "Says when."],
+    "texts among criteria": [GOOD, "Names two causes of the strike.", "Says when."],
     "a weight as text": [{**GOOD, "weight": "9"}, OTHER, {**OTHER, "name": "c", "requirement": "Says when."}],
     "a value as text": [
         {**GOOD, "options": [{"label": "yes", "value": "1"}, TWO[1]]},

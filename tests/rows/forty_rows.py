@@ -89,6 +89,15 @@ READ: list[tuple[dict[str, Any], Reading]] = [
     (row(reference_answer="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
 ]
 
+LAST: list[tuple[dict[str, Any], Reading]] = [
+    (asked("user_input"), PLAIN),
+    (row(user_input="And why?"), PLAIN),
+    (said("actual_output"), PLAIN),
+    (said("System Output"), PLAIN),
+    (row(llm_output="Not met."), PLAIN),
+]
+"""Rows with names that count only where no other name of the role holds something."""
+
 AMBIGUOUS: list[tuple[dict[str, Any], str, str, str]] = [
     (row(prompt="And why?"), "query", "question", "prompt"),
     (row(question=None, messages=TURNS, instruction="And why?"), "query", "messages", "instruction"),
@@ -97,3 +106,50 @@ AMBIGUOUS: list[tuple[dict[str, Any], str, str, str]] = [
     (row(reward_model={"rubrics": [*POINTS, {"criterion": "Lies."}]}), "rubric", "rubrics", "reward_model"),
 ]
 """Rows with two candidates: the role, and the names in the order of the row."""
+
+YES_NO = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
+SHAPES: list[tuple[Any, tuple[tuple[str, float], ...]]] = [
+    (["Names scattering.", "Names the sun."], (("Names scattering.", 10.0), ("Names the sun.", 10.0))),
+    ({"criteria": ["Names scattering."]}, (("Names scattering.", 10.0),)),
+    ([{"name": "Light", "criteria": ["Names scattering."]}], (("Names scattering.", 10.0),)),
+    ([{"criterion": "Names scattering.", "weight": 3, "axis": "Explicit"}], (("Names scattering.", 3.0),)),
+    ([{"description": "Names scattering.", "points": 3, "importance": "high"}], (("Names scattering.", 3.0),)),
+    ([{"criterion": "Names scattering.", "points": 3, "options": YES_NO}], (("Names scattering.", 3.0),)),
+    ([{**OWN[0], "options": YES_NO, "levels": ["No", "Yes"]}], PLAIN.criteria),
+    ([{**OWN[0], "metadata": {"levels": ["No", "Yes"]}}], PLAIN.criteria),
+]
+"""Rubrics as other data sets write them, and their criteria."""
+
+SCALE = {"0": "No scattering.", "1": "Scattering."}
+UNREAD: list[tuple[Any, str]] = [
+    (
+        [{"name": "Light", "description": "Names scattering.", "max_score": 5}],
+        "'max_score' is 5; rename it to 'weight'",
+    ),
+    ([{"description": "Names scattering.", "worth": 5}], "'worth' is 5; rename it to 'weight'"),
+    ([{"requirement": "Names scattering.", "points": 5}], "'points' is 5; rename it to 'weight'"),
+    (
+        [{"text": "Names scattering.", "importance": "vital"}],
+        "'importance' is 'vital'; rename it to 'weight', as a num",
+    ),
+    (
+        [{"criterion": "Names scattering.", "weight": 5, "levels": SCALE}],
+        "'levels' is {'0': 'No scattering.', '1': 'Sca",
+    ),
+    ([{**OWN[0], "scale": "1-5"}], "'scale' is '1-5', but without options a criterion is met or not"),
+    ([{"criterion": "Is readable.", "weight": 5, "score_ranges": SCALE}], "'score_ranges' is {'0': 'No scattering.'"),
+    ([{**OWN[0], "sub_tasks": OWN}], "'sub_tasks' has 1 more; write them as criteria of the rubric"),
+    ([{"criterion": "Explains.", "weight": 5, "subCriteria": POINTS}], "'subCriteria' has 1 more"),
+    (
+        {"criteria": OWN, "weights": {"Light": 0.4}},
+        "'weights' is {'Light': 0.4}; write each weight into its criterion",
+    ),
+    (
+        {"criteria": TITLED, "dimension_weights": [1]},
+        "'dimension_weights' is [1]; write each weight into its criterion",
+    ),
+    ({"recall": ["Names scattering."], "style": ["Is brief."]}, "its keys are 'recall', 'style'"),
+    ([{"title": "Names scattering.", "weight": 5}], "keys are"),
+    ([{"description": "An essay.", "weight": 5, "criteria": SCALE}], "criteria"),
+]
+"""Rubrics with something that changes what they mean and that nothing reads, and what is said of it."""

@@ -14,7 +14,7 @@ import pytest
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.formats.conversion import read_records
+from autorubric.formats.conversion import Options, convert, read_records
 from autorubric.jobs.submissions import Submissions
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.rows.record import as_text, read_prompt, read_question
@@ -25,7 +25,7 @@ from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import read_queries, read_rubric, rubric_column
 from autorubric.training.service.calls import read_call
 from tests.offenders import offenders
-from tests.rows.forty_rows import AMBIGUOUS, ASKED, DIALOGUE, POINTS, READ, SAID
+from tests.rows.forty_rows import AMBIGUOUS, ASKED, DIALOGUE, LAST, POINTS, READ, SAID, SHAPES, UNREAD, row
 
 Found = dict[str, Any]
 
@@ -143,25 +143,61 @@ def test_every_reader_reads_the_same(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     warnings.simplefilter("ignore")
     with offenders() as case:
-        for number, (row, reading) in enumerate(READ):
-            path.write_text(json.dumps(row) + "\n")
+        for number, (line, reading) in enumerate([*READ, *LAST]):
+            path.write_text(json.dumps(line) + "\n")
             for name, read in READERS.items():
-                with case(f"{name}, row {number}: {row}"):
+                with case(f"{name}, row {number}: {line}"):
                     found = read(path)
                     if name in KEEPS_TEXT and reading.as_stored is not None:
                         assert found.pop("query") == reading.as_stored
                     assert found == {part: getattr(reading, part) for part in found}
 
 
+def test_every_reader_reads_the_same_shapes_of_rubrics(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    warnings.simplefilter("ignore")
+    with offenders() as case:
+        for shape, criteria in SHAPES:
+            path.write_text(json.dumps(row(rubrics=shape)) + "\n")
+            for name in READERS.keys() - {"synthesize"}:
+                with case(f"{name}: {shape}"):
+                    assert READERS[name](path)["criteria"] == criteria
+
+
+def test_what_no_reader_reads_every_reader_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with offenders() as case:
+        for shape, told in UNREAD:
+            path.write_text(json.dumps(row(rubrics=shape)) + "\n")
+            for name in READERS.keys() - {"synthesize"}:
+                with case(f"{name}: {shape}"):
+                    said = refused(name, path)
+                    assert told in said, said
+
+
+def refused(name: str, path: Path) -> str:
+    """What a reader says is wrong; `lint` also says it in findings, and `select` in its problems."""
+    if name == "lint":
+        problems: list[str] = []
+        for sheet in iter_rubrics(path, problems):
+            problems += (reason for _, reason in sheet.refusals)
+        return "\n".join(problems)
+    if name == "select":
+        return "\n".join(read_queries(path).problems)
+    with pytest.raises(InputError) as error:
+        READERS[name](path)
+    return str(error.value)
+
+
 def test_two_candidates_are_named_with_the_option_that_decides(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     with offenders() as case:
-        for row, role, one, other in AMBIGUOUS:
-            path.write_text(json.dumps(row) + "\n")
+        for line, role, one, other in AMBIGUOUS:
+            path.write_text(json.dumps(line) + "\n")
             for name, read in READERS.items():
                 if role not in READ_BY.get(name, (role,)):
                     continue
-                with case(f"{name}: {row}"):
+                with case(f"{name}: {line}"):
                     with pytest.raises(InputError) as refused:
                         read(path)
                     told = f"the {role} may be column {one!r} or {other!r}; choose one with "
@@ -170,26 +206,38 @@ def test_two_candidates_are_named_with_the_option_that_decides(tmp_path: Path) -
 
 
 def test_a_named_column_decides(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
+    path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     warnings.simplefilter("ignore")
     with offenders() as case:
-        for row, role, one, other in AMBIGUOUS:
-            path.write_text(json.dumps(row) + "\n")
-            read: dict[str, list[Any]] = {"grade": [], "select": [], "lint": []}
+        for line, role, one, other in AMBIGUOUS:
+            path.write_text(json.dumps(line) + "\n")
+            read: dict[str, list[Any]] = {"grade": [], "select": [], "lint": [], "convert": []}
             for name in (one, other):
                 [item] = Submissions(path, {role: name}).items()
                 assert isinstance(item.rubric, Rubric)
                 [query] = read_queries(path, {role: name}).queries
                 [sheet] = iter_rubrics(path, [], {role: name})
+                convert(path, out, "rubrichub", Options(columns={role: name}, force=True))
+                [(_, record)] = read_records(out)
+                read["convert"].append(as_text(record.prompt) if role == "query" else listed(record.criteria))
                 read["grade"].append(item.prompt if role == "query" else listed(item.rubric))
                 read["select"].append(query.text if role == "query" else listed(query.rubric))
                 criteria = tuple((criterion.text, criterion.weight) for criterion in sheet.criteria)
                 read["lint"].append(sheet.query.replace("Hi.\nWhy is the sky blue?", DIALOGUE))
                 if role == "rubric":
                     read["lint"][-1] = criteria
-            with case(f"{role} of {row}"):
-                assert read["grade"] == read["select"] == read["lint"]
+            with case(f"{role} of {line}"):
+                assert read["grade"] == read["select"] == read["lint"] == read["convert"]
                 assert role != "query" or read["grade"][0] != read["grade"][1]
+
+
+def test_a_column_named_for_one_role_is_read_for_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row(ground_truth="Rayleigh.")) + "\n")
+    with pytest.raises(InputError, match="if it is a reference answer, name it with --column reference=NAME"):
+        Submissions(path).items()
+    [item] = Submissions(path, {"reference": "ground_truth"}).items()
+    assert (item.reference_submission, item.ground_truth) == ("Rayleigh.", None)
 
 
 CONTRACTS: list[tuple[str, Callable[[dict[str, Any]], object], dict[str, Any], dict[str, Any], str]] = [

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from autorubric.cli import EXIT_SCORE
 from autorubric.cli.command import command
 from autorubric.core.display import counted
-from autorubric.errors import InputError
 from autorubric.jobs.rubric_files import LintRun, LintSettings
 from autorubric.linting import SEVERITIES, Finding, Rule
 
@@ -40,8 +39,7 @@ def lint(settings: LintSettings) -> int:
         # Whoever reads has seen enough, as `head` does; nothing more can be said on that side.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_SCORE if run.fails(settings.fail_on) else 0
-    if run.problems:
-        raise InputError(run.problems)  # instead of counts that would be those of a part
+    run.raise_problems()  # instead of counts that would be those of a part
     print(_summary(run), file=sys.stderr)
     return EXIT_SCORE if run.fails(settings.fail_on) else 0
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
 from autorubric.core.display import clipped, listed
 from autorubric.core.known_keys import KeepingModel
+from autorubric.core.misread_keys import misread_keys
 from autorubric.files.keys import advice, nearest
 
 AggregationStrategy: TypeAlias = Literal["majority", "weighted", "unanimous", "any"]
@@ -113,6 +114,10 @@ class Criterion(KeepingModel):
 
     def __hash__(self) -> int:
         return hash((self.weight, self.requirement, self.name))
+
+    @classmethod
+    def _misread(cls, unknown: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+        return misread_keys(unknown, known)
 
     def problems(self) -> Sequence[str]:
         """Problems of the fields in combination.

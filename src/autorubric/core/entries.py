@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,11 +12,12 @@ from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
+from autorubric.core.misread_keys import misread_keys, weights_beside
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, is_finite, without_nulls
 from autorubric.files.strict_json import in_short, parse_json
-from autorubric.rows.columns import folded
+from autorubric.rows.columns import folded, listed
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain
 
 
@@ -40,11 +40,10 @@ class Names:
 
 POINTS = Names(("criterion",), ("points",))
 _HOLDERS = (*HOLDERS, "sections", "reward_model")
+_CHOICE = ("options", "scale_type", "aggregation")
 _USUAL = Names(TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS, default=10.0)
-# Words of keys, and those of keys that may well be weights.
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_LIKE_WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks"))
-_KNOWN = frozenset((*TEXT_KEYS, *WEIGHT_KEYS, *NAME_KEYS, *Criterion.model_fields))
+KNOWN = frozenset((*TEXT_KEYS, *WEIGHT_KEYS, *NAME_KEYS, *Criterion.model_fields))
+"""The keys of a criterion that are read."""
 
 
 def read_entries(
@@ -104,6 +103,12 @@ def _further(
     check = rest.pop("check", None)
     fields = more(rest) if more is not None else {"metadata": rest}
     return fields if check is None else {**fields, "check": from_json_text(check, f"{place}.check")}
+
+
+def _usual_fields(rest: Mapping[str, Any]) -> dict[str, Any]:
+    """As `with_tags`, and the fields of a multi-choice criterion."""
+    choice = {key: rest[key] for key in _CHOICE if key in rest}
+    return {**with_tags(other_fields(rest, _CHOICE)), **choice}
 
 
 def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,7 +212,11 @@ def rubric_from(value: Any, where: str) -> Rubric:
         return _rubric("rubric", value, {}, where)
     held = _holder(value)
     if held is None:
-        raise InputError(f"{where}: has no rubric; expected one of the keys {', '.join(_HOLDERS)}")
+        keys = f"one of the keys {', '.join(_HOLDERS)}; its keys are {listed(value)}"
+        raise InputError(f"{where}: has no rubric; expected a list of criteria, or {keys}")
+    beside = [f"{where}: {problem}" for problem in weights_beside({**value, held: None})]
+    if beside:
+        raise InputError(beside)
     around = {name: value[name] for name in ("guidelines", "metadata") if value.get(name)}
     if isinstance(value[held], Mapping) and held in ("rubric", "criteria"):
         return rubric_from({**around, **value[held]}, where)
@@ -223,8 +232,8 @@ def table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
         >>> table_criterion({"Criterion": "Is brief.", "Points": "-2", "Tags": ""})
         {'criterion': 'Is brief.', 'points': -2.0}
     """
-    own = {name: folded(name) for name in row if name not in _KNOWN}
-    names = {name: key if key in _KNOWN and key not in row else name for name, key in own.items()}
+    own = {name: folded(name) for name in row if name not in KNOWN}
+    names = {name: key if key in KNOWN and key not in row else name for name, key in own.items()}
     held = {names.get(name, name): cell for name, cell in without_nulls(row).items() if cell != ""}
     numbers = {key: as_number(held.get(key)) for key in WEIGHT_KEYS if isinstance(held.get(key), str)}
     return {**held, **{key: number for key, number in numbers.items() if number is not None}}
@@ -258,7 +267,7 @@ def _rubric(key: str, entries: Any, around: Mapping[str, Any], where: str) -> Ru
         raise InputError(f"{where}: a rubric is a list of criteria, got {type(entries).__name__}")
     try:
         if is_foreign(entries):
-            return Rubric(list(read_entries(entries, key, _USUAL, with_tags)), **around)
+            return Rubric(list(read_entries(entries, key, _USUAL, _usual_fields)), **around)
         return Rubric.from_dict({**around, "criteria": list(entries)} if around else list(entries))
     except InputError as error:
         raise InputError(f"{where}: {problem}" for problem in error.problems) from None
@@ -280,9 +289,10 @@ def _fields(
     found = []
     if not isinstance(text, str) or not text.strip():
         found.append(f"{place}.{text_key} is {text!r:.60}; expected the text of a criterion")
-    if weight is None and names.default is not None:
-        weight = names.default
-        found += misnamed_weights(entry, f"{place} has no {weight_key}, but ")
+    if names.default is not None:
+        known = {"weight": weight, "options": entry.get("options") if names is _USUAL else ()}
+        found += (f"{place}: {problem}" for problem in misread_keys(entry, known))
+        weight = names.default if weight is None else weight
     if not is_finite(weight):
         found.append(f"{place}.{weight_key} is {weight!r:.60}; expected a finite number")
     found += (
@@ -294,23 +304,6 @@ def _fields(
     problems += found
     fields = {"requirement": text, "weight": weight, "name": title or None}
     return None if found else fields, (text_key, weight_key, name_key)
-
-
-def misnamed_weights(entry: Mapping[str, Any], where: str) -> list[str]:
-    """A sentence for each key that sounds like the weight of a criterion that has none.
-
-    Example:
-        >>> misnamed_weights({"criterion": "Is brief.", "maxPoints": 4, "key_points": "none"}, "")
-        ["'maxPoints' is 4; rename it to 'weight' if that is the weight, else to something else"]
-    """
-    found = []
-    for key, value in entry.items():
-        words = {word.casefold() for word in _WORDS.findall(str(key))}
-        is_text = isinstance(value, str) and bool(value.strip()) and "weight" in words
-        if is_text or (words & _LIKE_WEIGHTS and as_number(value) is not None):
-            advice = "rename it to 'weight' if that is the weight, else to something else"
-            found.append(f"{where}{key!r} is {value!r:.60}; {advice}")
-    return found
 
 
 def _first(entry: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any]:

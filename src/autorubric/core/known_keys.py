@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -38,6 +38,11 @@ class KeepingModel(BaseModel):
         """Note the fields once: looking them up each time would be a tenth of the time a load takes."""
         cls.known_keys = frozenset(cls.__pydantic_fields__)
 
+    @classmethod
+    def _misread(cls, unknown: Mapping[str, Any], known: Mapping[str, Any]) -> Iterable[str]:
+        """A sentence for each unknown key that cannot be the user's own."""
+        return ()
+
     def problems(self) -> Sequence[str]:
         """What is wrong with the fields taken together: one sentence each, none when all is well."""
         return ()
@@ -46,7 +51,7 @@ class KeepingModel(BaseModel):
     @classmethod
     def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if type(data) is dict and not cls.known_keys.issuperset(data):
-            data, strangers = _sorted_out(data, cls.known_keys)
+            data, strangers = _sorted_out(data, cls)
             if strangers:
                 raise _all_errors(cls, strangers, data, handler)
         try:
@@ -66,8 +71,9 @@ class KeepingModel(BaseModel):
         return set_fields(self)
 
 
-def _sorted_out(data: dict[str, Any], known: Any) -> tuple[dict[str, Any], list[InitErrorDetails]]:
+def _sorted_out(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str, Any], list[InitErrorDetails]]:
     """The data with unknown keys moved to its metadata, and an error for each key that is a misspelling."""
+    known = cls.known_keys
     kept = {key: value for key, value in data.items() if key in known}
     metadata = kept.get("metadata")
     own = dict(metadata) if isinstance(metadata, dict) else {}
@@ -88,6 +94,8 @@ def _sorted_out(data: dict[str, Any], known: Any) -> tuple[dict[str, Any], list[
             own[key] = value
             continue
         strangers.append(_error((key,), message, value))
+    unread = {key: own[key] for key in data if key not in known and key in own}
+    strangers += (_error((), problem, data) for problem in cls._misread(unread, kept))
     if metadata is None or isinstance(metadata, dict):
         kept["metadata"] = own
     return kept, strangers
@@ -100,7 +108,7 @@ def _all_errors(
     try:
         besides = handler(data).problems()
     except ValidationError as error:
-        named = {str(detail["loc"][0]) for detail in found if "loc" in detail}
+        named = {str(detail["loc"][0]) for detail in found if detail.get("loc")}
         for detail, line in zip(error.errors(include_url=False), _messages(error), strict=True):
             # A field is only missing because its name was misspelt: that was said already.
             place = [str(part) for part in detail["loc"]]
@@ -153,10 +161,19 @@ def _messages(error: ValidationError) -> list[str]:
     found = []
     for detail in error.errors(include_url=False):
         message = detail["msg"].removeprefix("Value error, ")
-        if detail["type"] not in {"missing", "value_error"}:
+        if detail["type"] == "missing":
+            message += _keys_there(detail["input"])
+        elif detail["type"] not in {"missing", "value_error"}:
             message += f", got {_shown(detail['input'])}"
         found.append(message)
     return found
+
+
+def _keys_there(data: Mapping[str, Any]) -> str:
+    """The keys of a model's data before those that it does not know became its metadata."""
+    metadata = data.get("metadata")
+    names = [key for key in (*data, *(metadata if isinstance(metadata, dict) else ())) if key != "metadata"]
+    return f"; the keys are {', '.join(map(repr, names)):.200}" if names else ""
 
 
 def _shown(value: Any) -> str:

@@ -1,7 +1,7 @@
 """The shapes a rubric has in files, and the one it is written in.
 
-Read: a list of criteria, a list of sections (`{"name": …, "criteria": […]}`) mixed with criteria, or a
-mapping with such a list under `rubric`, `sections` or `criteria`, one mapping deep inside `rubric` too. A
+Read: a list of criteria (or of their texts), a list of sections (`{"name": …, "criteria": […]}`) mixed with criteria,
+or a mapping with such a list under `rubric`, `sections` or `criteria`, one mapping deep inside `rubric` too. A
 mapping may carry `guidelines`. Written: the flat list, or a mapping if there are guidelines or metadata.
 """
 
@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption
 from autorubric.core.known_keys import error_lines
+from autorubric.core.misread_keys import weights_beside
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.text import decode, read_text
@@ -128,12 +129,16 @@ def _opened(data: Mapping[str, Any], inside: str = "") -> tuple[dict[str, Any], 
             raise InputError(unknown_key(key, _RUBRIC_KEYS, "the rubric"))
     for holder in _HOLDERS:
         if holder in data:
+            strangers = {key: value for key, value in data.items() if key not in _RUBRIC_KEYS}
+            if strangers and (beside := list(weights_beside(strangers))):
+                raise InputError(beside)
             return {key: value for key, value in data.items() if key != holder}, data[holder]
     if inside == "rubric":
         raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")
     if inside:
         raise InputError(f"Expected '{inside}' to be a list, got dict")
-    raise InputError("Dict must contain either 'sections' or 'rubric' key, or 'criteria'")
+    keys = ", ".join(map(repr, data)) or "none"
+    raise InputError(f"Dict must contain either 'sections' or 'rubric' key, or 'criteria'; its keys are {keys:.200}")
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +157,7 @@ def _as_list(entries: Any) -> list[Any]:
 def _flat(entries: list[Any]) -> list[Any]:
     flat: list[Any] = []
     problems: list[str] = []
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate([{"requirement": one} if isinstance(one, str) else one for one in entries]):
         if type(entry) is not dict and isinstance(entry, Criterion):
             flat.append(entry)
         elif not isinstance(entry, dict):
@@ -174,7 +179,7 @@ def _flat(entries: list[Any]) -> list[Any]:
 def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[Any]:
     entries = section["criteria"]
     if not isinstance(entries, list):
-        problems.append(f"{where}: 'criteria' must be a list")
+        problems.append(f"{where}: 'criteria' must be a list; the text of one criterion is 'criterion'")
         return []
     name = section.get("name") or section.get("title")
     if name is not None and not isinstance(name, str):
@@ -184,7 +189,7 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
     flat: list[Any] = []
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate([{"requirement": one} if isinstance(one, str) else one for one in entries]):
         if not isinstance(entry, dict):
             kind = type(entry).__name__
             problems.append(f"{where}: Invalid item at index {index}: expected a dictionary, got {kind}")

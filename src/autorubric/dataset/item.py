@@ -15,7 +15,7 @@ from autorubric.dataset.label_rows import one_word
 from autorubric.errors import InputError
 from autorubric.rows import Record, RowReader, listed, without_nulls
 from autorubric.rows.columns import COLUMN_OPTION, folded
-from autorubric.rows.record import as_text, is_blank
+from autorubric.rows.record import as_text, is_blank, shown
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
@@ -180,6 +180,10 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     if isinstance(held, str):
         item["submission"] = held  # a blank answer is an answer
     query, rubric = record.query, record.value("rubric")
+    if isinstance(item.get("ground_truth"), str):
+        told = f"{record.columns['labels']!r} is {shown(item['ground_truth'])}; expected a list of verdicts"
+        option = COLUMN_OPTION.format(role="reference")
+        raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
     if query is not None:
         item["prompt"] = as_text(query)
     if rubric is not None:
@@ -193,6 +197,22 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise InputError(f"{record.where}: 'metadata' is of type {type(metadata).__name__}; expected a mapping")
     return {**item, "description": "", **own, "metadata": {**metadata, **rest}}
+
+
+def query_notes(where: str, items: Iterable[DataItem]) -> list[str]:
+    """A note on items without a query, whose other columns have sentences, so that one may be the query.
+
+    Example:
+        >>> query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
+        ["a.csv: judges do not see what was asked: no column is read as the query, perhaps 'ticket'; choose one ...
+    """
+    left = (item.metadata.items() for item in items if item.prompt is None)
+    texts = [key for fields in left for key, value in fields if isinstance(value, str) and len(value.split()) > 2]
+    if not texts:
+        return []
+    told = f"no column is read as the query, perhaps {listed(dict.fromkeys(texts))}"
+    option = COLUMN_OPTION.format(role="query")
+    return [f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt"]
 
 
 def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import filecmp
 import secrets
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 
 from autorubric.core.entries import from_json_text
@@ -27,76 +25,13 @@ from autorubric.formats.format_registry import (
     with_usual,
 )
 from autorubric.formats.polarity import Polarity, PolarityAudit, checked_polarity, turned
+from autorubric.formats.repeated_questions import Questions
 from autorubric.rows import Record as RowRecord
 from autorubric.rows import RowReader, input_name
-from autorubric.rows.record import as_text
+from autorubric.rows.columns import COLUMN_OPTION
+from autorubric.rows.record import TEXT_KEYS, WEIGHT_KEYS
 
 _MOST_PROBLEMS = 100
-
-
-MOST_EXAMPLES = 5
-
-
-class _WordCharacters(dict[int, str]):
-    """For `str.translate`: letters, marks, numbers and symbols stay, each looked up once; all else is a space."""
-
-    def __missing__(self, code: int) -> str:
-        kept = self[code] = chr(code) if unicodedata.category(chr(code))[0] in "LMNS" else " "
-        return kept
-
-
-_WORDS = _WordCharacters()
-
-
-def question_key(record: Record) -> bytes:
-    """16 bytes that two records share if they ask the same, ignoring case, spaces and punctuation.
-
-    Example:
-        >>> from autorubric.core.criterion import Criterion
-        >>> one, two = (Record((Criterion(requirement="r"),), text) for text in ("Why  so?", "why so"))
-        >>> question_key(one) == question_key(two)
-        True
-    """
-    text = unicodedata.normalize("NFKC", as_text(record.prompt)).casefold()
-    return blake2b(" ".join(text.translate(_WORDS).split()).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-@dataclass(slots=True)
-class Questions:
-    """The questions of a file, 16 bytes each, and where they are repeated.
-
-    Attributes:
-        repeated: rows whose question an earlier row of the file has.
-        leaked: rows whose question another split has: another file, or rows with another value under `split`.
-        examples: the first of these, as (place, place of the earlier one).
-    """
-
-    repeated: int = 0
-    leaked: int = 0
-    examples: list[tuple[str, str]] = field(default_factory=list)
-    _seen: dict[bytes, tuple[str, str | None]] = field(default_factory=dict)
-    _others: dict[bytes, str] = field(default_factory=dict)
-
-    def add_other(self, record: Record, place: str) -> None:
-        """Note a question of another file."""
-        if record.prompt:
-            self._others.setdefault(question_key(record), place)
-
-    def add(self, record: Record, place: str) -> None:
-        """Count a question of this file; a record without one is not counted."""
-        if not record.prompt:
-            return
-        key = question_key(record)
-        split = record.metadata.get("split")
-        name = split if isinstance(split, str) else None
-        first, of = self._seen.setdefault(key, (place, name))
-        if first != place:
-            self.repeated += 1
-        elsewhere = self._others.get(key) or (first if of != name else None)
-        if elsewhere is not None:
-            self.leaked += 1
-        if (first != place or elsewhere is not None) and len(self.examples) < MOST_EXAMPLES:
-            self.examples.append((place, elsewhere or first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +45,7 @@ class Options:
         carry: whether what the target has no place for travels under the key `autorubric`.
         strict: whether a loss stops the conversion.
         force: whether a file that is there with other content may be replaced.
+        columns: columns of rows under usual names, by what they hold; such rows are in no named format.
     """
 
     source: str | None = None
@@ -118,6 +54,7 @@ class Options:
     carry: bool = True
     strict: bool = False
     force: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -146,8 +83,12 @@ class Conversion:
 
 
 _DEFAULTS = Options()
-_OF_USUAL_NAMES = {"rubrichub": "criterion", "healthbench": "criterion", "ruft": "criterion", "rar": "description"}
-"""Formats whose rows have usual names only, and the text of their criteria."""
+_POINTS = ("criterion", "points")
+_OF_USUAL_NAMES = {"rubrichub": _POINTS, "healthbench": _POINTS, "ruft": _POINTS, "rar": ("description", "weight")}
+"""Formats whose rows have usual names only, and the keys of their criteria."""
+
+
+_TEXTS, _WEIGHTS = {*TEXT_KEYS[:4], "criteria"}, set(WEIGHT_KEYS[:2])
 
 
 def convert(
@@ -218,7 +159,7 @@ def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[
         >>> [record.prompt for _, record in read_records(path)]
         ['Why?']
     """
-    return _records(path, source, Conversion())
+    return _records(path, source, Conversion(), {})
 
 
 def write_records(
@@ -261,9 +202,9 @@ def _observed(
 ) -> Iterator[tuple[str, Record]]:
     """The records of the source, counted and turned on the way."""
     for other in options.against:
-        for place, record in _records(other, None, Conversion()):
+        for place, record in _records(other, None, Conversion(), options.columns):
             done.questions.add_other(record, place)
-    for place, record in _records(source, options.source, done):
+    for place, record in _records(source, options.source, done, options.columns):
         done.records += 1
         done.criteria += len(record.criteria)
         done.polarity.add(record, place)
@@ -271,10 +212,12 @@ def _observed(
         yield place, turned(record, polarity, done.polarity)
 
 
-def _records(path: str | Path, source: str | None, done: Conversion) -> Iterator[tuple[str, Record]]:
+def _records(
+    path: str | Path, source: str | None, done: Conversion, columns: Mapping[str, str]
+) -> Iterator[tuple[str, Record]]:
     problems: list[str] = []
     waiting: tuple[str, Record] | None = None
-    for form, place, record in _parts(path, source, problems):
+    for form, place, record in _parts(path, source, columns, problems):
         done.source = form.name
         merged = form.joined(waiting[1], record) if form.joined is not None and waiting is not None else None
         if waiting is not None and merged is None:
@@ -286,10 +229,15 @@ def _records(path: str | Path, source: str | None, done: Conversion) -> Iterator
         raise InputError(problems)
 
 
-def _parts(path: str | Path, source: str | None, problems: list[str]) -> Iterator[tuple[Format, str, Record]]:
+_OPTION = "--from FORMAT (in Python: from_), or " + COLUMN_OPTION
+
+
+def _parts(
+    path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
+) -> Iterator[tuple[Format, str, Record]]:
     """The record of each row, parts of one record separately; without a given format, the first row decides."""
-    form = None if source is None else format_named(source)
-    reader = None if source is not None else RowReader(input_name(path), IN_ROW, "--from FORMAT (in Python: from_)")
+    form = format_named(source) if source is not None else USUAL if columns else None
+    reader = None if source is not None else RowReader(input_name(path), IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
         form = _detected(row, place, reader) if form is None else form
         record = _read(form, row, place, problems, reader)
@@ -328,17 +276,19 @@ def _detected(row: Row, place: str, reader: RowReader | None) -> Format:
     return USUAL
 
 
-def _has_entries(row: Row, text: str) -> bool:
-    """Whether a rubric is written as a format does, by the key of its first text; True where this is open."""
+def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
+    """Whether a rubric is written as a format does, by the keys of its first criterion; True where this is open."""
     try:
         entries = from_json_text(row.get("rubrics", row.get("rubric")), "rubric")
     except InputError:
         return True
-    if isinstance(entries, Mapping):
+    first = entries[0] if isinstance(entries, list) and entries else entries
+    if isinstance(entries, Mapping) or isinstance(first, str):
         return False
-    first = entries[0] if isinstance(entries, list) and entries else None
-    others = {"requirement", "criterion", "description"} - {text}
-    return not isinstance(first, Mapping) or text in first or not others & first.keys()
+    names = first.keys() if isinstance(first, Mapping) else set[str]()
+    others = (_TEXTS - {keys[0]}, _WEIGHTS - {keys[1]})
+    has_other = any(key not in names and other & names for key, other in zip(keys, others, strict=True))
+    return "options" not in names and not has_other
 
 
 @dataclass(frozen=True, slots=True)

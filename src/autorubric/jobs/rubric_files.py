@@ -14,10 +14,13 @@ from autorubric.errors import InputError
 from autorubric.files.remote import make_path
 from autorubric.formats import Conversion, Options, format_names
 from autorubric.formats import convert as convert_file
+from autorubric.formats.format_registry import IN_ROW
 from autorubric.jobs.job import job
 from autorubric.jobs.submissions import columns_named
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
+from autorubric.linting.records import NO_RUBRIC
 from autorubric.linting.rubric_sources import iter_rubrics
+from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
 LintData: TypeAlias = Rubric | Path | str | Sequence[Path | str | Mapping[str, Any]]
@@ -104,6 +107,17 @@ class LintRun:
         """Whether there is a finding as severe as `fail_on`."""
         return any(self.by_severity[name] for name in severities_from(fail_on))
 
+    def raise_problems(self) -> None:
+        """Raise an error if something could not be read; rows without a rubric get the option that names its column.
+
+        Raises:
+            InputError: with every problem.
+        """
+        if self.problems:
+            bare = any(problem.endswith(NO_RUBRIC) for problem in self.problems)
+            option = f"name the column of the rubric with {COLUMN_OPTION.format(role='rubric')}"
+            raise InputError(self.problems, option if bare else "")
+
     def _findings(self) -> Iterator[Finding]:
         data: Any = self._data
         if isinstance(data, Rubric) or not isinstance(data[0], Path):
@@ -137,8 +151,7 @@ def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
     """
     run = LintRun(settings)
     found = list(run)
-    if run.problems:
-        raise InputError(run.problems)
+    run.raise_problems()
     return found
 
 
@@ -156,6 +169,9 @@ class ConvertSettings(Settings):
         None, "File to write; its suffix gives the file type.", flag="OUT", argument=True, group="Input"
     )
     from_: str | None = setting(None, "Format of IN (default: detected from its keys).", flag="--from", group="Input")
+    column: Mapping[str, str] | Names = setting(
+        (), "Column of rows in no named format, such as query=task; repeatable.", metavar="ROLE=NAME", group="Input"
+    )
     to: str | None = setting(
         None, f"Format of OUT: {', '.join(format_names())} (--list describes them).", group="Output"
     )
@@ -203,8 +219,16 @@ def convert(source: ConvertSource | None, settings: ConvertSettings) -> Conversi
         raise InputError("no input file; pass IN, or --list to see the formats")
     if settings.target is None and settings.polarity != "audit":
         raise InputError("no output file; pass OUT, or --polarity audit to report only")
-    against = cast("list[Path]", settings.against)
+    columns = columns_named(settings.column, IN_ROW)
+    if columns and settings.from_ is not None:
+        raise InputError("--column (in Python: column) names columns of rows in no named format; leave out --from")
     options = Options(
-        settings.from_, settings.polarity, tuple(against), settings.extras == "keep", settings.strict, settings.force
+        settings.from_,
+        settings.polarity,
+        tuple(cast("list[Path]", settings.against)),
+        carry=settings.extras == "keep",
+        strict=settings.strict,
+        force=settings.force,
+        columns=columns,
     )
     return convert_file(source, settings.target, settings.to, options)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autorubric.core.entries import is_foreign, rubric_from, table_criterion
+from autorubric.core.entries import KNOWN, is_foreign, rubric_from, table_criterion
+from autorubric.core.misread_keys import unread_notes
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
-from autorubric.dataset.item import ROLES, item_reader, item_records, take_label_columns
+from autorubric.dataset.item import ROLES, item_reader, item_records, query_notes, take_label_columns
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
@@ -293,7 +294,7 @@ def _read_rows(
     if path is not None or columns or any(isinstance(one, Mapping) for one in submissions):
         source = Submissions(path or submissions, columns, criteria)
         items, where, name = source.items(), source.where, _name(path) if path else IN_MEMORY
-        for note in source.notes:
+        for note in source.notes if prompt or path is None else [*source.notes, *query_notes(where, items)]:
             warnings.warn(note, UserWarning, stacklevel=2)
     else:
         items = [DataItem(one, "") if isinstance(one, str) else one for one in submissions]
@@ -328,11 +329,12 @@ def rubric_in(path: Path) -> Rubric:
         value = found.document()
     else:
         problems: list[str] = []
-        read = table_criterion if found.is_table else without_nulls
-        rows = [read(record.fields) for record in found.rows(problems)]
+        rows = [(table_criterion if found.is_table else without_nulls)(one.fields) for one in found.rows(problems)]
         if problems:
             raise InputError(problems)
         value = rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
+    for note in unread_notes(value, KNOWN):
+        warnings.warn(f"{found.name}: {note}", UserWarning, stacklevel=2)
     try:
         value = _only_rubric(value)
         return rubric_from(value, "") if is_foreign(value) else Rubric.from_dict(value)

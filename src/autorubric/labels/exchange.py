@@ -166,7 +166,8 @@ class _GivenLabels:
         verdict = checked_verdict(criterion, self.finder.verdict(criterion, given.verdict))
         name = undefused(given.annotator) or self.annotator
         if not name:
-            raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
+            ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column says it"
+            raise InputError(f"the file does not say whose label this is; {ways}")
         return Event(
             0, 0.0, "label", pair.item, pair.criterion, pair.digest, checked_annotator(name), verdict,
             checked_text(undefused(given.note), "note"), checked_text(undefused(given.quote), "quote"),

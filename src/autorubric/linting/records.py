@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import misnamed_weights, rule_of_tags
+from autorubric.core.entries import rule_of_tags
+from autorubric.core.misread_keys import misread_keys
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import read_criteria, unfold
 from autorubric.errors import InputError
@@ -20,7 +21,7 @@ from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
 from autorubric.linting.finding import Place, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
-from autorubric.rows.columns import ROLES, folded
+from autorubric.rows.columns import ROLES, folded, listed
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
 
 _CRITERION_KEYS = (*TEXT_KEYS[:4], *WEIGHT_KEYS[:2], *NAME_KEYS[:2], "options", "check", "tags")
@@ -29,6 +30,8 @@ _MERGED = ("merged_rubrics", "augmented_rubrics")
 _CANDIDATES = ("rubrics_a", "rubrics_b")
 _AT_INDEX = re.compile(r"Invalid criterion at index (\d+):\s*")
 ROW_KEYS = (*_MERGED[:1], *ROLES["rubric"].quiet, *_CANDIDATES)
+NO_RUBRIC = "the row has no rubric; expected one under 'rubrics', 'rubric' or 'criteria'"
+"""The problem of a row without a rubric."""
 _IN_ROW = ("query", "rubric", "id", "reference")
 
 
@@ -141,7 +144,7 @@ def read_raw_rubric(
 
 
 def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
-    """Why grading refuses criteria of this package's own shape or bare texts, with the criterion's position from 1.
+    """Why grading refuses bare texts and criteria of this package's own shape, with the criterion's position from 1.
 
     Example:
         >>> refusals([{"requirement": "Names 4 g.", "wieght": 3}])
@@ -156,7 +159,7 @@ def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
     ):
         return []
     try:
-        Rubric(read_criteria(list(entries)))
+        Rubric(read_criteria([{"requirement": entry} if isinstance(entry, str) else entry for entry in entries]))
     except InputError as error:
         return [_refusal(problem) for problem in error.problems]
     return []
@@ -193,6 +196,9 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
     text = _text(entry, problems, needed=check is None)
     weight = _weight(entry, problems)
     options = _options(entry, problems)
+    if "requirement" not in entry and not problems:
+        weights = {"weight": next((entry[key] for key in WEIGHT_KEYS if entry.get(key) is not None), None)}
+        problems += misread_keys(entry, {**weights, "options": options})
     if problems:
         raise InputError(problems)
     name = next((str(entry[key]) for key in NAME_KEYS if entry.get(key)), "")
@@ -222,7 +228,7 @@ def _no_rubric(row: Mapping[str, Any]) -> str:
     wrong = next((str(key) for key in row if nearest(str(key), known)), None)
     if wrong is not None:
         return unknown_key(wrong, known, "the row")
-    return "the row has no rubric; expected one under 'rubrics', 'rubric' or 'criteria'"
+    return NO_RUBRIC
 
 
 def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str:
@@ -239,7 +245,7 @@ def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str
         problems.append(
             unknown_key(wrong, _CRITERION_KEYS, "the criterion")
             if wrong
-            else f"it has no text; expected one of {', '.join(TEXT_KEYS[:4])}"
+            else f"it has no text; expected one of {', '.join(TEXT_KEYS[:4])}; its keys are {listed(entry)}"
         )
     return ""
 
@@ -251,9 +257,10 @@ def _weight(entry: Mapping[str, Any], problems: list[str]) -> float:
         wrong = next((str(k) for k in entry if nearest(str(k), WEIGHT_KEYS[:2])), None)
         if wrong is not None:
             problems.append(unknown_key(wrong, _CRITERION_KEYS, "the criterion"))
-        elif "requirement" not in entry:
-            problems += misnamed_weights(entry, "")
         return 10.0
+    rival = next((k for k in known[:2] if entry.get(k) not in (None, "", entry[key])), None)
+    if rival is not None:
+        problems.append(f"{key}={entry[key]!r:.60} and {rival}={entry[rival]!r:.60}; leave one out, or rename it")
     value = as_number(entry[key]) if "requirement" in entry else entry[key]
     if not is_finite(value):
         value = entry[key]

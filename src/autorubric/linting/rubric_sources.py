@@ -19,7 +19,7 @@ from autorubric.linting.finding import Finding, Place, RawRubric, Rule
 from autorubric.linting.records import is_row, list_entries, read_raw_rubric, read_row, row_reader
 from autorubric.linting.rule_table import RULES
 from autorubric.rows import Record, document_rows, row_file
-from autorubric.rows.columns import by_role, folded
+from autorubric.rows.columns import ROLES, by_role, folded
 from autorubric.rows.record import HOLDERS, TEXT_KEYS
 
 
@@ -80,6 +80,12 @@ def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
     return any(folded(key) in TEXT_KEYS for key in row) if is_table else any(row.get(key) for key in TEXT_KEYS[:2])
 
 
+def _is_query(row: Mapping[str, Any]) -> bool:
+    """Whether a row asks something, and has no text of a criterion."""
+    keys = set(map(folded, row))
+    return not keys.isdisjoint(ROLES["query"].names) and keys.isdisjoint(TEXT_KEYS)
+
+
 def _of_rows(
     rows: Iterable[tuple[int, Any]], file: str, problems: list[str], columns: Mapping[str, str]
 ) -> Iterator[RawRubric]:
@@ -102,7 +108,7 @@ def _of_document(
         rows = document_rows(document, file)
         document = rows if is_row(document) else document
     rows = [row for row in document if isinstance(row, Mapping)] if isinstance(document, list) else []
-    if (columns and rows) or any(map(is_row, rows)):
+    if rows and (columns or any(map(is_row, rows)) or all(map(_is_query, rows))):
         problems += (
             f"{file}:{number}: expected a JSON object, got {type(row).__name__}"
             for number, row in enumerate(document, 1)

@@ -51,6 +51,7 @@ ROLES: Mapping[str, Role] = {
             *("turns", "task", "user_prompt", "user_query", "question_text", "prompt_text"),
         ),
         quiet=("question", "query", "prompt", "messages"),
+        fallback=("user_input", "user_message"),
     ),
     "rubric": Role(
         ("rubrics", "rubric", "criteria", "rubric_items"),
@@ -64,6 +65,7 @@ ROLES: Mapping[str, Role] = {
         ),
         own="submission",
         quiet=("submission", "answer", "response", "completion"),
+        fallback=("actual_output", "system_output", "llm_output", "output_text", "generated_text"),
     ),
     "submissions": Role(
         ("answers", "responses", "candidates", "completions", "outputs", "generations"),
@@ -88,7 +90,10 @@ ROLES: Mapping[str, Role] = {
     ),
     "criterion": Role(("criterion", "criterion_name", "criteria", "requirement")),
     "label": Role(("label", "verdict", "value", "rating", "human_label")),
-    "annotator": Role(("annotator", "annotator_id", "rater", "rater_id", "labeler", "labeller")),
+    "annotator": Role(
+        ("annotator", "annotator_id", "rater", "rater_id", "labeler", "labeller"),
+        fallback=("annotator_name", "rater_name", "worker_id", "worker", "reviewer"),
+    ),
     "note": Role(("note", "comment", "reason", "rationale")),
     "quote": Role(("quote", "evidence", "highlight")),
     "seconds": Role(("seconds", "lead_time", "duration_seconds")),
@@ -204,7 +209,8 @@ class RowReader:
         fields = record.fields
         names = tuple(fields)
         if names not in self._layouts:
-            keys, columns = {name: folded(name) for name in names}, dict[str, list[str]]()
+            taken, columns = set(self.given.values()), dict[str, list[str]]()
+            keys = {name: folded(name) for name in names if name not in taken}
             for role in self.roles:
                 named, usual, last = self.given.get(role), ROLES[role].names, ROLES[role].fallback
                 if named is None:

@@ -1,0 +1,88 @@
+"""Keys of a criterion that nothing reads, although they sound like its weight, its scale or criteria within it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from autorubric.files.json_values import as_number
+from autorubric.rows.columns import listed
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks", "worth", "importance"))
+_IN_WORDS = frozenset(("weight", "importance"))
+_MOST = frozenset(("max", "score"))
+_SCALES = frozenset(("levels", "scale", "choices", "scoring", "ranges", "ratings", "descriptors", "bands", "anchors"))
+_PARTS = frozenset(("sub", "subcriteria", "subtasks", "children", "criteria"))
+_VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS"))
+_ELSE = "or put it under 'metadata'"
+
+
+def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each key that would change the criterion if it were read.
+
+    Args:
+        entry: the keys that are not known, with their values.
+        known: the criterion's own `weight` and `options`, where it has them.
+
+    Example:
+        >>> list(misread_keys({"maxPoints": 4, "key_points": "none"}, {}))
+        ["'maxPoints' is 4; rename it to 'weight' if that is the weight, else to something else"]
+        >>> list(misread_keys({"max_score": 4, "levels": "1 to 4"}, {"weight": 4}))
+        ["'levels' is '1 to 4', but without options a criterion is met or not; write it as options, each ..."]
+    """
+    for key, value in entry.items():
+        words = _words(str(key))
+        if known.get("weight") is None and _is_weight(words, value):
+            kind = "" if as_number(value) is not None else ", as a number,"
+            advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
+            yield f"{key!r} is {value!r:.60}; {advice}"
+        elif known.get("options") is None and words & _SCALES and _is_scale(value):
+            advice = f"write it as options, each with a label and a value from 0 to 1, {_ELSE}"
+            yield f"{key!r} is {value!r:.60}, but without options a criterion is met or not; {advice}"
+        elif words & _PARTS and isinstance(value, list | Mapping) and value:
+            yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
+
+
+def unread_notes(entries: Any, known: Collection[str]) -> list[str]:
+    """A note if criteria, as a file lists them, have keys with sentences that are not read.
+
+    Example:
+        >>> unread_notes([{"criterion": "Breadth", "explanation": "All three causes are named."}], {"criterion"})
+        ["'explanation' of the criteria is metadata, which judges do not see"]
+    """
+    rows = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+    texts = [key for row in rows for key, value in row.items() if isinstance(value, str) and len(value.split()) > 2]
+    unread = [key for key in dict.fromkeys(texts) if key not in known]
+    return [f"{listed(unread)} of the criteria is metadata, which judges do not see"] if unread else []
+
+
+def weights_beside(around: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each key next to a list of criteria that has weights for them.
+
+    Example:
+        >>> list(weights_beside({"weights": {"Tone": 0.4}, "total_weight": 1}))
+        ["'weights' is {'Tone': 0.4}; write each weight into its criterion"]
+    """
+    for key, value in around.items():
+        if _words(str(key)) & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
+            yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
+
+
+@lru_cache(maxsize=4096)
+def _words(key: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _WORDS.findall(key))
+
+
+def _is_weight(words: frozenset[str], value: Any) -> bool:
+    if isinstance(value, str) and value.strip() and words & _IN_WORDS:
+        return True
+    return bool(words & _WEIGHTS or words >= _MOST) and as_number(value) is not None
+
+
+def _is_scale(value: Any) -> bool:
+    if isinstance(value, str):
+        return any(map(str.isdigit, value))
+    return isinstance(value, list | Mapping) and len(value) > 1 and not _VERDICTS.issuperset(map(str, value))
