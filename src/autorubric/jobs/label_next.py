@@ -16,7 +16,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.printable import defused
 from autorubric.jobs.agree import LabelSettings, read_labels
-from autorubric.jobs.job import job
+from autorubric.jobs.run_source import run_job
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.label_choice import (
     CellLabel,
@@ -57,7 +57,7 @@ class LabelledScore:
     notes: tuple[str, ...] = ()
 
 
-@job(LabelNextSettings)
+@run_job(LabelNextSettings)
 def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     """The n (item, criterion) pairs whose labels would narrow the interval of the mean score most, as rows.
 

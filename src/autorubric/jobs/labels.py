@@ -21,8 +21,9 @@ from autorubric.jobs.agree import (
     refuse_simulation,
     stored_labels,
 )
-from autorubric.jobs.job import RunSource, job, refuse_existing
+from autorubric.jobs.job import refuse_existing
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
+from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, find_pair
@@ -105,7 +106,7 @@ class LabelStatus:
     annotators: Annotators
 
 
-@job(LabelAgreementSettings)
+@run_job(LabelAgreementSettings)
 def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreement:
     """Agreement of a run with the labels of its label store, and of the annotators with one another.
 
@@ -144,7 +145,7 @@ def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulat
     return corrected_scores(run, truth, confidence=confidence), simulated
 
 
-@job(LabelStatusSettings)
+@run_job(LabelStatusSettings)
 def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
     """The number of labels of a run, their annotators, and the agreement among these.
 
@@ -171,7 +172,7 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
     )
 
 
-@job(ImportLabelsSettings)
+@run_job(ImportLabelsSettings)
 def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     """Add the labels in files to the label store of a run: all of them, or none if one is invalid.
 
@@ -202,7 +203,7 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     return done
 
 
-@job(ExportLabelsSettings)
+@run_job(ExportLabelsSettings)
 def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
     """Write the labels of a run to a file; the suffix sets the format.
 
