@@ -298,6 +298,8 @@ class Rubric(Displayed):
             >>> asyncio.run(Rubric([Criterion(requirement="Is brief")]).grade("Yes.", Lenient()))
             1.0
         """
+        if not hasattr(grader, "grade"):
+            raise InputError(f"grader is {grader!r}; expected a CriterionGrader or another object that grades")
         given: dict[str, Any] = {"query": query, "reference_submission": reference_submission}
         if self._guidelines is not None:
             if takes_guidelines(grader.grade):
