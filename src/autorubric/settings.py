@@ -199,8 +199,7 @@ class Settings(BaseModel):
             ConfigError: a setting holds a Python object, which no file can contain.
         """
         values = {name: _plain(value) for name, value in sorted(self.given().items()) if name not in without}
-        objects = [name for name, value in values.items() if value is _NOT_RECORDED]
-        if objects:
+        if objects := [name for name, value in values.items() if value is _NOT_RECORDED]:
             raise ConfigError(f"{', '.join(objects)}: expected the path of a file or a string, got a Python object")
         return values
 
@@ -315,8 +314,7 @@ def _local_path(value: Any) -> Path:
 
 def _new_path(value: Any) -> Path:
     path = _path(value)
-    address = find_address(path)
-    if address:
+    if address := find_address(path):
         raise ValueError(f"a run and its ledger are local; pass a local directory, and --upload {address}")
     if not str(path).isprintable():
         raise ValueError("it contains characters that cannot be displayed; choose another name")
@@ -330,7 +328,10 @@ def _paths(value: Any) -> list[Path]:
 
 
 def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
+        raise ValueError("expected a string or a list of strings")
+    return listed
 
 
 FileName = Annotated[Path | str, PlainValidator(_path)]

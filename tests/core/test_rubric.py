@@ -311,3 +311,8 @@ def test_a_subclass_keeps_its_own_way_to_make_criteria() -> None:
 def test_what_is_no_text_is_no_rubric(read: Any, value: object) -> None:
     with pytest.raises(InputError, match=f"expected a string, got {type(value).__name__}"):
         read(value)
+
+
+def test_what_cannot_grade_is_refused_with_its_name() -> None:
+    with pytest.raises(InputError, match=r"^grader is None; expected a CriterionGrader"):
+        Rubric([Criterion(requirement="Is brief")]).grade_sync("Yes.", None)  # type: ignore[arg-type]

@@ -168,3 +168,41 @@ def test_processes_that_write_at_the_same_time_lose_and_corrupt_nothing(tmp_path
         indexed = connection.execute("SELECT replies.key, calls.key FROM replies JOIN calls ON id = call").fetchall()
         assert len(indexed) > 1000
         assert all(key == of_call for key, of_call in indexed)
+
+
+# Grades in a child and in its parent with one grader; argv: cache directory, address of the judge.
+FORKS = """
+import os, sys
+from pathlib import Path
+from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric
+from autorubric.errors import LedgerError
+from autorubric.llm.records.ledger import Ledger
+kind = Rubric([Criterion(requirement="Is kind")])
+config = LLMConfig("judge", api_base=sys.argv[2])
+def in_child(grader, text):
+    kind.grade_sync("one", grader)
+    child = os.fork()
+    if child == 0:
+        try:
+            print(kind.grade_sync(text, grader).score, flush=True)
+        except LedgerError as error:
+            print(error, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+own = CriterionGrader(judge_model_config=config, run_dir=Path(sys.argv[1], "own"))
+in_child(own, "two")
+print(kind.grade_sync("two", own).score, kind.grade_sync("three", own).score, flush=True)
+with Ledger.open(Path(sys.argv[1], "given")) as ledger:
+    in_child(CriterionGrader(judge_model_config=config, ledger=ledger), "two")
+"""
+
+
+def test_a_forked_child_opens_the_cache_of_a_grader_again_and_refuses_a_ledger_of_its_parent(tmp_path: Path) -> None:
+    with LoopbackEndpoint().in_thread() as endpoint:
+        words = ["-c", FORKS, str(tmp_path), endpoint.base_url]
+        with WarmPython(words, stdout=subprocess.PIPE) as forks:
+            said = forks.communicate(timeout=600)[0].splitlines()
+        refused = "the ledger was opened in another process; open it in this one"
+        assert said == ["1.0", "1.0 1.0", refused]
+        # Of the first grader three texts; of the second one text, and one whose reply could not be recorded.
+        assert endpoint.counts.requests == 5

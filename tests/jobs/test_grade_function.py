@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -128,7 +129,10 @@ def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> N
             [{"submission": "So."}, {"submision": "So."}],
             "item 1: unknown key 'submision'; did you mean 'submission'?",
         ),
-        ([{"submission": "So."}, {"rating": 1}], "item 1: expected a mapping with 'submission'; its keys are rating"),
+        (
+            [{"submission": "So."}, {"rating": 1}],
+            "item 1: expected a mapping with 'submission'; its keys with a value are rating",
+        ),
         ([{"submission": "So."}, {"submission": 5}], "item 1: 'submission' must be a string, got int"),
         ([{"submission": "So.", "id": "a"}, {"submission": "No.", "id": "a"}], "item 1 has the id 'a' of item 0"),
         ([{"submission": "So.", "ground_truth": ["Perhaps"]}], "item 0: ground_truth[0]: invalid verdict 'Perhaps'"),
@@ -146,6 +150,36 @@ def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> N
             wrong.append(said)
     assert wrong == []
     assert not (tmp_path / "run").exists()
+
+
+def test_rows_and_tables_in_memory_without_a_submission_are_refused(tmp_path: Path) -> None:
+    no_value = "no submission column found; its first row has no value"
+    table: list[tuple[Any, str]] = [
+        ([{"submission": None}], no_value),
+        (pandas.DataFrame({"submission": [float("nan"), "So."]}), no_value),
+        (
+            pandas.DataFrame({"submission": ["So.", None], "id": ["a", "b"]}),
+            "item 1: expected a mapping with 'submission'; its keys with a value are id",
+        ),
+        (LazyFrame(), "data: expected rows, got a LazyFrame; call its collect()"),
+    ]
+    with offenders() as case:
+        for data, says in table:
+            with case(says), pytest.raises(InputError, match=re.escape(says)):
+                grade(data, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+class LazyFrame:
+    """A table of polars whose columns are not known: asking for them is a warning."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Costs more than it seems to."""
+        raise AssertionError
+
+    def collect_schema(self) -> None:
+        """Looks the columns up."""
 
 
 async def test_both_twins_work_inside_a_running_loop_and_take_ready_settings(tmp_path: Path) -> None:

@@ -77,6 +77,9 @@ class UnknownCost(float):
     def __hash__(self) -> int:
         return hash(None)
 
+    def __reduce__(self) -> tuple[type[UnknownCost], tuple[()]]:
+        return UnknownCost, ()
+
 
 class _Spent(Protocol):
     @property

@@ -150,10 +150,8 @@ def item_records(
         has_submission = has_submission or "submission" in record.columns
         if not has_submission:
             option = reader.option.format(role="submission")
-            raise InputError(
-                f"{reader.where}: no submission column found; the columns are {listed(record.fields)}; "
-                f"name it with {option}"
-            )
+            held = f"the columns are {listed(record.fields)}" if record.fields else "its first row has no value"
+            raise InputError(f"{reader.where}: no submission column found; {held}; name it with {option}")
         if "submission" not in record.columns or (is_item and _has_own_names(record)):
             yield record._replace(fields={"description": "", **record.fields})
             continue

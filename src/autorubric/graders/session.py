@@ -6,6 +6,7 @@ A replaced `LLMClient` is asked instead of an endpoint: programs of AutoRubric 1
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
@@ -112,6 +113,7 @@ class Sessions:
         self._budget: Budget | None = None
         self._sessions: dict[asyncio.AbstractEventLoop, Session] = {}
         self._held = ExitStack()
+        self._process = os.getpid()
         finalize(self, self._held.close)
 
     @property
@@ -121,6 +123,10 @@ class Sessions:
 
     def ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None if it has none."""
+        if self._process != os.getpid() and self.run_dir is not None:
+            # A forked child opens it again: it has its parent's, but not the thread that writes.
+            self._process, self._held, self._ledger, self._budget = os.getpid(), ExitStack(), None, None
+            finalize(self, self._held.close)
         if self._ledger is None and self.run_dir is not None:
             self._ledger = self._held.enter_context(shared_ledger(self.run_dir))
         return self._ledger

@@ -11,7 +11,8 @@ from autorubric.dataset.ground_truth import MAJORITY
 from autorubric.dataset.label_rows import LABEL_ROLES, is_label_table
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
-from autorubric.jobs.job import DatasetSource, RunSource, job
+from autorubric.jobs.job import DatasetSource
+from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.labels.label_store import History, read_history, run_of_store, store_path
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
@@ -106,7 +107,7 @@ class CompareSettings(PairwiseSettings):
     """The settings of `autorubric.compare`."""
 
 
-@job(AgreeSettings)
+@run_job(AgreeSettings)
 def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
     """Judge-human agreement of a run, with confidence intervals.
 
@@ -153,7 +154,7 @@ def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsRes
     return found
 
 
-@job(CompareSettings)
+@run_job(CompareSettings)
 def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
     """Compare the agreement of two runs with the labels of the same items, with intervals and p-values.
 
@@ -163,6 +164,15 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
 
     Raises:
         InputError: the runs have no labelled pair in common, or a setting or file is wrong.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, compare, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> rows = [{"submission": "Yes", "ground_truth": ["MET"]}]
+        >>> run, other = (grade(rows, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp()) for _ in "12")
+        >>> compare(run, against=other).accuracy.difference
+        0.0
     """
     if settings.against is None:
         raise InputError("nothing to compare with; pass --against RUN (Python: against=)")
@@ -186,7 +196,7 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
     )
 
 
-@job(PairwiseSettings)
+@run_job(PairwiseSettings)
 def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
     """Agreement among the judges of a panel, or of two runs on the same items; needs no labels.
 

@@ -19,9 +19,10 @@ from autorubric.graders.demands import ROLE as DEMANDS
 from autorubric.graders.demands import assumed_demands
 from autorubric.graders.judge import Read
 from autorubric.jobs.evolution_settings import EvolutionSettings
-from autorubric.jobs.job import ReplaceableSettings, RunSource, blocking, job
+from autorubric.jobs.job import ReplaceableSettings, blocking
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
+from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
@@ -129,7 +130,7 @@ class EvolveResult:
         return f"{changed} of {len(self.lineages)} rubrics have a new version"
 
 
-@job(EvolveSettings)
+@run_job(EvolveSettings)
 async def evolve_async(run: Path | None, settings: EvolveSettings) -> EvolveResult:
     """Evolve rubrics: add criteria that discriminate between the rollouts of a run, retire those that do not.
 

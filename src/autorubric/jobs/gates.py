@@ -11,7 +11,8 @@ from pydantic import model_validator
 
 from autorubric.errors import ConfigError
 from autorubric.files import write_atomically
-from autorubric.jobs.job import RunSource, blocking, job, refuse_existing
+from autorubric.jobs.job import blocking, refuse_existing
+from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.settings import LocalName, Settings, setting
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class GatesResult:
     replayed: GatesReplay | None = field(default=None, repr=False)
 
 
-@job(GatesSettings)
+@run_job(GatesSettings)
 async def gates_async(run: Path | None, settings: GatesSettings) -> GatesResult:
     """Run the gates on recorded replies and compare them with human labels, or record the replies of a run.
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import BeforeValidator, PlainValidator, model_validator
+from pydantic import PlainValidator, model_validator
 from pydantic.fields import FieldInfo
 
 from autorubric.background import wait_for
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError, InputError
-from autorubric.files.remote import find_address, make_path
+from autorubric.files.remote import make_path
 from autorubric.llm.batches.setting import POLL, Batching, batches_on
 from autorubric.llm.http.providers import keys_missing
 from autorubric.llm.records.ledger_view import session
@@ -187,19 +187,6 @@ def _documented(function: Any, fields: dict[str, FieldInfo]) -> str:
     """The docstring of a function with a line for each of its keyword arguments."""
     lines = [f"    {name}: {field.description}" for name, field in fields.items() if not flag_for(name, field).hidden]
     return "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *lines])
-
-
-def _directory(value: Any) -> Any:
-    found = getattr(value, "experiment_dir", value)
-    if isinstance(found, str | Path) and find_address(found):
-        raise ValueError("a run directory has to be on this machine")
-    if isinstance(found, str | Path) and str(found).strip():
-        return Path(found)
-    raise ValueError("expected a run directory, or the EvalResult of a run that has one")
-
-
-RunSource: TypeAlias = Annotated[Path | Any, BeforeValidator(_directory)]
-"""A run directory, or the `EvalResult` of a run that has one. Always a `Path` after validation."""
 
 
 def _or_path(kind: type, advice: str = "") -> PlainValidator:

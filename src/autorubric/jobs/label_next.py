@@ -16,7 +16,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.printable import defused
 from autorubric.jobs.agree import LabelSettings, read_labels
-from autorubric.jobs.job import job
+from autorubric.jobs.run_source import run_job
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.label_choice import (
     CellLabel,
@@ -57,7 +57,7 @@ class LabelledScore:
     notes: tuple[str, ...] = ()
 
 
-@job(LabelNextSettings)
+@run_job(LabelNextSettings)
 def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     """The n (item, criterion) pairs whose labels would narrow the interval of the mean score most, as rows.
 
@@ -70,6 +70,15 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
 
     Raises:
         InputError: everything is labelled, a setting or file is wrong, or files of earlier calls are missing.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade, label_next
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> run = grade(["Yes", "It depends on it"], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> [row] = label_next(run, n=1)
+        >>> row["name"], row["choices"], row["verdict"]
+        ('Short', 'MET | UNMET', '')
     """
     truth, filled, pairs = _read_filled(settings)
     _refuse_other_state(pairs, filled)

@@ -21,8 +21,9 @@ from autorubric.jobs.agree import (
     refuse_simulation,
     stored_labels,
 )
-from autorubric.jobs.job import RunSource, job, refuse_existing
+from autorubric.jobs.job import refuse_existing
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
+from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, find_pair
@@ -105,9 +106,9 @@ class LabelStatus:
     annotators: Annotators
 
 
-@job(LabelAgreementSettings)
+@run_job(LabelAgreementSettings)
 def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreement:
-    """Agreement of a run with the labels of its label store, and of the annotators with one another.
+    r"""Agreement of a run with the labels of its label store, and of the annotators with one another.
 
     Labels of drawn pairs are weighted by the probabilities of the draw, as plain agreement on them is biased.
 
@@ -118,6 +119,18 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
 
     Raises:
         InputError: there are no labels, or they cannot be weighted; the message says why.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade, import_labels, label_agreement
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> rows = [{"id": "a", "submission": "Yes"}, {"id": "b", "submission": "It depends on it"}]
+        >>> run = grade(rows, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> table = Path(tempfile.mkdtemp()) / "labels.csv"
+        >>> _ = table.write_text("id,criterion,label\na,Short,MET\nb,Short,MET\n")
+        >>> _ = import_labels(run, files=table, annotator="ana")
+        >>> label_agreement(run).judge.accuracy.value
+        0.5
     """
     stored = read_run(run)
     source = label_source(settings, stored)
@@ -144,7 +157,7 @@ def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulat
     return corrected_scores(run, truth, confidence=confidence), simulated
 
 
-@job(LabelStatusSettings)
+@run_job(LabelStatusSettings)
 def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
     """The number of labels of a run, their annotators, and the agreement among these.
 
@@ -154,6 +167,13 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
 
     Raises:
         InputError: the directory is not a run, or its label store is damaged.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade, label_status
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> label_status(grade(["Yes"], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())).pairs
+        0
     """
     stored = read_run(run)
     history, finder = read_history(run), PairFinder(stored.dataset)
@@ -171,7 +191,7 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
     )
 
 
-@job(ImportLabelsSettings)
+@run_job(ImportLabelsSettings)
 def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     """Add the labels in files to the label store of a run: all of them, or none if one is invalid.
 
@@ -183,6 +203,11 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
         InputError: a file or label is wrong; nothing was added.
         RunLockedError: another process labels this run.
         NotSavedError: the disk is full; nothing was added.
+
+    Example:
+        >>> import_labels("no-such-run", files="labels.csv")
+        Traceback (most recent call last):
+        autorubric.errors.MissingFileError: no-such-run is not a run directory (no readable manifest.json)
     """
     stored: StoredRun = read_run(run)
     paths = [Path(path) for path in cast("list[Path]", settings.files)]
@@ -202,7 +227,7 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     return done
 
 
-@job(ExportLabelsSettings)
+@run_job(ExportLabelsSettings)
 def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
     """Write the labels of a run to a file; the suffix sets the format.
 
@@ -215,6 +240,11 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
 
     Raises:
         InputError: there are no labels, the suffix is unknown, or the file exists and `force` is not set.
+
+    Example:
+        >>> export_labels("no-such-run", target="labels.txt")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: labels.txt: expected a name that ends in .csv, .jsonl, .json
     """
     if settings.target is None:
         raise InputError("no file to write; pass --export FILE (Python: target=)")

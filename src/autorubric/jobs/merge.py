@@ -39,7 +39,7 @@ class MergeSettings(Settings):
 
 
 @job(MergeSettings)
-async def merge_async(shards: Sequence[Path], settings: MergeSettings) -> Merged:
+async def merge_async(shards: Path | Sequence[Path | str], settings: MergeSettings) -> Merged:
     """Merge the finished shards of a run into one run directory, as if one process had run it. No request is sent.
 
     Merging again adds what the shards have finished since.
@@ -96,7 +96,7 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
     problems = [f"{one.folder} is a whole run; expected a run with --shard I/N" for one in found if one.part is None]
     shards = [(one, one.part) for one in found if one.part is not None]
     if not shards:
-        raise InputError(problems, _ADVICE)
+        raise InputError(problems or "no run directories", _ADVICE)
     (start, first), held = shards[0], dict[Shard, Path]()
     for one, part in shards:
         changes = list(_differences(first, part))

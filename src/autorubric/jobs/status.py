@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from pydantic import model_validator
 
 from autorubric.errors import ConfigError, InputError
-from autorubric.jobs.job import RunSource, blocking, job
+from autorubric.jobs.job import blocking, job
+from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.llm.http.secrets import VariableName, split_address
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.runs.manifest import ledger_folder, read_manifest
@@ -27,12 +28,12 @@ RunDirectory: TypeAlias = Path | str
 class StatusSettings(Settings):
     """The settings of `autorubric.status` and `autorubric status`."""
 
-    run: LocalName = setting(..., "Run directory of any command.", argument=True, group="Input", reads=True)
+    run: RunSource = setting(..., "Run directory of any command.", argument=True, group="Input")
     as_json: bool = setting(False, "Print everything as JSON.", flag="--json", group="Output")
 
 
-@job(StatusSettings)
-def status(run: RunDirectory, settings: StatusSettings) -> RunStatus:
+@run_job(StatusSettings)
+def status(run: Path, settings: StatusSettings) -> RunStatus:
     """Report the state of a run: done, failed and why, spent, pace, time left, and what to do next.
 
     Only reads the run, so it can be called at any time, also after a crash.
@@ -125,7 +126,7 @@ class ShowSettings(Settings):
     """The settings of `autorubric.show` and `autorubric show`."""
 
     run: RunSource = setting(..., "Run directory of grade, select or synthesize.", argument=True, group="Input")
-    item: str | None = setting(
+    item: str | int | None = setting(
         None, "Id of the item, or its number from 0 (default: the first).", argument=True, group="Input"
     )
     criterion: str | None = setting(None, "Show this criterion only, by its name or id.", group="Output")
@@ -133,7 +134,7 @@ class ShowSettings(Settings):
     as_json: bool = setting(False, "Print everything as JSON.", flag="--json", group="Output")
 
 
-@job(ShowSettings)
+@run_job(ShowSettings)
 async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
     """One item of a run in full: verdicts, votes, reasons, quotes, prompts and raw replies, failed ones included.
 
@@ -163,11 +164,12 @@ async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
     if manifest is None:
         raise InputError(f"{run} is not a run directory (no readable manifest.json)")
     kind = manifest.get("kind", "evaluation")
+    item = None if settings.item is None else str(settings.item)
     if kind == "synthesis":
-        return await show_query(run, manifest, settings.item)
+        return await show_query(run, manifest, item)
     if kind != "evaluation":
         raise InputError(f"{run} is a run of {kind}; expected a run of grade, select or synthesize")
-    return await show_graded(run, settings.item)
+    return await show_graded(run, item)
 
 
 show = blocking(show_async)
@@ -210,6 +212,13 @@ async def doctor_async(_: None, settings: DoctorSettings) -> list[Finding]:
 
     Returns:
         Findings; the `verdict` of each is `ok`, `note` or `problem`.
+
+    Raises:
+        ConfigError: a setting is wrong.
+
+    Example:
+        >>> [finding.subject for finding in asyncio.run(doctor_async())][:3]
+        ['autorubric', 'python', 'system']
     """
     from autorubric.runs.doctor import disk_findings, endpoint_findings, environment_findings, sqlite_finding
 

@@ -45,6 +45,8 @@ def memory_rows(value: Any, *, blanks: bool = False) -> Any:
 
 def _table_rows(value: Any) -> Any:
     """The rows of a table in memory, or the cells of a single column; None for any other value."""
+    if hasattr(value, "collect_schema"):
+        raise InputError("expected rows, got a LazyFrame; call its collect()")
     columns = getattr(value, "column_names", getattr(value, "columns", ()))
     pandas: Any = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     is_frame = pandas is not None and isinstance(value, pandas.DataFrame)

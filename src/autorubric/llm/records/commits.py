@@ -61,6 +61,8 @@ class GroupCommit:
         """
         future: Any = asyncio.get_running_loop().create_future() if waiter is None else waiter
         with self._changed:
+            if not self._thread.is_alive():
+                self.unusable = self.unusable or "the ledger was opened in another process; open it in this one"
             if self.unusable is not None:
                 raise LedgerError(self.unusable)
             self._queue.append((thing, future))

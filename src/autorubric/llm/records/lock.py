@@ -93,7 +93,7 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
             lock.release()
         holder = _named_in(left or named) or "another process"
         advice = (
-            "stop it, or wait for it (--wait on the command line), or use another directory "
+            "stop it, or wait for it (--wait; in Python: wait=True), or use another directory "
             "(--out; in Python another experiment_name or experiments_dir)"
         )
         raise RunLockedError(f"{directory} is in use by {holder}; {advice}")

@@ -81,7 +81,7 @@ def shared_ledger(directory: Path) -> Iterator[Ledger]:
     finally:
         with _lock:
             shared.users -= 1
-            last = shared.users == 0
+            last = shared.users == 0 and place[0] == os.getpid()  # not the parent's
             if last:
                 del _open[place]
         if last:

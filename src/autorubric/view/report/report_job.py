@@ -20,7 +20,8 @@ from autorubric.charts.html import figure, spelled
 from autorubric.core.display import counted
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import write_atomically
-from autorubric.jobs.job import RunSource, job, refuse_existing
+from autorubric.jobs.job import job, refuse_existing
+from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.jobs.status import RunDirectory
 from autorubric.settings import FileName, NewDirectory, Settings, setting
 from autorubric.view.page import Query, Refusal
@@ -101,8 +102,8 @@ class Report:
     path: Path | None = None
 
 
-@job(ReportSettings)
-def report(run: RunDirectory, settings: ReportSettings) -> Report:
+@run_job(ReportSettings)
+def report(run: Path, settings: ReportSettings) -> Report:
     """Make one file of a run: its score, agreement, criteria and lowest items, or a comparison with another run.
 
     It only reads the run. The same run always gives the same bytes.
@@ -139,6 +140,15 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
 
     Raises:
         InputError: it is not a report, the run does not exist, or the baseline is missing.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade, report, verify
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> run = grade(["Yes"], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> made = report(run, out=Path(tempfile.mkdtemp()) / "report.html")
+        >>> verify(made.path, run=run).is_verified
+        True
     """
     text, held = held_numbers(Path(report))
     if held.get("layout") != _LAYOUT:
