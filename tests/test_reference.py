@@ -18,4 +18,4 @@ def test_a_flag_a_class_and_a_registered_name_stand_in_the_reference() -> None:
     pages = rendered()
     assert "| `--concurrency`, `-j` N | `concurrency` | `256` |" in pages["grade.md"]
     assert "## RubricDataset" in pages["classes.md"]
-    assert "| `word_count` |" in pages["registries.md"]
+    assert "| `word_count` |" in pages["checks.md"]
