@@ -20,6 +20,7 @@ from autorubric.formats.format_registry import FORMATS
 from autorubric.linting.rule_table import RULES
 from autorubric.llm.http.providers import PROVIDERS
 from autorubric.metrics.agreement_statistics import statistics
+from autorubric.reviewing.principles import principles
 from autorubric.training.trainer_files import find_adapter, trainer_names
 from tools.check_page import check_tables
 
@@ -47,7 +48,27 @@ def _command_page(name: str) -> str:
     lines += [*_flag_tables(command), ""]
     for function in functions:
         lines += [*_function(function, {parameter.name for parameter, _ in _flags(command)}), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_MORE.get(name, list)()])
+
+
+def _principles() -> list[str]:
+    """What `review` looks for, with the anchors that SARIF links to."""
+    rows = [
+        (
+            f'<a id="{one.id}"></a>`{one.id}`',
+            one.of + (", with a query" if one.in_context else ""),
+            one.severity,
+            one.fault,
+            ", ".join(one.after),
+        )
+        for one in principles(in_context=True)
+    ]
+    heads = ("id", "of", "severity", "fault", "after")
+    return ["## Principles", "", _row(heads), "|---" * len(heads) + "|", *map(_row, rows)]
+
+
+_MORE = {"review": _principles}
+"""What a command's page has after its functions."""
 
 
 def _usage(name: str, command: Callable[..., int]) -> Iterator[str]:

@@ -47,7 +47,7 @@ def _print(result: ReviewResult, settings: ReviewSettings) -> None:
 
         findings = (as_lint_finding(one, file) for one in result.findings)
         failures = [_told(failure) for failure in result.failures]
-        sys.stdout.writelines(sarif(findings, review_rules(), __version__, "docs/review.md", failures))
+        sys.stdout.writelines(sarif(findings, review_rules(), __version__, "docs/reference/review.md", failures))
     else:
         for one in result.findings:
             print(as_lint_finding(one, file).line())
