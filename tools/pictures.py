@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from autorubric.cli.app import run
 from tests.processes import free_port
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
+_PROGRAM = (sys.executable, "-m", "autorubric")
 _OFFLINE = ("--judge", "builtin/offline")
 _PROPOSALS = [
     {
@@ -81,8 +81,7 @@ def make_runs(folder: Path) -> None:
         (["synthesize", queries, *full], "full"),
         (["improve", *improve], "improved"),
     ):
-        if status := run([*command, "--out", str(folder / out)]):
-            raise SystemExit(f"autorubric {command[0]} ended with status {status}")
+        subprocess.run([*_PROGRAM, *command, "--out", str(folder / out)], check=True, capture_output=True)
     train(folder / "served")
 
 
