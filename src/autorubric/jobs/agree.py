@@ -54,11 +54,9 @@ class StatisticSettings(Settings):
     """How to measure agreement."""
 
     cannot_assess: Abstentions = setting(
-        "exclude", "How CANNOT_ASSESS counts: exclude, as_unmet or as_category.", group="Statistics"
+        "exclude", "CANNOT_ASSESS: exclude, as_unmet or as_category.", group="Statistics"
     )
-    na: Abstentions = setting(
-        "exclude", "How not-applicable options count: exclude, as_unmet or as_category.", group="Statistics"
-    )
+    na: Abstentions = setting("exclude", "Not applicable: exclude, as_unmet or as_category.", group="Statistics")
     confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, lt=1)
     replicates: int = setting(
         1000, "Draws of permutation tests and posteriors.", group="Statistics", ge=2, le=1_000_000
@@ -96,7 +94,7 @@ class PairwiseSettings(AgreeSettings):
     )
     items: int = setting(
         10,
-        "Items to list with --pairwise, those with most disagreement first.",
+        "Items to list with --pairwise, most disputed first.",
         group="Output",
         ge=0,
     )

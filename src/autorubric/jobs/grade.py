@@ -116,9 +116,7 @@ class GradeSettings(GradingSettings):
         (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     labels: FileNames = setting((), "Labels: rows of id, criterion, label[, annotator]; repeatable.", group="Input")
-    annotator: str | None = setting(
-        None, "Annotator whose --labels count, or majority, where they disagree.", group="Input"
-    )
+    annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     limit: int | None = setting(None, "Grade only the first N items.", group="Input", ge=1, le=10**9)
     on_failure: Literal["none", "skip"] = setting(
         "none", "Item with a failure: none (no score) or skip it.", group="Scoring"

@@ -79,9 +79,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     candidates: int = setting(4, "Alternatives per criterion and round.", group="Search", ge=1, le=50)
     rounds: int = setting(2, "Rounds of writing; one if there are few labels.", group="Search", ge=1, le=20)
     weights: bool = setting(False, "Fit the weights too, as one more change to test.", group="Search")
-    score: str | None = setting(
-        None, "Metadata key of a human score in [0, 1] (default: from labels).", group="Search"
-    )
+    score: str | None = setting(None, "Metadata key of a human score; default: labels.", group="Search")
     measure: Literal["agreement", "ac1", "score_error"] = setting(
         "agreement", "agreement, ac1 (Gwet) or score_error.", group="Statistics"
     )
@@ -89,11 +87,9 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         0.95, "Joint confidence level of all accepted changes.", group="Statistics", ge=0.5, le=0.9999
     )
     split: Literal["auto", "three", "nested"] = setting(
-        "auto", "three (teach, choose, test), nested (few labels) or auto.", group="Statistics"
+        "auto", "three sets, nested (few labels) or auto.", group="Statistics"
     )
-    test_judge: Names = setting(
-        (), "Second judge, whose agreement must not fall; use another family.", group="Judges"
-    )
+    test_judge: Names = setting((), "Second judge, whose agreement must not fall.", group="Judges")
     configs: Mapping[str, LLMConfig] = setting(
         {}, "Full configurations of judges and writer, by the names given for them.", cli=False, record=False
     )

@@ -35,7 +35,7 @@ class RewardRuleSettings(JudgeSettings):
     """The judges, and the rule that turns a report into a reward."""
 
     formula: Literal["clipped", "positive", "signed"] = setting(
-        "clipped", "clipped (as in grade), positive (RubricHub), signed (HealthBench).", group="Reward"
+        "clipped", "clipped (as grade), positive (RubricHub), signed.", group="Reward"
     )
     gate: Names = setting((), "Criterion that must be met, else the reward is 0; repeatable.", group="Reward")
     overlong: bool = setting(False, "Soft penalty for long submissions (DAPO), by 'length'.", group="Reward")
@@ -46,7 +46,7 @@ class RewardRuleSettings(JudgeSettings):
         0.0, "Share of criteria left out per group of rollouts, except gates.", group="Reward", ge=0, le=1
     )
     dropout_by: Literal["group", "step"] = setting(
-        "group", "One draw per group (query and step), or per step.", group="Reward"
+        "group", "Draw per group (query and step) or step.", group="Reward"
     )
     dropout_seed: int = setting(0, "Random seed of --dropout.", group="Reward")
 

@@ -42,7 +42,7 @@ _OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "repla
 class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     """The settings of `autorubric.serve` and `autorubric serve`."""
 
-    host: str = setting("127.0.0.1", "Address to listen on; a public one requires --token-env.", group="Service")
+    host: str = setting("127.0.0.1", "Address; a public one requires --token-env.", group="Service")
     port: int = setting(8100, "Port to listen on; 0 means any free port.", group="Service", ge=0, le=65535)
     token_env: str | None = setting(
         None, "Environment variable with the token that clients must send.", group="Service", secret=True
@@ -66,9 +66,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         None, "Budget of the audit in tokens, separate from --budget-tokens.", group="Audit", ge=1, le=10**15
     )
     audit_tolerance: float = setting(0.0, "Growth of the gap that raises no alarm.", group="Audit", ge=0, le=1)
-    on_gap: Literal["warn", "stop"] = setting(
-        "warn", "On an alarm: warn (mark rewards), or stop training.", group="Audit"
-    )
+    on_gap: Literal["warn", "stop"] = setting("warn", "On an alarm: warn or stop.", group="Audit")
     repeat_share: float = setting(
         0.0, "Share of rewards judged twice, to measure the judge's noise.", group="Audit", ge=0, le=1
     )

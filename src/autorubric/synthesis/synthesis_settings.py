@@ -75,13 +75,11 @@ class SynthesisSettings(EndpointSettings):
     judgment of a whole rubric and relevance by the number of criteria.
     """
 
-    profile: Literal["basic", "full"] = setting("basic", "basic (five steps) or full (graded pool, gates, evidence).")
+    profile: Literal["basic", "full"] = setting("basic", "basic (five steps) or full (with gates and evidence).")
     domain: str | None = setting(None, "Domain: medical, science, instruction_following, writing or chat.")
-    prompts: FileName | None = setting(
-        None, "Directory of prompt templates that replace the built-in ones.", reads=True
-    )
+    prompts: FileName | None = setting(None, "Directory of your own prompt templates.", reads=True)
     until: Literal["reference", "responses", "rubrics", "merge", "augment", "gates"] | None = setting(
-        None, "Stop after a step: reference, responses, rubrics, merge, augment or gates."
+        None, "Last step: reference, responses, rubrics, merge, augment, gates."
     )
     refresh: Names = setting((), "Role whose replies are requested again; repeatable.")
     question_column: _Name = setting("question", "Column or path of the query, such as turns[0].", group="Input")
