@@ -62,6 +62,7 @@ PICTURES = (
     Picture("view_agreement", "essays", "agreement", 970),
     Picture("view_rubric", "full", "rubrics/0", 680),
     Picture("view_drift", "served", "drift", 900),
+    Picture("report", "essays.html", "", 780),
     Picture("improve_report", "improved/report.html", "", 890),
 )
 
@@ -80,6 +81,7 @@ def make_runs(folder: Path) -> None:
         (["grade", essays, *_OFFLINE], "essays"),
         (["synthesize", queries, *full], "full"),
         (["improve", *improve], "improved"),
+        (["report", str(folder / "essays")], "essays.html"),
     ):
         subprocess.run([*_PROGRAM, *command, "--out", str(folder / out)], check=True, capture_output=True)
     train(folder / "served")
