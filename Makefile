@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo examples test test-browser test-trainers test-ray test-servers test-pythons lint check prices bench bench-ray scale soak fuzz clean
+.PHONY: setup pictures demo examples test test-browser test-trainers test-ray test-servers test-pythons lint check prices bench bench-ray scale soak fuzz clean
 
 setup: $(VENV)/.dev
 
@@ -40,6 +40,10 @@ test-browser: $(VENV)/.dev
 	  (echo "test-browser needs Chromium: install the package chromium and run it again" && exit 1)
 	$(PIP) -r tests_browser/requirements.txt
 	$(BIN)/python -m pytest -c tests_browser/pytest.ini --rootdir . tests_browser
+
+# The pictures of the guides, by Chromium.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m tools.pictures
 
 # Real trainers, in an environment of their own: they are large, and their pins are not ours.
 TRAINERS := .venv-trainers

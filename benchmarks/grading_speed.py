@@ -1,4 +1,4 @@
-"""Grading against the loopback endpoint: calls a second, CPU a call, memory, resume, and what prefix caches save."""
+"""Grading against the loopback endpoint: calls per second, CPU per call, memory, resume, prefix caches."""
 
 from __future__ import annotations
 
@@ -106,13 +106,21 @@ def run() -> Record:
         folder, start = Path(name), _start(Path(name))
         source = dataset_file(folder, ITEMS)
         rows = [_speed(record, source, folder / latency, latency, start) for latency in ("fixed:0", "fixed:0.2")]
-        header = ["latency", "calls/s", "floor calls/s", "µs of CPU a call", "floor µs", "peak MB", "repeated run s"]
+        header = [
+            "latency",
+            "calls/s",
+            "floor calls/s",
+            "µs of CPU per call",
+            "floor µs",
+            "peak MB",
+            "repeated run s",
+        ]
         record.table("command", header, rows)
-        header = ["function", "µs of CPU a call", "command µs", "ratio", "least", "most"]
+        header = ["function", "µs of CPU per call", "command µs", "ratio", "least", "most"]
         record.table("python", header, _python(record, folder, start))
         header = ["times the CPU of the floor", "least", "most"]
         record.table("overhead", header, _overhead(record, folder))
-    header = ["8 kB submissions", "prompt tokens an item", "cached"]
+    header = ["8 kB submissions", "prompt tokens per item", "cached"]
     record.table("prefix", header, _prefix_caches())
     return record
 

@@ -71,7 +71,7 @@ class PlainModel:
 
 
 MOST_WALL = 1.08
-"""Times the floor with a model that takes 0.2 s: the ledger keeps 2,000 calls a second within 8 % of no ledger."""
+"""Times the floor with a model that takes 0.2 s: the ledger keeps 2,000 calls per second within 8 % of no ledger."""
 
 
 def run() -> Record:
@@ -81,7 +81,9 @@ def run() -> Record:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         rows += _compare("no latency", PlainModel(), CALLS, Path(folder) / "fast", record)
         rows += _compare(f"{LATENCY} s", PlainModel(LATENCY), CALLS // 10, Path(folder) / "slow", record)
-    record.table("calls", ["latency", "calls", "", "calls a second", "µs CPU a call", "bytes written a call"], rows)
+    record.table(
+        "calls", ["latency", "calls", "", "calls per second", "µs CPU per call", "bytes written per call"], rows
+    )
     return record
 
 

@@ -1,4 +1,4 @@
-"""How fast lint reads: criteria a second on one core, by all rules, files included."""
+"""How fast lint reads: criteria per second on one core, by all rules, files included."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run() -> Record:
         rows.append(_measure("HealthBench, 250 rows", real, 2955, record))
     else:
         print("lint: HealthBench is not next to this checkout; skipped")
-    header = ["criteria", "bytes each", "findings", "floor: criteria a second of CPU", "criteria a second of CPU"]
+    header = ["criteria", "bytes each", "findings", "floor: criteria per second of CPU", "criteria per second of CPU"]
     record.table("rates", header, rows)
     return record
 
@@ -70,7 +70,7 @@ def _measure(name: str, path: Path, criteria: int, record: Record) -> list[str]:
             json.loads(line)
         floors.append(criteria / (time.process_time() - started))
     rate, floor = max(rates), max(floors)
-    record.limit(f"lint, {name}: criteria a second", rate, least=TARGET)
+    record.limit(f"lint, {name}: criteria per second", rate, least=TARGET)
     return [name, f"{path.stat().st_size / criteria:.0f}", f"{findings:,}", f"{floor:,.0f}", f"{rate:,.0f}"]
 
 

@@ -111,7 +111,7 @@ GOAL = 1.8
 
 def run() -> Record:
     """The figures of both jobs; the floor is one process."""
-    record = Record(f"rows {SIZES[0]} to {SIZES[1]}; ms of CPU a row on the longest path; floor: one process")
+    record = Record(f"rows {SIZES[0]} to {SIZES[1]}; ms of CPU per row on the longest path; floor: one process")
     found = {}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

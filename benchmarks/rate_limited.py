@@ -147,7 +147,7 @@ def _at_random(record: Record) -> None:
             asyncio.run(_load([endpoint.base_url], 15.0))
             done.append(endpoint.stats()["by_status"]["200"] / 15.0)
     share = done[1] / done[0]
-    record.figure("at_random", f"{done[1]:.0f} calls a second; without refusals {done[0]:.0f} ({share:.0%})")
+    record.figure("at_random", f"{done[1]:.0f} calls per second; without refusals {done[0]:.0f} ({share:.0%})")
     record.limit(f"{RANDOM:.0%} refused at random: throughput", share, least=LEAST_THROUGHPUT)
 
 

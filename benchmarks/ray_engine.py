@@ -194,7 +194,7 @@ def faster(
     walls = (one[1].wall - one[0].wall) / (ray[1].wall - ray[0].wall)
     record.figure(
         name,
-        f"{1000 * alone / rows:.1f} ms of CPU a row in one process, {1000 * together / rows:.1f} ms in driver and "
+        f"{1000 * alone / rows:.1f} ms of CPU per row in one process, {1000 * together / rows:.1f} ms in driver and "
         f"workers together, while Ray's own processes use {beside:.0%} of a core: at most {times:.2f} x on two idle "
         f"cores; by wall {walls:.2f} x, {_load()}",
     )

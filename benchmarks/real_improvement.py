@@ -90,7 +90,7 @@ def improvements(record: Record, wordings: tuple[Recorded, Recorded], folder: Pa
             ]
         )
     header = "judge|answers|accepted|agreement under criteria, all answers|under full, all answers"
-    record.table("improve", [*header.split("|"), "gain on the test sets", "calls a run"], rows)
+    record.table("improve", [*header.split("|"), "gain on the test sets", "calls per run"], rows)
 
 
 def _share(data: Recorded, name: str, kept: list[int]) -> float:

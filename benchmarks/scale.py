@@ -24,10 +24,10 @@ MOST_GROWTH, MOST_MEMORY_GROWTH = 1.10, 1.10
 MOST_BYTES = {"synthesize": (400, 5000), "grade": (350, 550)}
 """Bytes a call of the ledger, and of all other files."""
 MOST_REPEAT = 60
-"""Microseconds of CPU a call, of a finished run that is repeated."""
+"""Microseconds of CPU per call, of a finished run that is repeated."""
 _SECONDS = 0.5
 _MILLION, _CALLS_A_MINUTE = 1_000_000, 10_000
-"""Rows to which the figures are extrapolated, and calls a minute of an ordinary tier of an API."""
+"""Rows to which the figures are extrapolated, and calls per minute of an ordinary tier of an API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Watched:
         return next(sample for sample in self.samples if sample.calls >= calls)
 
     def cost(self, begin: float, end: float) -> tuple[float, float]:
-        """Microseconds of CPU a call between two shares of the calls: of the command and of the endpoint."""
+        """Microseconds of CPU per call between two shares of the calls: of the command and of the endpoint."""
         first, last = self.at(begin), self.at(end)
         calls = (last.calls - first.calls) / 1e6
         return (last.cpu - first.cpu) / calls, (last.endpoint_cpu - first.endpoint_cpu) / calls
@@ -141,7 +141,7 @@ class Ran:
 
     @property
     def repeat(self) -> float:
-        """Microseconds of CPU a call of the run again."""
+        """Microseconds of CPU per call of the run again."""
         return self.a_call(self.again.figures.cpu - self.start) * 1e6
 
 
@@ -182,9 +182,9 @@ def _tell(record: Record, runs: Sequence[Ran]) -> None:
         after = ran.a_call(paid.figures.cpu - paid.samples[-1].cpu) * 1e6
         ledger, files, written = map(ran.a_call, (paid.ledger, paid.files, paid.figures.written))
         record.limit(f"{name}: peak memory, all calls to a tenth", peaks[2] / peaks[0], most=MOST_MEMORY_GROWTH)
-        record.limit(f"{name}: CPU a call, last tenth to first", growth, most=MOST_GROWTH)
-        record.limit(f"{name}: bytes a call in the ledger", ledger, most=MOST_BYTES[name][0])
-        record.limit(f"{name}: bytes a call in other files", files, most=MOST_BYTES[name][1])
+        record.limit(f"{name}: CPU per call, last tenth to first", growth, most=MOST_GROWTH)
+        record.limit(f"{name}: bytes per call in the ledger", ledger, most=MOST_BYTES[name][0])
+        record.limit(f"{name}: bytes per call in other files", files, most=MOST_BYTES[name][1])
         record.limit(f"{name}: microseconds a call of the finished run again", ran.repeat, most=MOST_REPEAT)
         more = [f"{one:.0f}" for one in (*peaks, paid.figures.memory, ran.again.figures.memory)]
         memory.append([name, calls, *more])
@@ -195,10 +195,10 @@ def _tell(record: Record, runs: Sequence[Ran]) -> None:
     record.table(
         "memory", ["command", "calls", "MB at 10 %", "at 50 %", "at 100 %", "at the end", "repeated"], memory
     )
-    header = ["µs a call, first tenth", "last tenth", "endpoint, first tenth", "last tenth", "growth"]
+    header = ["µs per call, first tenth", "last tenth", "endpoint, first tenth", "last tenth", "growth"]
     record.table("cpu", ["command", "calls", *header, "after the calls", "repeated"], cost)
-    record.table("bytes", ["command", "calls", "ledger, bytes a call", "other files", "written to the disk"], size)
-    header = ["hours of CPU", "hours at 10,000 calls a minute", "ledger, GB", "other files, GB"]
+    record.table("bytes", ["command", "calls", "ledger, bytes per call", "other files", "written to the disk"], size)
+    header = ["hours of CPU", "hours at 10,000 calls per minute", "ledger, GB", "other files, GB"]
     record.table("million", ["command", "calls", *header, "repeated, hours of CPU"], extrapolated)
 
 

@@ -5,7 +5,7 @@ then calls that come at half of that rate, whatever is answered, from the same c
 the judge is asked through a bare aiohttp server that passes requests on and does nothing else: what it takes is the
 floor, and what the service takes beyond that is what the service adds.
 
-The load, the judge and the service share the machine, so calls a second say little of the service alone. The
+The load, the judge and the service share the machine, so calls per second say little of the service alone. The
 processor time on its longest path does not depend on the load: that of the first process, and that of the busiest of
 the others.
 """
@@ -78,7 +78,7 @@ def floor_before(judge: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a load has measured: calls a second, CPU milliseconds a call, and calls paid twice or lost."""
+    """What a load has measured: calls per second, CPU milliseconds per call, and calls paid twice or lost."""
 
     seen: Outcome
     rate: float
@@ -102,7 +102,7 @@ def run() -> Record:
         cpu = [f"{full.path:.2f} ms", f"{full.all_:.2f} ms"]
         rows.append([processes, f"{full.rate:.0f}", f"{half.rate:.0f}", *times, floor, f"{added:.0f} ms", *cpu])
     header = ["processes", "calls/s", "at half load", "p50", "p99", "floor, p99", "added, p99"]
-    record.table("load", [*header, "CPU a call, longest path", "all"], rows)
+    record.table("load", [*header, "CPU per call, longest path", "all"], rows)
     gain = found[1][0].path / found[2][0].path
     record.figure("gain", f"{gain:.2f}")
     record.limit("times as many calls in a second of the longest path with two processes", gain, least=_LEAST_GAIN)

@@ -97,10 +97,10 @@ async def floor(queries: int, base_url: str, in_flight: int = IN_FLIGHT) -> tupl
 
 def run() -> Record:
     """Wall time, CPU, bytes and memory for each latency, next to the floor of the same minute."""
-    record = Record(f"{CALLS_A_QUERY} calls a query, {IN_FLIGHT} in flight; floor: bare aiohttp on uvloop")
+    record = Record(f"{CALLS_A_QUERY} calls per query, {IN_FLIGHT} in flight; floor: bare aiohttp on uvloop")
     start = _measured(1, "fixed:0")[0].cpu
-    print(f"Synthesis: {CALLS_A_QUERY} calls a query, {IN_FLIGHT} in flight.")
-    print(f"CPU a call leaves out the {start:.2f} s that starting and ending take, whatever the input.")
+    print(f"Synthesis: {CALLS_A_QUERY} calls per query, {IN_FLIGHT} in flight.")
+    print(f"CPU per call leaves out the {start:.2f} s that starting and ending take, whatever the input.")
     rows = []
     for latency, queries, beside, most in CASES:
         with _neighbour() if beside else nullcontext():
@@ -113,7 +113,7 @@ def run() -> Record:
         other = "one busy process" if beside else "–"
         rows.append([latency, f"{queries:,}", other, *times, f"{ours.written / left:.2f}", f"{ours.memory:.0f}"])
     header = (
-        "latency|queries|next to it|floor s|ours s|ratio|floor µs CPU a call|ours µs CPU a call|written / left|MB"
+        "latency|queries|next to it|floor s|ours s|ratio|floor µs CPU per call|ours µs CPU per call|written / left|MB"
     )
     record.table("latencies", header.split("|"), rows)
     print("\nMemory at no latency, as the input grows")

@@ -147,8 +147,8 @@ def test_the_guide_shows_the_agreement_of_the_essays(workshop: Path, capsys: pyt
     assert run(["grade", str(essays), "--judge", "builtin/offline", "--out", "run"]) == 0
     capsys.readouterr()
     assert run(["agree", "run"]) == 0
-    _, _, rest = (ROOT / "docs" / "agreement.md").read_text("utf-8").partition("## The essays")
-    assert_shown(rest.split("```")[1].removeprefix("text\n"), capsys.readouterr().out)
+    _, _, rest = (ROOT / "docs" / "agreement.md").read_text("utf-8").partition("## Reading the output")
+    assert_shown(rest.split("```text\n")[1].partition("```")[0], capsys.readouterr().out)
 
 
 def test_every_block_of_commands_is_found() -> None:

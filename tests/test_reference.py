@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from autorubric.reviewing.principles import principles
 from tools.reference import HOME, rendered
 
 
@@ -18,4 +21,10 @@ def test_a_flag_a_class_and_a_registered_name_stand_in_the_reference() -> None:
     pages = rendered()
     assert "| `--concurrency`, `-j` N | `concurrency` | `256` |" in pages["grade.md"]
     assert "## RubricDataset" in pages["classes.md"]
-    assert "| `word_count` |" in pages["registries.md"]
+    assert "| `word_count` |" in pages["checks.md"]
+
+
+def test_the_guide_of_review_groups_every_principle_once() -> None:
+    guide = (HOME.parent / "review.md").read_text("utf-8")
+    table = guide.partition("| Question | Principles |")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(one.id for one in principles(in_context=True))

@@ -19,5 +19,5 @@ def test_the_official_verdicts_of_ifeval_are_reproduced() -> None:
             else:
                 disagreed.append((row["key"], instruction, official, said.reason))
     assert agreed + len(disagreed) == 834
-    # Each one that remains is listed with its cause in docs/checks.md: none.
+    # Each one that remains is listed with its cause in docs/design/checks.md: none.
     assert disagreed == []

@@ -175,7 +175,7 @@ def refused_commands(queries: Path, checked: Path, folder: Path) -> list[int]:
     ]
 
 
-def checks_one_by_one(examples: list[list[str]]) -> dict[str, str]:
+def checks_one_by_one(examples: list[tuple[str, dict[str, Any], str]]) -> dict[str, str]:
     """The message of each check that is refused. Any other exception than the refusal ends the process."""
     from autorubric.checks import run_check
     from autorubric.errors import MissingPackageError
@@ -183,7 +183,7 @@ def checks_one_by_one(examples: list[list[str]]) -> dict[str, str]:
     said: dict[str, str] = {}
     for name, parameters, submission in examples:
         try:
-            run_check(name, json.loads(parameters), json.loads(submission))
+            run_check(name, parameters, submission)
         except MissingPackageError as error:
             said[name] = str(error)
     return said

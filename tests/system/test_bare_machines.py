@@ -13,15 +13,11 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.checks import PACKAGES
+from tools.check_page import read_examples
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "checks.md").read_text("utf-8")
-ROWS = [
-    [cell.strip().strip("`").strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-    for line in GUIDE.splitlines()
-    if line.startswith("| `")
-]
-EXAMPLES = [row for row in ROWS if len(row) == 6]
+CHECKS_PAGE = ROOT / "docs" / "reference" / "checks.md"
+EXAMPLES = [[one["check"], one["parameters"], one["submission"]] for one in read_examples()]
 BARE = Path(__file__).with_name("bare_machine.py")
 
 
@@ -43,7 +39,7 @@ def run_without(kind: str, folder: Path) -> subprocess.CompletedProcess[str]:
     paths = [queries, a_dataset(folder / "ice.json"), checked, folder / "out"]
     return subprocess.run(
         [sys.executable, "-X", "warn_default_encoding", str(BARE), kind, *map(str, paths)],
-        input=json.dumps([[row[0], row[3], row[4]] for row in EXAMPLES]),
+        input=json.dumps(EXAMPLES),
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -80,12 +76,13 @@ def refuses_what_needs_an_extra(said: dict[str, Any], told: str, folder: Path) -
         assert words in told
     assert not list(folder.rglob("refused*/**/ledger.sqlite")), "a refused run has asked something"
     needed = {name: set(re.findall(r"needs (.*);", words)[0].split(", ")) for name, words in said["checks"].items()}
-    assert needed == packages_in_the_guide()
+    assert needed == packages_in_the_reference()
 
 
-def packages_in_the_guide() -> dict[str, set[str]]:
+def packages_in_the_reference() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for package, checks in (row for row in ROWS if len(row) == 2 and row[0] in PACKAGES):
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|$", CHECKS_PAGE.read_text("utf-8"), re.MULTILINE)
+    for package, checks in (row for row in rows if row[0] in PACKAGES):
         for check in re.findall(r"[^`, ]+", checks):
             found.setdefault(check, set()).add(package)
     return found

@@ -229,7 +229,7 @@ def token_count(
 
 @check("paragraph_count")
 def paragraph_count(text: str, *, at_least: Count | None = None, at_most: Count | None = None) -> CheckOutcome:
-    r"""Passed when the number of paragraphs, parted by blank lines, is within the bounds.
+    r"""Passed when the number of paragraphs, separated by blank lines, is within the bounds.
 
     Example:
         >>> paragraph_count("One.\r\n\r\nTwo.", at_least=2).passed

@@ -32,9 +32,9 @@ def markdown_headings(
     at_least: Count = 1,
     at_most: Count | None = None,
 ) -> CheckOutcome:
-    r"""Passed when the headings (of a level) are in number, and hold the titles in their order.
+    r"""Passed when the headings (of a level) are within the bounds, and contain the titles in this order.
 
-    Titles are compared without case; other headings may stand between them.
+    Titles are compared without case; other headings may come between them.
 
     Example:
         >>> markdown_headings("# Plan\n\n## Costs\n\n## Risks\n", titles=["costs", "risks"]).passed

@@ -174,7 +174,7 @@ Where = Literal["whole", "block"]
 def json_valid(text: str, *, where: Where = "whole") -> CheckOutcome:
     """Passed when the submission is JSON; NaN, comments and trailing commas are not.
 
-    `whole` reads the entire submission, one fence around it taken off; `block` reads each code block
+    `whole` reads the entire submission, without one enclosing fence; `block` reads each code block
     marked `json`, and there has to be one.
 
     Example:

@@ -50,12 +50,8 @@ class AgreeFlags(CompareSettings):
     by: Literal["criterion", "judge", "tag"] = setting(
         "criterion", "Table rows: criterion, judge or tag.", group="Mode"
     )
-    criteria: bool = setting(
-        False, "Analyze each criterion: pass rate, discrimination, redundancy; needs no labels.", group="Mode"
-    )
-    pairwise: bool = setting(
-        False, "Compare judges with each other, or with those of --against; needs no labels.", group="Mode"
-    )
+    criteria: bool = setting(False, "Analyze each criterion: pass rate, redundancy; needs no labels.", group="Mode")
+    pairwise: bool = setting(False, "Compare judges, or two runs with --against; needs no labels.", group="Mode")
     corrected: bool = setting(False, "Correct the scores for the judge's errors, using the labels.", group="Mode")
     label_next: int | None = setting(
         None, "Suggest the N most informative (item, criterion) pairs to label.", metavar="N", group="Mode", ge=1
@@ -97,7 +93,7 @@ class AgreeFlags(CompareSettings):
 
 @command(AgreeFlags, _EXAMPLES)
 def agree(settings: AgreeFlags) -> int:
-    """Report judge-human agreement per criterion, worst first, with confidence intervals."""
+    """Report judge-human agreement per criterion, with confidence intervals."""
     form = "json" if settings.json_output else "csv" if settings.csv else "md" if settings.md else "text"
     print(_shown(settings).text(form), end="" if settings.csv else "\n")
     return 0

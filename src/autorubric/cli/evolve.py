@@ -16,7 +16,7 @@ autorubric convert evolved/evolved.json rubrics.parquet --to verl
 
 @command(EvolveSettings, _EXAMPLES)
 def evolve(settings: EvolveSettings) -> int:
-    """Evolve rubrics: add criteria that discriminate between the rollouts of a run, retire those that do not.
+    """Evolve rubrics: add criteria that discriminate, retire those that do not.
 
     For each query, a model proposes criteria and pitfalls. Proposals are graded on the rollouts; those that pass the
     gates are added. rubric_versions.jsonl records each version. To resume a run, run the same command again.

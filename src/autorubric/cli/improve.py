@@ -21,7 +21,7 @@ autorubric improve improved/rubric.json --undo Cause -o improved
 
 @command(ImproveSettings, _EXAMPLES)
 def improve(settings: ImproveSettings) -> int:
-    """Improve a rubric; a change is accepted only on labels that were not used to find it.
+    """Improve a rubric; accept a change only on labels not used to find it.
 
     A writer model sees the judge's errors on one part of the labelled items and proposes other wordings. These are
     compared on a second part, and the best for each criterion is tested once on a third. The original is kept unless

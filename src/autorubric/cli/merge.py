@@ -16,7 +16,7 @@ autorubric merge shards/* -o rubrics --partial
 
 @command(MergeSettings, _EXAMPLES)
 def merge(settings: MergeSettings) -> int:
-    """Merge the shards of a run into one run directory, as if one process had run it. No request is sent.
+    """Merge the shards of a run into one run directory; no request is sent.
 
     Shards are runs of synthesize, grade or select with --shard I/N. Run the same command again to add what the shards
     have finished since.

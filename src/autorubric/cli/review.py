@@ -25,9 +25,9 @@ autorubric review rubric.yaml --reviewer openai/gpt-5.1 --format sarif -o review
 
 @command(ReviewSettings, _EXAMPLES)
 def review(settings: ReviewSettings) -> int:
-    """Review a rubric with a model; findings quote the rubric, and `improve` can test the proposed wordings.
+    """Review a rubric with a model; findings quote the rubric.
 
-    To resume a run, run the same command again: saved replies are reused, failed requests are sent again.
+    To resume a run, run the same command again. `improve` can test the proposed wordings.
     """
     # Standard output is for findings alone where a program reads it.
     announce = print if settings.format == "text" else partial(print, file=sys.stderr)
@@ -48,7 +48,7 @@ def _print(result: ReviewResult, settings: ReviewSettings) -> None:
 
         findings = (as_lint_finding(one, file) for one in result.findings)
         failures = [_told(failure) for failure in result.failures]
-        sys.stdout.writelines(sarif(findings, review_rules(), __version__, "docs/review.md", failures))
+        sys.stdout.writelines(sarif(findings, review_rules(), __version__, "docs/reference/review.md", failures))
     else:
         for one in result.findings:
             print(as_lint_finding(one, file).line())

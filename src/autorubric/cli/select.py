@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
+from autorubric.core.display import counted
 from autorubric.jobs.select import SelectSettings, select_async
 from autorubric.jobs.selection_run import SelectionResult
 
@@ -71,7 +72,7 @@ def print_selection(
         found = f"a pair (best above {keep.threshold:g}, margin {keep.margin:g})"
     print(
         f"\n{total.selected} of {total.queries} queries have {found}; "
-        f"{total.dropped} dropped, {total.undecided} undecided; {summary.answers} answers kept"
+        f"{total.dropped} dropped, {total.undecided} undecided; {counted(summary.answers, 'answer')} kept"
     )
     lines = (
         *_spread_lines(written),

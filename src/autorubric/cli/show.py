@@ -25,7 +25,7 @@ _LISTS = {"criteria": "kept", "rewritten": "rewritten", "rejected": "rejected", 
 
 @command(ShowSettings, _EXAMPLES)
 def show(settings: ShowSettings) -> int:
-    """Show one item of a run: verdicts, votes, reasons, quotes, prompts and raw replies, failed ones included.
+    """Show one item of a run: verdicts, votes, quotes, prompts and raw replies.
 
     For a synthesis run, shows one query: its rubric, and what became of each criterion.
     """

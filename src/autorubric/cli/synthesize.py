@@ -32,7 +32,7 @@ autorubric synthesize queries.jsonl --profile full --models openai/gpt-5.1 --bud
 
 @command(SynthesizeSettings, _EXAMPLES)
 def synthesize(settings: SynthesizeSettings) -> int:
-    """Turn queries into rubrics: reference, responses, candidate rubrics, merge, harder criteria, export.
+    """Turn queries into rubrics: answers, candidate rubrics, a merge, harder criteria.
 
     To resume a run, run the same command again: saved replies are reused, failed requests are sent again, and nothing
     is paid for twice.

@@ -179,7 +179,7 @@ class Criterion(KeepingModel):
         return options[index].value
 
     def find_option_by_label(self, label: str) -> int:
-        """The index of the option with this label, whatever its case and outer spaces.
+        """The index of the option with this label, ignoring case and outer spaces.
 
         Raises:
             ValueError: the criterion is binary, or has no such option.

@@ -59,8 +59,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     Args:
         judge_model_config: the model of a single judge (judge id `default`), as a configuration or a string.
-        judges: several judges that form a panel, instead of `judge_model_config`. Each is asked by requests of its
-            own, also where several use one model; `JudgeSpec(repeats=3)` asks a judge three times.
+        judges: several judges that form a panel, instead of `judge_model_config`. Each sends its own
+            requests, even if several use one model; `JudgeSpec(repeats=3)` asks a judge three times.
         aggregation: how to combine a panel's verdicts: majority, weighted, unanimous or any.
         ordinal_aggregation: the same for ordered options: mean, median, weighted_mean, mode, min or max.
         nominal_aggregation: the same for unordered options: mode, weighted_mode or unanimous.
@@ -184,7 +184,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     @property
     def is_ensemble(self) -> bool:
-        """Whether several judges judge."""
+        """Whether there are several judges."""
         return len(self.judge_ids) > 1
 
     @property
@@ -256,7 +256,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return with_length_penalty(report, whole, self.length_penalty, normalize=self.normalize)
 
     async def judgments(self, inputs: JudgeInput, ask: Ask | None = None) -> Sequence[Judgment]:
-        """What `grade_input` makes its report of: one judgment for each criterion, in order."""
+        """One judgment for each criterion, in order; `grade_input` makes its report of them."""
         session = await self._sessions.open()
         if ask is None:
             ask_for = session.executor.ask_for

@@ -55,14 +55,12 @@ class StatisticSettings(Settings):
     """How to measure agreement."""
 
     cannot_assess: Abstentions = setting(
-        "exclude", "How CANNOT_ASSESS counts: exclude, as_unmet or as_category.", group="Statistics"
+        "exclude", "CANNOT_ASSESS: exclude, as_unmet or as_category.", group="Statistics"
     )
-    na: Abstentions = setting(
-        "exclude", "How not-applicable options count: exclude, as_unmet or as_category.", group="Statistics"
-    )
+    na: Abstentions = setting("exclude", "Not applicable: exclude, as_unmet or as_category.", group="Statistics")
     confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, lt=1)
     replicates: int = setting(
-        1000, "Number of draws for permutation tests and posteriors.", group="Statistics", ge=2, le=1_000_000
+        1000, "Draws of permutation tests and posteriors.", group="Statistics", ge=2, le=1_000_000
     )
     seed: int = setting(
         0, "Random seed for these draws and for --label-next.", group="Statistics", ge=0, le=2**63 - 1
@@ -83,7 +81,7 @@ class AgreeSettings(LabelAgreementSettings):
 
     simulate: bool = setting(
         False,
-        "Resample the labelled items to measure how often the intervals cover the true value.",
+        "Measure the coverage of the intervals by resampling.",
         group="Statistics",
     )
     per_judge: bool = setting(False, "Also measure each judge, and the panel without it.", cli=False)
@@ -97,7 +95,7 @@ class PairwiseSettings(AgreeSettings):
     )
     items: int = setting(
         10,
-        "Number of items to list with --pairwise; those where judges differ most come first.",
+        "Items to list with --pairwise, most disputed first.",
         group="Output",
         ge=0,
     )

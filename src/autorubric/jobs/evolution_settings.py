@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 class EvolutionSettings(ModelSettings):
     """How to evolve rubrics."""
 
-    most_added: int = setting(3, "Maximum criteria that a version adds or restores.", group="Evolution", ge=1, le=50)
-    retire_after: int = setting(
-        8, "Retire a criterion after N equal verdicts in a row.", group="Evolution", ge=2, le=10_000
-    )
+    most_added: int = setting(3, "Maximum criteria added per version.", group="Evolution", ge=1, le=50)
+    retire_after: int = setting(8, "Retire a criterion after N equal verdicts.", group="Evolution", ge=2, le=10_000)
     most_rollouts: int = setting(
         8,
         "Maximum rollouts of a query to show to the writer and to grade proposals on.",

@@ -68,9 +68,7 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
     writer: str | None = setting(
         None, "Model that proposes criteria: MODEL or MODEL@BASE_URL.", metavar="MODEL", group="Evolution"
     )
-    out: NewDirectory = setting(
-        "evolved", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
-    )
+    out: NewDirectory = setting("evolved", "Run directory; the same command resumes.", short="-o", group="Run")
 
     dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
 
@@ -132,7 +130,7 @@ class EvolveResult:
 
 @run_job(EvolveSettings)
 async def evolve_async(run: Path | None, settings: EvolveSettings) -> EvolveResult:
-    """Evolve rubrics: add criteria that discriminate between the rollouts of a run, retire those that do not.
+    """Evolve rubrics: add criteria that discriminate, retire those that do not.
 
     For each query, a model proposes criteria and pitfalls. They are graded on the rollouts and pass the gates of
     `synthesize`; at most `most_added` enter. Every change is a version in `rubric_versions.jsonl`. Calling it again

@@ -34,19 +34,15 @@ class GatesSettings(Settings):
     )
     record: LocalName | None = setting(
         None,
-        "Write the replies of a run, with empty fields for labels, to FILE (.jsonl).",
+        "Write the replies of a run, with empty labels, to FILE (.jsonl).",
         metavar="FILE",
         group="Output",
     )
     force: bool = setting(False, "Replace the file of --record if it exists.", group="Output")
     sample: int | None = setting(None, "Queries to record, drawn at random (default: all).", group="Input", ge=1)
     seed: int = setting(0, "Seed of --sample.", group="Input")
-    least_error: float = setting(
-        0.08, "Minimum error rate assumed for a vote; 0 counts all votes as independent.", ge=0
-    )
-    least_sure: float = setting(
-        0.95, "Minimum probability that a majority against a criterion is right, to reject it.", ge=0.5
-    )
+    least_error: float = setting(0.08, "Minimum error rate of a vote; 0: independent.", ge=0)
+    least_sure: float = setting(0.95, "Minimum probability that a rejection is right.", ge=0.5)
     as_json: bool = setting(False, "Print the table as JSON.", flag="--json", group="Output")
 
     @model_validator(mode="after")

@@ -109,25 +109,21 @@ class GradeSettings(GradingSettings):
         None, "Rubric file for all rows of DATASET or --submissions.", group="Input", reads=True
     )
     submissions: Annotated[Path | Any, PlainValidator(_check_submissions)] | None = setting(
-        None, "Submissions: a file of rows, a text file, or a directory of text files.", group="Input", reads=True
+        None, "Submissions: rows, a text file, or a directory of texts.", group="Input", reads=True
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
     column: Mapping[str, str] | Names = setting(
         (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
     )
-    labels: FileNames = setting(
-        (), "Human labels: rows of id, criterion, label[, annotator]; repeatable.", group="Input"
-    )
-    annotator: str | None = setting(
-        None, "Annotator whose --labels count, or majority, where they disagree.", group="Input"
-    )
+    labels: FileNames = setting((), "Labels: rows of id, criterion, label[, annotator]; repeatable.", group="Input")
+    annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     limit: int | None = setting(None, "Grade only the first N items.", group="Input", ge=1, le=10**9)
     on_failure: Literal["none", "skip"] = setting(
-        "none", "Item with a failed judgment: none (no score) or skip (score the rest).", group="Scoring"
+        "none", "Item with a failure: none (no score) or skip it.", group="Scoring"
     )
     length_penalty: Annotated[LengthPenalty | str, PlainValidator(_read_penalty)] | None = setting(
         None,
-        "Length penalty: words without a penalty, words at full penalty, points lost.",
+        "Free words, words at full penalty, points.",
         metavar="FREE,CAP,POINTS",
         group="Scoring",
     )

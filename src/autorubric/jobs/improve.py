@@ -61,12 +61,8 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     proposals: FileName | None = setting(
         None, "Wordings to try: a list of {criterion, requirement, reason}.", group="Input", reads=True
     )
-    group_by: str | None = setting(
-        None, "Metadata key, or prompt: items with the same value stay in one set.", group="Input"
-    )
-    used: NewDirectory | None = setting(
-        None, "Record of the items that earlier runs used (default: DATASET.used.jsonl).", group="Input"
-    )
+    group_by: str | None = setting(None, "Metadata key, or prompt, whose values stay in one set.", group="Input")
+    used: NewDirectory | None = setting(None, "Record of used items (default: DATASET.used.jsonl).", group="Input")
     undo: Names = setting((), "Revert the change to this criterion of RUBRIC; repeatable.", group="Input")
     writer: str | None = setting(
         None, "Model that writes alternatives: MODEL or MODEL@BASE_URL.", metavar="MODEL", group="Search"
@@ -79,33 +75,25 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         4096, "Maximum tokens per reply of the writer.", group="Search", ge=1, le=10_000_000
     )
     criterion: Names = setting((), "Improve only this criterion; repeatable.", group="Search")
-    most_criteria: int = setting(
-        3, "Maximum criteria to improve, those with the most disagreement.", group="Search", ge=1, le=1000
-    )
+    most_criteria: int = setting(3, "Maximum criteria to improve, worst first.", group="Search", ge=1, le=1000)
     candidates: int = setting(4, "Alternatives per criterion and round.", group="Search", ge=1, le=50)
     rounds: int = setting(2, "Rounds of writing; one if there are few labels.", group="Search", ge=1, le=20)
     weights: bool = setting(False, "Fit the weights too, as one more change to test.", group="Search")
-    score: str | None = setting(
-        None, "Metadata key of a human score in [0, 1] (default: computed from labels and weights).", group="Search"
-    )
+    score: str | None = setting(None, "Metadata key of a human score; default: labels.", group="Search")
     measure: Literal["agreement", "ac1", "score_error"] = setting(
-        "agreement", "Measure to improve: agreement, ac1 (Gwet) or score_error.", group="Statistics"
+        "agreement", "agreement, ac1 (Gwet) or score_error.", group="Statistics"
     )
     confidence_level: float = setting(
         0.95, "Joint confidence level of all accepted changes.", group="Statistics", ge=0.5, le=0.9999
     )
     split: Literal["auto", "three", "nested"] = setting(
-        "auto", "Split: three sets, nested (for few labels), or auto.", group="Statistics"
+        "auto", "three sets, nested (few labels) or auto.", group="Statistics"
     )
-    test_judge: Names = setting(
-        (), "Second judge for the test set, from another model family; its agreement must not drop.", group="Judges"
-    )
+    test_judge: Names = setting((), "Second judge, whose agreement must not fall.", group="Judges")
     configs: Mapping[str, LLMConfig] = setting(
         {}, "Full configurations of judges and writer, by the names given for them.", cli=False, record=False
     )
-    start_over: bool = setting(
-        False, "Ignore saved replies and start over; requires labels that no run has used.", group="Run"
-    )
+    start_over: bool = setting(False, "Ignore saved replies; needs labels that no run has used.", group="Run")
 
     def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
         """The models of these names, as `configs` describes them where it does."""

@@ -257,17 +257,14 @@ class BatchSettings(Settings):
 
     batch: Annotated[Any, PlainValidator(_read_size)] = setting(
         None,
-        "Send requests in batches, at about half the price, within a day; SIZE is the maximum per batch, 0 (the "
-        "default) the provider's limit.",
+        "Use batches: half the price, within a day.",
         metavar="[SIZE]",
         group="Endpoint",
     )
-    batch_detach: bool = setting(
-        False, "Exit with status 3 once batches are sent; the same command collects them.", group="Endpoint"
-    )
+    batch_detach: bool = setting(False, "Exit with status 3 once sent; run again to collect.", group="Endpoint")
     batch_cancel: bool = setting(
         False,
-        "Cancel the open batches of the run, save the replies they already have, and send nothing.",
+        "Cancel open batches and save the replies they have.",
         group="Endpoint",
     )
     batch_poll: float = setting(
@@ -295,12 +292,10 @@ class BatchSettings(Settings):
 class RunSettings(Settings):
     """The directory of a run, how it resumes, and what it logs."""
 
-    out: NewDirectory = setting(
-        "run", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
-    )
+    out: NewDirectory = setting("run", "Run directory; the same command resumes.", short="-o", group="Run")
     wait: bool = setting(False, "Wait if another process is using the run directory.", group="Run")
     log_json: LocalName | None = setting(
-        None, "Append one JSON line per request attempt to FILE; - for standard output.", metavar="FILE", group="Run"
+        None, "Append a JSON line per request attempt; - for standard output.", metavar="FILE", group="Run"
     )
     log_prompts: bool = setting(False, "Include prompts and replies in --log-json.", group="Run")
     progress: Progress | None = setting(None, "Called with the state of the run several times a second.", cli=False)
@@ -350,15 +345,13 @@ class RunSettings(Settings):
 class ReplaceableSettings(RunSettings):
     """A run with its own directory."""
 
-    replace: bool = setting(False, "Replace another run in the directory; its files move to replaced-N.", group="Run")
+    replace: bool = setting(False, "Replace another run; its files move to replaced-N.", group="Run")
 
 
 class ResumableSettings(ReplaceableSettings):
     """A run that can be started over, or estimated without a request."""
 
-    start_over: bool = setting(
-        False, "Ignore saved replies and start over; what was spent still counts in a budget.", group="Run"
-    )
+    start_over: bool = setting(False, "Ignore saved replies; earlier spending still counts.", group="Run")
     dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")
 
 
@@ -367,7 +360,7 @@ class UploadedSettings(ResumableSettings):
 
     upload: str | None = setting(
         None,
-        "Upload the files of the complete run, except the ledger, to s3:// or gs://.",
+        "Upload the complete run, without ledger, to s3:// or gs://.",
         metavar="URL",
         group="Run",
         record=False,

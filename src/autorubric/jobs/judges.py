@@ -87,50 +87,42 @@ class JudgeSettings(ModelSettings):
     temperature: float = setting(0.0, "Judge temperature.", group="Judges")
     max_tokens: int = setting(
         2048,
-        "Maximum tokens per judge reply; doubled if a reply is truncated.",
+        "Tokens per reply; doubled if truncated.",
         group="Judges",
         ge=1,
         le=10_000_000,
     )
-    calls: str = setting("per_criterion", "per_criterion, or per_item for one request per item.", group="Judges")
-    repeat: int = setting(1, "Ask each judge N times; the majority is its vote.", group="Judges", ge=1, le=100)
+    calls: str = setting("per_criterion", "per_criterion or per_item.", group="Judges")
+    repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
         "as_is",
         "Criteria with several demands: as_is (one verdict), all (judge each demand), or split (evolve only).",
         group="Judges",
     )
-    evidence: bool = setting(False, "Require quotes as evidence, and look them up in the submission.", group="Judges")
-    few_shot: int = setting(0, "Labelled examples in each prompt; needs --training-data.", group="Judges", ge=0)
+    evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")
+    few_shot: int = setting(0, "Examples from --training-data per prompt.", group="Judges", ge=0)
     training_data: DatasetSource | None = setting(
         None, "Labelled dataset for --few-shot.", group="Judges", reads=True
     )
-    prompts: LocalName | None = setting(
-        None, "Directory of prompt templates to use instead of the built-in ones.", group="Judges", reads=True
-    )
-    seed: int = setting(0, "Seed of option order and of the choice of few-shot examples.", group="Judges")
-    prefix_first: bool = setting(
-        True, "Send the first request of each item alone, to fill the prompt cache for the others.", group="Judges"
-    )
+    prompts: LocalName | None = setting(None, "Directory of your own prompt templates.", group="Judges", reads=True)
+    seed: int = setting(0, "Seed of option order and examples.", group="Judges")
+    prefix_first: bool = setting(True, "Fill a prompt cache by each item's first call.", group="Judges")
     aggregation: Literal["majority", "weighted", "unanimous", "any"] = setting(
-        "majority", "Panel vote on verdicts: majority, weighted, unanimous or any.", group="Panel"
+        "majority", "Votes: majority, weighted, unanimous or any.", group="Panel"
     )
     ordinal_aggregation: Literal["mean", "median", "weighted_mean", "mode", "min", "max"] = setting(
-        "mean", "Panel vote on ordered options: mean, median, weighted_mean, mode, min or max.", group="Panel"
+        "mean", "Ordered options: mean, median, weighted_mean, mode, min, max.", group="Panel"
     )
     nominal_aggregation: Literal["mode", "weighted_mode", "unanimous"] = setting(
-        "mode", "Panel vote on unordered options: mode, weighted_mode or unanimous.", group="Panel"
+        "mode", "Other options: mode, weighted_mode or unanimous.", group="Panel"
     )
     quorum: int | None = setting(
         None, "Minimum judges that must return a verdict (default: all).", group="Panel", ge=1
     )
-    escalate_to: Names = setting(
-        (), "Stronger judge for criteria on which the others fail, abstain or disagree; repeatable.", group="Panel"
-    )
-    escalate_below: float | None = setting(
-        None, "Also escalate when the judges' confidence is below this, in [0, 1].", group="Panel"
-    )
+    escalate_to: Names = setting((), "Stronger judge for undecided criteria; repeatable.", group="Panel")
+    escalate_below: float | None = setting(None, "Also escalate below this confidence, in [0, 1].", group="Panel")
     cannot_assess: Literal["skip", "zero", "partial", "fail"] = setting(
-        "skip", "How an abstention counts: skip, zero, partial or fail.", group="Scoring"
+        "skip", "Abstention: skip, zero, partial or fail.", group="Scoring"
     )
 
     @property

@@ -33,7 +33,7 @@ class MergeSettings(Settings):
     )
     partial: bool = setting(False, "Merge even if shards are missing or unfinished.", group="Input")
     out: NewDirectory = setting("run", "Run directory of the whole run.", short="-o", group="Run")
-    replace: bool = setting(False, "Replace another run in the directory; its files move to replaced-N.", group="Run")
+    replace: bool = setting(False, "Replace another run; its files move to replaced-N.", group="Run")
     wait: bool = setting(False, "Wait if another process is using a run directory.", group="Run")
     again: str | None = setting(None, "The command that merges again, for the run's manifest.", cli=False)
 

@@ -38,18 +38,18 @@ class RewardRuleSettings(JudgeSettings):
     """The judges, and the rule that turns a report into a reward."""
 
     formula: Literal["clipped", "positive", "signed"] = setting(
-        "clipped", "clipped (the score of grade), positive (RubricHub) or signed (HealthBench).", group="Reward"
+        "clipped", "clipped (as grade), positive (RubricHub), signed.", group="Reward"
     )
     gate: Names = setting((), "Criterion that must be met, else the reward is 0; repeatable.", group="Reward")
     overlong: bool = setting(False, "Soft penalty for long submissions (DAPO), by 'length'.", group="Reward")
     overlong_length: int = setting(8192, "Tokens from which the full penalty applies.", group="Reward")
-    overlong_buffer: int = setting(4096, "Tokens before that point over which the penalty grows.", group="Reward")
+    overlong_buffer: int = setting(4096, "Tokens over which the penalty grows.", group="Reward")
     overlong_factor: float = setting(0.5, "Full penalty.", group="Reward")
     dropout: float = setting(
-        0.0, "Share of criteria to leave out per group of rollouts; gates are kept.", group="Reward", ge=0, le=1
+        0.0, "Share of criteria left out per group of rollouts, except gates.", group="Reward", ge=0, le=1
     )
     dropout_by: Literal["group", "step"] = setting(
-        "group", "group: one draw for each query and step; step: one draw for all queries of a step.", group="Reward"
+        "group", "Draw per group (query and step) or step.", group="Reward"
     )
     dropout_seed: int = setting(0, "Random seed of --dropout.", group="Reward")
 

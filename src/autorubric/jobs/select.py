@@ -65,7 +65,7 @@ class SelectSettings(GradingSettings):
         reads=True,
     )
     candidates: FileName | None = setting(
-        None, "Candidate answers: rows of id or query, and answer or answers.", group="Input", reads=True
+        None, "Candidate answers: rows of id or query, and answer(s).", group="Input", reads=True
     )
     column: Mapping[str, str] | Names = setting(
         (), "Column of rows: query, rubric, id or answer; repeatable.", metavar="ROLE=NAME", group="Input"
@@ -77,17 +77,15 @@ class SelectSettings(GradingSettings):
     sample_temperature: float = setting(1.0, "Temperature of the --sample models.", group="Sampling")
     sample_max_tokens: int = setting(8192, "Maximum tokens per candidate.", group="Sampling", ge=1, le=10**7)
     sample_key_env: VariableName | None = setting(
-        None, "Environment variable with the API key of the --sample models.", group="Sampling", secret=True
+        None, "Environment variable of the key of --sample models.", group="Sampling", secret=True
     )
     threshold: float = setting(0.6, "Keep scores strictly above this, in [0, 1].", group="Selection")
-    keep: str = setting("best", "best, all, top-N, or pairs (best and a worse one, for DPO).", group="Selection")
+    keep: str = setting("best", "best, all, top-N, or pairs (for DPO).", group="Selection")
     margin: float = setting(0.1, "Minimum score difference of a pair.", group="Selection")
     trainer: Names = setting(
-        (), "Write files for ruft, chat, llamafactory or trl; repeatable (default: all).", group="Output"
+        (), "Files for ruft, chat, llamafactory or trl; repeatable (default: all).", group="Output"
     )
-    out: NewDirectory = setting(
-        "selection", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
-    )
+    out: NewDirectory = setting("selection", "Run directory; the same command resumes.", short="-o", group="Run")
 
     @model_validator(mode="after")
     def _check_selection(self) -> Self:

@@ -43,15 +43,13 @@ _OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "repla
 class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     """The settings of `autorubric.serve` and `autorubric serve`."""
 
-    host: str = setting(
-        "127.0.0.1", "Address to listen on; one that other machines can reach requires --token-env.", group="Service"
-    )
+    host: str = setting("127.0.0.1", "Address; a public one requires --token-env.", group="Service")
     port: int = setting(8100, "Port to listen on; 0 means any free port.", group="Service", ge=0, le=65535)
     token_env: str | None = setting(
         None, "Environment variable with the token that clients must send.", group="Service", secret=True
     )
     queue: int = setting(
-        4096, "Maximum submissions in the service; more are refused with 429.", group="Service", ge=1, le=10**6
+        4096, "Maximum submissions in the service; others get a 429.", group="Service", ge=1, le=10**6
     )
     deadline: float = setting(300.0, "Seconds before a request is answered with 504.", group="Service", gt=0)
     max_body_mb: float = setting(8.0, "Maximum size of a request body in MiB.", group="Service", gt=0)
@@ -61,21 +59,15 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     audit: str | None = setting(
         None, "Reference judge of another family: MODEL or MODEL@BASE_URL.", group="Audit", metavar="MODEL"
     )
-    audit_share: float = setting(
-        0.02, "Share of rewards that the --audit judge also grades.", group="Audit", gt=0, le=1
-    )
+    audit_share: float = setting(0.02, "Share of rewards that the audit judge grades.", group="Audit", gt=0, le=1)
     audit_budget: float | None = setting(
         None, "Budget of the audit in dollars, separate from --budget-usd.", group="Audit", ge=0
     )
     audit_tokens: int | None = setting(
         None, "Budget of the audit in tokens, separate from --budget-tokens.", group="Audit", ge=1, le=10**15
     )
-    audit_tolerance: float = setting(
-        0.0, "Growth of the gap between the judges that does not raise an alarm.", group="Audit", ge=0, le=1
-    )
-    on_gap: Literal["warn", "stop"] = setting(
-        "warn", "On an alarm: mark the rewards (warn), or also stop training (stop).", group="Audit"
-    )
+    audit_tolerance: float = setting(0.0, "Growth of the gap that raises no alarm.", group="Audit", ge=0, le=1)
+    on_gap: Literal["warn", "stop"] = setting("warn", "On an alarm: warn or stop.", group="Audit")
     repeat_share: float = setting(
         0.0, "Share of rewards judged twice, to measure the judge's noise.", group="Audit", ge=0, le=1
     )
@@ -83,15 +75,13 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     second_share: float | None = setting(None, "Deprecated; use --audit-share.", group="Audit", hidden=True)
     evolve: str | None = setting(
         None,
-        "Model that proposes criteria from the rollouts: MODEL or MODEL@BASE_URL.",
+        "Model that proposes criteria from rollouts.",
         metavar="MODEL",
         group="Evolution",
     )
     timeout: float = setting(120.0, "Seconds before one attempt times out.", group="Endpoint")
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
-    start_over: bool = setting(
-        False, "Use a new ledger if this one is lost or damaged; what was spent still counts.", group="Run"
-    )
+    start_over: bool = setting(False, "Replace a lost or damaged ledger; earlier spending still counts.", group="Run")
     processes: int | None = setting(
         None, "Serve with N processes, under one port, budget and ledger.", group="Service", ge=1, le=256
     )

@@ -29,19 +29,19 @@ class ShardedSettings(UploadedSettings):
 
     shard: Annotated[str, BeforeValidator(lambda value: str(Shard.parse(value)))] | None = setting(
         None,
-        "Run shard I of N only; `autorubric merge` combines finished shards.",
+        "Run shard I of N only; `autorubric merge` combines them.",
         metavar="I/N",
         group="Run",
     )
     processes: int | None = setting(
-        None, "Run in N processes on this machine, under one budget and one rate limit.", group="Run", ge=1, le=256
+        None, "Run in N processes, under one budget and rate limit.", group="Run", ge=1, le=256
     )
     engine: Literal["ray"] | None = setting(
         None, "ray: run on a Ray cluster; --processes is the number of workers.", metavar="ENGINE", group="Run"
     )
     ray_address: str | None = setting(
         None,
-        "Address of the Ray cluster (default: RAY_ADDRESS, else start a local one).",
+        "Ray cluster (default: RAY_ADDRESS, else a local one).",
         metavar="ADDRESS",
         group="Run",
     )

@@ -191,7 +191,7 @@ class DoctorSettings(Settings):
         None, "The same as --api-key-env.", group="Endpoint", hidden=True, secret=True
     )
     allow_plain_http: bool = setting(
-        False, "Allow sending API keys over plain HTTP outside private networks.", group="Endpoint"
+        False, "Allow API keys over plain HTTP outside private networks.", group="Endpoint"
     )
     out: NewDirectory = setting(".", "Directory for runs, whose disk is checked.", short="-o", group="Run")
     as_json: bool = setting(False, "Print all findings as JSON.", flag="--json", group="Output")

@@ -53,7 +53,7 @@ class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
 
 @job(SynthesizeSettings)
 async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings) -> SynthesisResult:
-    """Turn queries into rubrics: reference, responses, candidate rubrics, merge, harder criteria, export.
+    """Turn queries into rubrics: answers, candidate rubrics, a merge, harder criteria.
 
     Calling it again with the same run directory resumes the run: saved replies are never paid for twice, and failed
     requests are sent again. The keyword arguments are the fields of `SynthesizeSettings`.

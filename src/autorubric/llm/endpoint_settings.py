@@ -14,24 +14,22 @@ from autorubric.settings import FileName, Settings, setting
 class EndpointSettings(Settings):
     """How models are reached, retried and paid."""
 
-    base_url: str | None = setting(
-        None, "OpenAI-compatible endpoint of all models that are given without an address.", group="Endpoint"
-    )
+    base_url: str | None = setting(None, "OpenAI-compatible endpoint of models without an address.", group="Endpoint")
     api_key_env: VariableName | None = setting(
         None,
-        "Environment variable with the API key (default: the variable of the provider).",
+        "Variable of the API key (default: the provider's).",
         group="Endpoint",
         secret=True,
     )
     allow_plain_http: bool = setting(
-        False, "Allow sending API keys over plain HTTP outside private networks.", group="Endpoint"
+        False, "Allow API keys over plain HTTP outside private networks.", group="Endpoint"
     )
     concurrency: int = setting(256, "Maximum concurrent requests.", short="-j", group="Endpoint", ge=1, le=10_000)
     timeout: float = setting(300.0, "Seconds before one attempt times out.", group="Endpoint", gt=0, le=1e6)
-    retry: int = setting(5, "Maximum retries of a request after a transient error.", group="Endpoint", ge=0, le=100)
+    retry: int = setting(5, "Maximum retries after a transient error.", group="Endpoint", ge=0, le=100)
     max_tokens_ceiling: int = setting(
         DEFAULT_CEILING,
-        "Upper bound of the token limit, which is doubled if a reply is truncated.",
+        "Upper bound when a limit is doubled.",
         group="Endpoint",
         ge=1,
         le=10_000_000,

@@ -202,7 +202,7 @@ class EvalResult(Displayed):
         return [result for result in self.item_results if result.error is None]
 
     def filter_failed(self) -> list[ItemResult]:
-        """The items without one."""
+        """The items without a report that counts."""
         return [result for result in self.item_results if result.error is not None]
 
     def compute_metrics(  # noqa: PLR0913 (published signature)
@@ -218,7 +218,7 @@ class EvalResult(Displayed):
         seed: int | None = None,
         per_item_metrics: PerItemMetrics = "auto",
     ) -> MetricsResult:
-        """How far this run agrees with the labels of its items; see `autorubric.metrics.compute_metrics`."""
+        """Agreement of this run with the labels of its items; see `autorubric.metrics.compute_metrics`."""
         from autorubric.metrics import compute_metrics
 
         return compute_metrics(

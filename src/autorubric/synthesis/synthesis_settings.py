@@ -75,40 +75,36 @@ class SynthesisSettings(EndpointSettings):
     judgment of a whole rubric and relevance by the number of criteria.
     """
 
-    profile: Literal["basic", "full"] = setting("basic", "basic (five steps) or full (graded pool, gates, evidence).")
+    profile: Literal["basic", "full"] = setting("basic", "basic (five steps) or full (with gates and evidence).")
     domain: str | None = setting(None, "Domain: medical, science, instruction_following, writing or chat.")
-    prompts: FileName | None = setting(
-        None, "Directory of prompt templates to use instead of the built-in ones.", reads=True
-    )
+    prompts: FileName | None = setting(None, "Directory of your own prompt templates.", reads=True)
     until: Literal["reference", "responses", "rubrics", "merge", "augment", "gates"] | None = setting(
-        None, "Stop after a step: reference, responses, rubrics, merge, augment or gates."
+        None, "Last step: reference, responses, rubrics, merge, augment, gates."
     )
     refresh: Names = setting((), "Role whose replies are requested again; repeatable.")
-    question_column: _Name = setting("question", "Column of the query, or a path such as turns[0].", group="Input")
+    question_column: _Name = setting("question", "Column or path of the query, such as turns[0].", group="Input")
     id_column: str | None = setting(None, "Column that identifies a row (default: its line number).", group="Input")
     domain_column: _Name | None = setting(
         None, "Column with the domain of each row; blank cells use --domain.", group="Input"
     )
-    responses_column: _Name | None = setting(
-        None, "Column of finished responses to use as the pool (full profile).", group="Input"
-    )
+    responses_column: _Name | None = setting(None, "Column of existing responses (full profile).", group="Input")
     skip_bad_rows: bool = setting(False, "Skip input rows that cannot be used.", group="Input")
     limit: int | None = setting(None, "Use only the first N rows.", short="-n", group="Input", gt=0, le=10**9)
     judge_max_tokens: int = _tokens(4096, "Maximum tokens of a judge's reply.", "Full profile")
     licence_max_tokens: int = _tokens(4096, "Maximum tokens of a relevance check.", "Full profile")
     rewrite_max_tokens: int = _tokens(2048, "Maximum tokens of a rewrite.", "Full profile")
     license: _Name = setting("unknown", "License of the data, for the dataset card.", group="Full profile")
-    temperature: float = setting(0.2, "Temperature of every role except the responses.", group="Endpoint", ge=0, le=2)
+    temperature: float = setting(0.2, "Temperature of all other roles.", group="Endpoint", ge=0, le=2)
     response_temperature: float = setting(1.0, "Temperature of the responses.", group="Endpoint", ge=0, le=2)
     ref_max_tokens: int = _tokens(8192, "Maximum tokens of a reference answer.")
     response_max_tokens: int = _tokens(8192, "Maximum tokens of a response.")
     rubric_max_tokens: int = _tokens(2048, "Maximum tokens of a candidate rubric.")
     merge_max_tokens: int = _tokens(2048, "Maximum tokens of a merged rubric.")
-    augment_max_tokens: int = _tokens(2048, "Maximum tokens of a list of harder criteria.")
+    augment_max_tokens: int = _tokens(2048, "Maximum tokens of harder criteria.")
     timeout: float = setting(1200, "Seconds before one attempt times out.", group="Endpoint", gt=0, le=1e6)
     save_every: int = setting(200, "Write the step files every N rows.", group="Run", gt=0, le=10**9)
     step_files: Literal["full", "latest", "none"] = setting(
-        "full", "Step files to keep: full (all), latest (the last step's) or none.", group="Output"
+        "full", "Step files to keep: full (all), latest or none.", group="Output"
     )
     protocol: Literal[1, 2] | None = setting(
         None, "Version of the method: that of the run directory, for a new one the latest.", cli=False
@@ -157,15 +153,13 @@ class SynthesisSettings(EndpointSettings):
     full: Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, read: read.generate_schema(FullSettings))] = (
         setting({}, "Settings of the full profile; see FullSettings.", cli=False)
     )
-    pool: int | None = _full("Responses per query, from the response models in turn (default: 6).")
+    pool: int | None = _full("Responses per query (default: 6).")
     grounding: str | None = _full("own (each model's own response) or reference (one for all).")
     rounds: int | None = _full("Maximum rounds of evolution, 0 to 4 (default: 1).")
-    judging: str | None = _full("criterion (one judge call per criterion) or rubric (one per rubric).")
+    judging: str | None = _full("What one judge call covers: criterion or rubric.")
     pitfalls: str | None = _full("keep (write pitfalls into final_full), drop or off.")
     evolved_share: float | None = _full("Maximum share of the points for evolved criteria.")
-    out: NewDirectory = setting(
-        "run", "Run directory; to resume a run, run the same command again.", short="-o", group="Run"
-    )
+    out: NewDirectory = setting("run", "Run directory; the same command resumes.", short="-o", group="Run")
 
     _nested: dict[str, Any] = PrivateAttr(default_factory=dict)
 

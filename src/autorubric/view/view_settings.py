@@ -23,9 +23,7 @@ class ViewSettings(Settings):
         group="Input",
         reads=True,
     )
-    host: str = setting(
-        "127.0.0.1", "Address to listen on; one that other machines can reach requires --token-env.", group="Service"
-    )
+    host: str = setting("127.0.0.1", "Address; a public one requires --token-env.", group="Service")
     port: int = setting(8200, "Port to listen on; 0 means any free port.", group="Service", ge=0, le=65535)
     token_env: str | None = setting(
         None, "Environment variable with the token that clients must send.", group="Service", secret=True

@@ -15,7 +15,7 @@ _POSTSCRIPTS = {"P.S.": r"p\.\s?s\.", "P.P.S": r"p\.\s?p\.\s?s"}
 
 @rule("BulletListChecker", "detectable_format:number_bullet_lists", packages=("regex",))
 def bullet_list(text: str, *, num_bullets: Natural) -> CheckOutcome:
-    r"""BulletListChecker: exactly the given number of lines open with `-`, or with `*` that no second `*` follows.
+    r"""BulletListChecker: exactly that many lines open with `-`, or with `*` that no second `*` follows.
 
     Nested bullets count, and so do dividers of dashes, as published.
 
@@ -30,7 +30,7 @@ def bullet_list(text: str, *, num_bullets: Natural) -> CheckOutcome:
 
 @rule("HighlightSectionChecker", "detectable_format:number_highlighted_sections", packages=("regex",))
 def highlights(text: str, *, num_highlights: Natural) -> CheckOutcome:
-    """HighlightSectionChecker: at least the given number of non-empty `*…*` and `**…**` within lines.
+    """HighlightSectionChecker: at least that many non-empty `*…*` and `**…**` within lines.
 
     Example:
         >>> highlights("*one* and **two** and ** **", num_highlights=2).passed
@@ -43,7 +43,7 @@ def highlights(text: str, *, num_highlights: Natural) -> CheckOutcome:
 
 @rule("SectionChecker", "detectable_format:multiple_sections", packages=("regex",))
 def sections(text: str, *, section_spliter: Word, num_sections: Natural) -> CheckOutcome:
-    r"""SectionChecker: the splitter, read as a pattern, precedes a number at least the given number of times.
+    r"""SectionChecker: the splitter, read as a pattern, occurs before a number at least that often.
 
     Example:
         >>> sections("SECTION 1\nA\nSECTION 2\nB", section_spliter="SECTION", num_sections=2).passed
@@ -71,7 +71,7 @@ def title(text: str) -> CheckOutcome:
 
 @rule("PlaceholderChecker", "detectable_content:number_placeholders")
 def placeholders(text: str, *, num_placeholders: Natural) -> CheckOutcome:
-    """PlaceholderChecker: at least the given number of `[…]` within lines; links and footnotes count too.
+    """PlaceholderChecker: at least that many `[…]` within lines; links and footnotes count too.
 
     Example:
         >>> placeholders("Dear [name], [date]", num_placeholders=2).passed
@@ -84,7 +84,7 @@ def placeholders(text: str, *, num_placeholders: Natural) -> CheckOutcome:
 
 @rule("PostscriptChecker", "detectable_content:postscript", packages=("regex",))
 def postscript(text: str, *, postscript_marker: Word) -> CheckOutcome:
-    r"""PostscriptChecker: the marker is found, whatever its case; `P.S.` and `P.P.S` may contain spaces.
+    r"""PostscriptChecker: the marker is found, ignoring case; `P.S.` and `P.P.S` may contain spaces.
 
     Example:
         >>> postscript("Yours, Ada\n\nP. S. Bring tea.", postscript_marker="P.S.").passed
@@ -98,7 +98,7 @@ def postscript(text: str, *, postscript_marker: Word) -> CheckOutcome:
 
 @rule("JsonFormat", "detectable_format:json_format")
 def json_format(text: str) -> CheckOutcome:
-    r"""JsonFormat: the response is what Python reads as JSON (NaN included), a fence around it taken off.
+    r"""JsonFormat: the response is what Python reads as JSON (NaN included), without an enclosing fence.
 
     Example:
         >>> json_format('```json\n{"a": 1}\n```').passed
@@ -129,7 +129,7 @@ def square_brackets(text: str) -> CheckOutcome:
 
 @rule("BiGramWrappingChecker")
 def bigram_wrapping(text: str) -> CheckOutcome:
-    """BiGramWrappingChecker: words pair up as `<<one two>>`; a last word without a partner is let pass.
+    """BiGramWrappingChecker: words pair up as `<<one two>>`; a last word without a partner is allowed.
 
     Example:
         >>> bigram_wrapping("<<I am>> <<at home>>").passed
@@ -169,7 +169,7 @@ def quotation(text: str) -> CheckOutcome:
 
 @rule("ConstrainedResponseChecker", "detectable_format:constrained_response")
 def constrained_response(text: str) -> CheckOutcome:
-    """ConstrainedResponseChecker: it contains one of the three fixed answers; case-sensitive.
+    """ConstrainedResponseChecker: one of the three fixed answers occurs in it, case-sensitive.
 
     Example:
         >>> constrained_response("My answer is maybe.").passed

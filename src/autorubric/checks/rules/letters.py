@@ -19,7 +19,7 @@ from autorubric.core.display import counted
 def letter_frequency(
     text: str, *, letter: Annotated[str, Len(1, 1)], let_frequency: Natural, let_relation: Relation
 ) -> CheckOutcome:
-    """LetterFrequencyChecker: the letter, in either case, occurs less than, or at least, the given number of times.
+    """LetterFrequencyChecker: the letter, in either case, occurs less often than, or at least as often as, given.
 
     Example:
         >>> letter_frequency("Anna", letter="a", let_frequency=2, let_relation="at least").passed
@@ -53,7 +53,7 @@ def lowercase_words(text: str, *, N: Natural) -> CheckOutcome:
 
 @rule("CapitalWordFrequencyChecker", "change_case:capital_word_frequency", packages=("nltk", "punkt"))
 def capital_words(text: str, *, capital_frequency: Natural, capital_relation: Relation) -> CheckOutcome:
-    """CapitalWordFrequencyChecker: tokens in capitals only number less than, or at least, the given bound.
+    """CapitalWordFrequencyChecker: tokens in capitals only are less than, or at least, the given number.
 
     A token is NLTK's: `WELL-KNOWN` is one, `I` and `B2` are such tokens too.
 
@@ -89,7 +89,7 @@ def english_lowercase(text: str) -> CheckOutcome:
 
 @rule("ResponseLanguageChecker", "language:response_language", packages=("langdetect",))
 def response_language(text: str, *, language: LanguageCode) -> CheckOutcome:
-    """ResponseLanguageChecker: the text as a whole is in the language; met where none can be told.
+    """ResponseLanguageChecker: the text as a whole is in the language; met if none can be detected.
 
     Example:
         >>> response_language("Le train part à neuf heures du matin.", language="fr").passed
@@ -164,7 +164,7 @@ def _without(mark: str, text: str) -> CheckOutcome:
 
 @rule("NumberOfWords", "length_constraints:number_words")
 def number_of_words(text: str, *, num_words: Natural, relation: Relation) -> CheckOutcome:
-    r"""NumberOfWords: runs of word characters (`\w+`) number less than, or at least, the given bound.
+    r"""NumberOfWords: runs of word characters (`\w+`) are less than, or at least, the given number.
 
     Example:
         >>> number_of_words("It's late", num_words=3, relation="at least").passed
@@ -175,7 +175,7 @@ def number_of_words(text: str, *, num_words: Natural, relation: Relation) -> Che
 
 @rule("NumberOfSentences", "length_constraints:number_sentences", packages=("nltk", "punkt"))
 def number_of_sentences(text: str, *, num_sentences: Natural, relation: Relation) -> CheckOutcome:
-    """NumberOfSentences: sentences as Punkt cuts them number less than, or at least, the given bound.
+    """NumberOfSentences: sentences as Punkt cuts them are less than, or at least, the given number.
 
     Example:
         >>> number_of_sentences("Mr. Fox ran. He fell.", num_sentences=3, relation="less than").passed
@@ -186,7 +186,7 @@ def number_of_sentences(text: str, *, num_sentences: Natural, relation: Relation
 
 @rule("ParagraphChecker", "length_constraints:number_paragraphs")
 def divided_paragraphs(text: str, *, num_paragraphs: Natural) -> CheckOutcome:
-    r"""ParagraphChecker: exactly the given number of paragraphs between `***` dividers, none empty but at the edges.
+    r"""ParagraphChecker: exactly that many paragraphs between `***` dividers, none empty but at the edges.
 
     Example:
         >>> divided_paragraphs("One.\n***\nTwo.", num_paragraphs=2).passed
@@ -221,7 +221,7 @@ def two_spaced_paragraphs(text: str) -> CheckOutcome:
 def paragraph_first_word(
     text: str, *, num_paragraphs: Natural, nth_paragraph: Positive, first_word: Word
 ) -> CheckOutcome:
-    r"""ParagraphFirstWordCheck: exactly the given number of spaced paragraphs, the n-th opening with the word.
+    r"""ParagraphFirstWordCheck: exactly that many spaced paragraphs, the n-th opening with the word.
 
     Empty paragraphs are left out of the count, but not of the numbering, as published. The word is compared
     without case, opening quotes, and whatever follows its first mark.
@@ -247,7 +247,7 @@ def paragraph_first_word(
 
 @rule("CountingCompositionChecker", packages=("nltk", "punkt"))
 def composition(text: str, *, n_sent: Natural, n_words: Natural) -> CheckOutcome:
-    """CountingCompositionChecker: three `***` paragraphs of the given numbers of sentences and tokens.
+    """CountingCompositionChecker: three `***` paragraphs with the given numbers of sentences and tokens per sentence.
 
     A mark is a token: `We left.` has three.
 
@@ -269,7 +269,7 @@ def composition(text: str, *, n_sent: Natural, n_words: Natural) -> CheckOutcome
 
 @rule("CountUniqueChecker", packages=("nltk", "punkt"))
 def words_unique(text: str) -> CheckOutcome:
-    """CountUniqueChecker: no token twice, case and marks counting.
+    """CountUniqueChecker: no token twice, case and punctuation included.
 
     Example:
         >>> words_unique("The cat saw the dog.").passed

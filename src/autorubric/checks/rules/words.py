@@ -77,7 +77,7 @@ Words = Annotated[list[Word], MinLen(1)]
 
 @rule("KeywordChecker", "keywords:existence", packages=("regex",))
 def keywords_exist(text: str, *, keywords: Words) -> CheckOutcome:
-    """KeywordChecker: every keyword, read as a pattern, is found, whatever its case.
+    """KeywordChecker: every keyword, read as a pattern, is found, ignoring case.
 
     Example:
         >>> keywords_exist("Sunny Paris", keywords=["paris", "rain"])
@@ -89,7 +89,7 @@ def keywords_exist(text: str, *, keywords: Words) -> CheckOutcome:
 
 @rule("KeywordFrequencyChecker", "KeywordFrequencyCheckerDifferent", "keywords:frequency", packages=("regex",))
 def keyword_frequency(text: str, *, keyword: Word, frequency: Natural, relation: Relation) -> CheckOutcome:
-    """KeywordFrequencyChecker: the keyword, a pattern, occurs less than, or at least, the given number of times.
+    """KeywordFrequencyChecker: the keyword, a pattern, is found less often than, or at least as often as, given.
 
     Example:
         >>> keyword_frequency("A rose is a rose.", keyword="rose", frequency=2, relation="at least").passed
@@ -124,7 +124,7 @@ def keywords_once_and_twice(text: str, *, keyword1: Word, keyword2: Word) -> Che
 
 @rule("ForbiddenWords", "keywords:forbidden_words", packages=("regex",))
 def words_forbidden(text: str, *, forbidden_words: Words) -> CheckOutcome:
-    """ForbiddenWords: none of the words, read as patterns, is found as a word, whatever its case.
+    """ForbiddenWords: none of the words, read as patterns, is found as a word, ignoring case.
 
     Example:
         >>> words_forbidden("The cat sat.", forbidden_words=["at"]).passed
@@ -136,7 +136,7 @@ def words_forbidden(text: str, *, forbidden_words: Words) -> CheckOutcome:
 
 @rule("ExcludeWordHarderChecker")
 def word_excluded(text: str, *, keyword: Word) -> CheckOutcome:
-    """ExcludeWordHarderChecker: the keyword does not stand between two spaces, case-sensitive.
+    """ExcludeWordHarderChecker: the keyword does not occur between two spaces, case-sensitive.
 
     At a line's end, or before a comma, it stays unseen, as published.
 
@@ -165,7 +165,7 @@ def keyword_at_position(text: str, *, keyword: Word, n: Positive, m: Positive) -
 
 @rule("FirstWordSentChecker")
 def first_word_of_sentences(text: str, *, first_word: Word) -> CheckOutcome:
-    """FirstWordSentChecker: every sentence opens with the word, whatever its case; marks on it count.
+    """FirstWordSentChecker: every sentence starts with the word, ignoring case; punctuation attached to it counts.
 
     Example:
         >>> first_word_of_sentences("We ran. We fell.", first_word="we").passed
@@ -176,7 +176,7 @@ def first_word_of_sentences(text: str, *, first_word: Word) -> CheckOutcome:
 
 @rule("LastWordSentChecker")
 def last_word_of_sentences(text: str, *, last_word: Word) -> CheckOutcome:
-    """LastWordSentChecker: every sentence closes with the word, marks taken off, whatever its case.
+    """LastWordSentChecker: every sentence ends with the word, without punctuation, ignoring case.
 
     Example:
         >>> last_word_of_sentences("I sing. You SING!", last_word="sing").passed
@@ -187,7 +187,7 @@ def last_word_of_sentences(text: str, *, last_word: Word) -> CheckOutcome:
 
 @rule("FirstWordAnswerChecker")
 def first_word_of_answer(text: str, *, first_word: Word) -> CheckOutcome:
-    """FirstWordAnswerChecker: the response opens with the word, whatever its case; marks on it count.
+    """FirstWordAnswerChecker: the response starts with the word, ignoring case; punctuation attached to it counts.
 
     Example:
         >>> first_word_of_answer("Yes, sir.", first_word="yes").passed
@@ -198,7 +198,7 @@ def first_word_of_answer(text: str, *, first_word: Word) -> CheckOutcome:
 
 @rule("LastWordAnswerChecker")
 def last_word_of_answer(text: str, *, last_word: Word) -> CheckOutcome:
-    """LastWordAnswerChecker: the response closes with the word, marks taken off, whatever its case.
+    """LastWordAnswerChecker: the response ends with the word, without punctuation, ignoring case.
 
     Example:
         >>> last_word_of_answer("That is the End.", last_word="end").passed
@@ -209,7 +209,7 @@ def last_word_of_answer(text: str, *, last_word: Word) -> CheckOutcome:
 
 @rule("StartEndChecker", packages=("nltk", "punkt"))
 def starts_as_it_ends(text: str) -> CheckOutcome:
-    """StartEndChecker: the first token is the last token, whatever their case; a final mark is a token.
+    """StartEndChecker: the first token is the last token, ignoring case; a final mark is a token.
 
     Example:
         >>> starts_as_it_ends("Rain brings rain").passed, starts_as_it_ends("Rain brings rain.").passed
@@ -262,7 +262,7 @@ _bare = re.compile(r"[^\w\s]")
 
 @rule("RepeatPromptThenAnswer", "combination:repeat_prompt")
 def repeats_prompt_first(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
-    """RepeatPromptThenAnswer: the response starts with the prompt, whatever its case.
+    """RepeatPromptThenAnswer: the response starts with the prompt, ignoring case.
 
     Example:
         >>> repeats_prompt_first("Why rain? Because.", prompt_to_repeat="why rain?").passed
@@ -274,7 +274,7 @@ def repeats_prompt_first(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
 
 @rule("CopyChecker", "CopyingSimpleChecker")
 def copies_prompt(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
-    r"""CopyChecker and CopyingSimpleChecker: the response is the prompt and nothing else, whatever its case.
+    r"""CopyChecker and CopyingSimpleChecker: the response is the prompt and nothing else, ignoring case.
 
     Example:
         >>> copies_prompt(" WHY RAIN?\n", prompt_to_repeat="Why rain?").passed
@@ -285,7 +285,7 @@ def copies_prompt(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
 
 @rule("CopyingMultipleChecker")
 def copies_prompt_often(text: str, *, prompt_to_repeat: Word, N: Positive) -> CheckOutcome:
-    r"""CopyingMultipleChecker: the response is N copies of the prompt parted by `******`.
+    r"""CopyingMultipleChecker: the response is N copies of the prompt separated by `******`.
 
     Example:
         >>> copies_prompt_often("Why?\n******\nWhy?", prompt_to_repeat="Why?", N=2).passed
@@ -310,7 +310,7 @@ def copies_span(text: str, *, prompt_to_repeat: Word, n_start: Natural, n_end: N
 
 @rule("RepeatPhraseChecker", packages=("regex",))
 def repeats_phrase(text: str, *, phrase: Word, small_n: Positive) -> CheckOutcome:
-    """RepeatPhraseChecker: exactly the given number of variants of the phrase, each with exactly one word changed.
+    """RepeatPhraseChecker: exactly that many variants of the phrase, each with exactly one word changed.
 
     A variant runs from the phrase's first word to the nearest last word on the same line.
 
@@ -331,7 +331,7 @@ def repeats_phrase(text: str, *, phrase: Word, small_n: Positive) -> CheckOutcom
 
 @rule("EndChecker", "startend:end_checker")
 def end_phrase(text: str, *, end_phrase: Word) -> CheckOutcome:
-    """EndChecker: the response ends with the phrase, whatever its case; quotes around it all are let pass.
+    """EndChecker: the response ends with the phrase, ignoring case; quotes around it all are allowed.
 
     Example:
         >>> end_phrase('"That is all."', end_phrase="that is all.").passed

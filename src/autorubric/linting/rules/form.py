@@ -120,7 +120,7 @@ def _no_reward(rubric: RawRubric) -> Iterator[Hit]:
 
 
 EQUAL_WEIGHTS = Rule("equal-weights", "note", "all weights of a rubric are the same", _equal)
-DOMINANT_WEIGHT = Rule("dominant-weight", "warning", "one criterion holds more than half of the points", _dominant)
+DOMINANT_WEIGHT = Rule("dominant-weight", "warning", "one criterion has more than half of the points", _dominant)
 ZERO_WEIGHT = Rule(
     "zero-weight", "warning", "a criterion of weight 0 costs a call and does not affect the score", _zero
 )

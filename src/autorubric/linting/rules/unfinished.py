@@ -177,6 +177,6 @@ def _placeholder(criterion: RawCriterion) -> str:
 UNFINISHED = Rule(
     "unfinished",
     "error",
-    "a criterion holds a placeholder such as TODO or [insert ...]",
+    "a criterion contains a placeholder such as TODO or [insert ...]",
     each_judged(_placeholder, "{!r} is a placeholder", "Write the criterion, or remove it"),
 )

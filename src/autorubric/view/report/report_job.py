@@ -58,10 +58,8 @@ class ReportSettings(Settings):
         None, "Run on the same items to compare with, as the baseline.", metavar="RUN", group="Input"
     )
     out: NewDirectory | None = setting(None, "File to write; default: standard output.", short="-o", group="Output")
-    items: str = setting("worst:50", "Items to show, or rubrics of a synthesis run: worst:N or all.", group="Output")
-    no_text: bool = setting(
-        False, "Leave out submissions, reasons, quotes and all other texts; names and ids stay.", group="Output"
-    )
+    items: str = setting("worst:50", "Items (or rubrics) to show: worst:N or all.", group="Output")
+    no_text: bool = setting(False, "Leave out all texts; names and ids stay.", group="Output")
     format: Literal["html", "md", "json"] | None = setting(
         None, "html, md or json; default: by the suffix of --out, else html.", group="Output"
     )
