@@ -11,7 +11,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import measure
 from autorubric.metrics.agreement_sums import Measured, measure_columns
-from autorubric.metrics.arrays import Floats, Ints
+from autorubric.metrics.arrays import Floats, Ints, defined, ratio
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
@@ -101,9 +101,11 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     table, points = run.table, run.points
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
     each = [] if run.pooled else measure_criteria(run, confidence, whole.intervals)
+    averaged = np.array([(one.accuracy, one.krippendorff_alpha) for one in each], float).reshape(-1, 2)
+    macro_accuracy, mean_alpha = ratio(np.nansum(averaged, axis=0), (~np.isnan(averaged)).sum(axis=0))
     kinds = [column.kind for column in table.columns]
     accuracy_ci = whole.intervals.get("accuracy")
-    if accuracy_ci is None:  # with items for n: never too narrow, however the criteria of an item agree
+    if draws is None:  # with items for n: never too narrow, however the criteria of an item agree
         items = len(np.unique(points.row))
         wilson = wilson_interval((whole.values["accuracy"] or 0.0) * items, items, confidence)
         accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
@@ -113,9 +115,9 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         **MetricsResult.measured(whole.values),
         **compare_scores(run.scores, confidence),
         n_kappa_criteria=sum(criterion.kappa is not None for criterion in each),
-        macro_accuracy=_mean([criterion.accuracy for criterion in each]),
-        mean_krippendorff_alpha=_mean([criterion.krippendorff_alpha for criterion in each]),
-        mean_kappa=_mean([criterion.kappa for criterion in each]),
+        macro_accuracy=defined(macro_accuracy),
+        mean_krippendorff_alpha=defined(mean_alpha),
+        mean_kappa=whole.values["mean_kappa"],
         accuracy_ci=accuracy_ci,
         per_criterion=each,
         pooled_by_scale=measure_scales(run, draws) if run.pooled else None,
@@ -200,11 +202,6 @@ def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
             )
         )
     return made
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
 
 
 def _read_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:

@@ -22,7 +22,7 @@ from autorubric.metrics.corrected_rate import (
     plain_rate,
     ppi_plus_plus,
 )
-from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile, score_interval
+from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile, wilson_interval
 from autorubric.metrics.reading_runs import describe_left_out, graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, score_rows
 from autorubric.metrics.table import Column, GradedRun, Report, Table
@@ -119,17 +119,16 @@ def plain_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: floa
 
 def bounded_interval(value: float, variance: float, scale: ScoreRange, confidence: float) -> Interval:
     """Wilson's interval for a mean on a bounded scale, of as many trials as its variance implies."""
-    z = normal_quantile(0.5 + confidence / 2.0)
     span = scale.high - scale.low
     if not 0.0 < span < math.inf:
-        reach = z * math.sqrt(variance)
+        reach = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(variance)
         return Interval(value - reach, value + reach, confidence)
     share = min(1.0, max(0.0, (value - scale.low) / span))
-    if variance <= 0.0:
+    trials = max(share * (1.0 - share), 1e-3) * span * span / variance if variance > 0.0 else 0.0
+    found = wilson_interval(share * trials, trials, confidence)
+    if found is None:
         return Interval(value, value, confidence)
-    trials = max(share * (1.0 - share), 1e-3) * span * span / variance
-    low, high, _ = score_interval(share, trials, z, confidence)
-    return Interval(scale.low + span * low, scale.low + span * high, confidence).within(scale.low, scale.high)
+    return Interval(scale.low + span * found.low, scale.low + span * found.high, confidence).within(*scale[:2])
 
 
 def _prediction_powered(truth: Array, seen: Array, rest: Array, scale: ScoreRange, confidence: float) -> Estimate:
@@ -208,7 +207,11 @@ def corrected_scores(
         >>> figures.criteria["Style"].labels_only.value
         0.5
     """
-    table = graded_table(run, dataset)
+    return correct_table(graded_table(run, dataset), rule, confidence)
+
+
+def correct_table(table: Table, rule: ScoreRule | None = None, confidence: float = 0.95) -> CorrectedScores:
+    """`corrected_scores` of a run that has been read."""
     named = {figure.name: figure.corrected(confidence) for figure in figures(table, rule)}
     score = named.pop("")
     return CorrectedScores(score, named, tuple(_notes(table, [("mean score", score), *named.items()])))

@@ -90,11 +90,19 @@ def check_confidence(confidence: float) -> float:
     return confidence
 
 
-def wilson_interval(hits: float, n: float, confidence: float = 0.95) -> Interval | None:
+def wilson_interval(
+    hits: float, n: float, confidence: float = 0.95, quantile: float | None = None
+) -> Interval | None:
     """The score interval of a proportion; None for no observations.
 
     (p + z²/2n ± z·√(p·(1 − p)/n + z²/4n²)) / (1 + z²/n). Source: Wilson 1927. The observations are independent:
-    one an item, not several criteria of one item.
+    one an item, not several criteria of one item; `autorubric.metrics.jackknife.share_interval` allows for these.
+
+    Args:
+        hits: how many observations count, or the share times `n`.
+        n: how many observations there are, or as many independent ones as they are worth.
+        confidence: of the interval.
+        quantile: z; None for that of the normal distribution.
 
     Example:
         >>> low, high, _ = wilson_interval(8, 10)
@@ -103,12 +111,8 @@ def wilson_interval(hits: float, n: float, confidence: float = 0.95) -> Interval
     """
     if n <= 0:
         return None
-    return score_interval(hits / n, n, normal_quantile(0.5 + check_confidence(confidence) / 2.0), confidence)
-
-
-def score_interval(share: float, n: float, quantile: float, confidence: float) -> Interval:
-    """Wilson's interval of a share of n observations, or of as many as they are worth, with a given quantile."""
-    z2 = quantile**2
+    z = normal_quantile(0.5 + check_confidence(confidence) / 2.0) if quantile is None else quantile
+    share, z2 = hits / n, z**2
     half = math.sqrt(z2 * (max(share * (1.0 - share), 0.0) / n + z2 / (4.0 * n * n)))
     middle = share + z2 / (2.0 * n)
     low, high = (middle - half) / (1.0 + z2 / n), (middle + half) / (1.0 + z2 / n)
@@ -242,10 +246,6 @@ class LabelledCells(NamedTuple):
     def met(self) -> int:
         """How many of them are MET."""
         return self.true_met + self.false_unmet
-
-
-Z95 = 1.959964
-"""The 97.5th percentile of the normal distribution."""
 
 
 class Mean(NamedTuple):

@@ -15,10 +15,9 @@ from autorubric.core.self_consistency import NO_JUDGE
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_sums import measure_columns
-from autorubric.metrics.arrays import Flags, Floats, Ints, ratio
+from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import krippendorff_alpha, rating_counts
-from autorubric.metrics.intervals import wilson_interval
-from autorubric.metrics.jackknife import Draws, checked_draws, jackknife_intervals
+from autorubric.metrics.jackknife import Draws, checked_draws, share_interval
 from autorubric.metrics.labelled_run import LabelledRun, settle
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScorePairs, ScoreRule
@@ -296,7 +295,9 @@ class _Votes:
             n=int(total),
             n_items=int(used.sum()),
             agreement=share,
-            agreement_ci=self._interval(share, same[used], count[used]),
+            agreement_ci=ConfidenceInterval.of(
+                share_interval(same[used], count[used], self.draws.confidence), "wilson"
+            ),
             alpha=alpha,
         )
 
@@ -352,13 +353,6 @@ class _Votes:
             count += np.bincount(rows, minlength=len(self.table.items))
             same += np.bincount(rows, hits, minlength=len(self.table.items))
         return same, count
-
-    def _interval(self, share: float | None, same: Floats, count: Floats) -> ConfidenceInterval | None:
-        if share is None:
-            return None
-        sums, confidence, items = np.column_stack([same, count]), self.draws.confidence, len(count)
-        [found] = jackknife_intervals(sums, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], confidence)
-        return ConfidenceInterval.of(found or wilson_interval(share * items, items, confidence), "wilson")
 
 
 def _least(found: VoteAgreement) -> float:
