@@ -52,7 +52,7 @@ def write_verdicts(folder: Path, seed: int, items: int) -> Path:
 
 
 def ends(interval: ConfidenceInterval | None) -> tuple[float, float] | None:
-    return interval and (interval.lower, interval.upper)
+    return None if interval is None else (interval.lower, interval.upper)
 
 
 def test_numbers_and_intervals_are_those_of_agree(tmp_path: Path) -> None:

@@ -68,7 +68,8 @@ class Layout:
         mean = ratio(np.where(known, stacked, 0.0).sum(axis=-1), known.sum(axis=-1))
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         n, shift, squares, sizes = (sums[..., cells + place] for place in range(4))
-        errors = np.sqrt(ratio(squares, n)), ratio(shift, n), ratio(sizes, n)
+        # Sums that are 0 on paper may be just below it, as differences of sums.
+        errors = np.sqrt(np.maximum(ratio(squares, n), 0.0)), ratio(shift, n), ratio(sizes, n)
         accuracy = ratio(hits, sums[..., :cells].sum(axis=-1))
         return np.stack([accuracy, mean, kappas(pooled), *errors, *each], axis=-1)
 

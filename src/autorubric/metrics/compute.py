@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import measure
@@ -34,6 +33,7 @@ from autorubric.metrics.results import (
     TagMetrics,
 )
 from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
+from autorubric.metrics.self_consistency import SelfConsistency
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import (
     ABSENT,
@@ -155,31 +155,31 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
 
 def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measured) -> list[str]:
     """What a reader must know of the numbers."""
-    sentences = list(run.scores.warnings)
+    items, labelled, scores = len(run.table.items), len(run.table.points), len(run.scores.rows)
     failed = int((run.table.points.judged == FAILED).sum())
-    if failed:
-        sentences.append(f"{failed} of {len(run.table.points)} labelled judgments failed and are left out")
-    without = len(run.table.items) - len(run.scores.rows)
-    if without:
-        sentences.append(f"{without} of {len(run.table.items)} items have no score or no true score")
+    abstained = labelled - failed - len(run.points)
     values = len(np.unique(run.scores.true))
-    if 0 < values <= 2:
-        plural = "s" if values > 1 else ""
-        sentences.append(f"scores by labels have {values} distinct value{plural}; correlations are not informative")
-    one_class = [criterion.name for criterion in each if criterion.kappa is None and criterion.n_samples]
-    if one_class:
-        sentences.append(f"kappa is undefined where all labels and verdicts are one category: {', '.join(one_class)}")
-    empty = [criterion.name for criterion in each if not criterion.n_samples]
-    if empty:
-        sentences.append(f"no pair of label and verdict: {', '.join(empty)}")
-    # The bias is defined where an item has both scores.
-    known = whole.values | {"bias": 0.0 if len(run.scores.rows) else None}
-    named = (("mean_kappa", "mean_kappa"), ("kappa", "micro_kappa"), ("bias", "the mean bias"))
-    missing = [word for name, word in named if whole.intervals.get(name, 0) is None and known.get(name) is not None]
-    if missing:
-        why = "the items do not vary, or without one of them it is undefined"
-        sentences.append(f"no interval for {', '.join(missing)}: {why}")
-    return sentences
+    undefined = [one.name for one in each if one.kappa is None and one.n_samples]
+    constant = [one.name for one in each if one.kappa is not None and one.is_constant]
+    empty = [one.name for one in each if not one.n_samples]
+    known = whole.values | {"bias": 0.0 if scores else None}
+    missing = {name for name, found in whole.intervals.items() if found is None and known.get(name) is not None}
+    fixed = "it stays the same, or is undefined, without one of the items"
+    notes = (
+        (failed, f"{failed} of {labelled} labelled judgments failed and are left out"),
+        (abstained, f"{abstained} of {labelled} labelled judgments are left out: the judge or the label abstains"),
+        (items - scores, f"{items - scores} of {items} items have no score or no true score"),
+        (values == 1, "scores by labels have 1 distinct value; correlations are not informative"),
+        (values == 2, "scores by labels have 2 distinct values; correlations are not informative"),
+        (undefined, f"kappa is undefined where all labels and verdicts are one category: {', '.join(undefined)}"),
+        (constant, f"kappa is 0 where all labels, or all verdicts, are one category: {', '.join(constant)}"),
+        (empty, f"no pair of label and verdict: {', '.join(empty)}"),
+        ("mean_kappa" in missing, f"no interval for the mean kappa: {fixed}"),
+        ("kappa" in missing, f"no interval for the kappa of all binary pairs: {fixed}"),
+        ("bias" in missing and scores == 1, "no interval for the bias: there is one score"),
+        ("bias" in missing and scores > 1, "no interval for the bias: all score differences are equal"),
+    )
+    return [*run.scores.warnings, *(sentence for applies, sentence in notes if applies)]
 
 
 def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
@@ -205,14 +205,12 @@ def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
 
 
 def _read_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:
-    ends = judge.interval(confidence)
-    interval = ends and ConfidenceInterval(lower=ends[0], upper=ends[1], confidence=confidence, method="normal")
     return JudgeSelfConsistency(
         judge_id=judge.judge_id,
         n_judgments=judge.judgments,
         n_repeats=judge.repeats,
         agreement=judge.agreement,
-        agreement_ci=interval,
+        agreement_ci=ConfidenceInterval.of(judge.interval(confidence), "wilson"),
         unanimous=judge.unanimous_share,
         variance=judge.variance,
     )

@@ -11,7 +11,6 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.core.display import Displayed
-from autorubric.core.self_consistency import NO_JUDGE
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_sums import measure_columns
@@ -21,6 +20,7 @@ from autorubric.metrics.jackknife import Draws, checked_draws, share_interval
 from autorubric.metrics.labelled_run import LabelledRun, settle
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScorePairs, ScoreRule
+from autorubric.metrics.self_consistency import NO_JUDGE
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
 from autorubric.metrics.table import (
     ABSENT,

@@ -16,10 +16,10 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.rubric import Rubric
-from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
+from autorubric.metrics.self_consistency import SelfConsistency
 from autorubric.metrics.table import (
     ABSENT,
     EXCLUDE,

@@ -237,7 +237,7 @@ class JudgeSelfConsistency(MetricModel):
         n_judgments: items and criteria with two repeats or more that did not fail.
         n_repeats: repeats in them.
         agreement: the chance that two repeats of one judgment say the same.
-        agreement_ci: by the normal approximation, items as clusters.
+        agreement_ci: with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
         unanimous: the share of judgments in which all repeats say the same.
         variance: within the judge, of the value of a verdict or option, without abstentions.
     """

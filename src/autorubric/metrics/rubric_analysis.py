@@ -13,8 +13,7 @@ from autorubric.core.display import Displayed, flat, listed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats, defined
-from autorubric.metrics.corrected import ScoreRange, plain_mean
-from autorubric.metrics.intervals import Estimate, check_confidence, wilson_interval
+from autorubric.metrics.intervals import Estimate, check_confidence, rate_interval, wilson_interval
 from autorubric.metrics.item_analysis import (
     GroupVariance,
     ItemResponse,
@@ -278,9 +277,10 @@ def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: 
 def _pass_rate(values: Floats, confidence: float) -> Estimate:
     if not len(values):
         return Estimate(None, reason="it was judged on no submission")
-    if set(np.unique(values)) <= {0.0, 1.0}:
-        return _share(values == 1.0, confidence)
-    return plain_mean(values, ScoreRange(0.0, 1.0), confidence)
+    total = float(values.sum())
+    interval = rate_interval(len(values), total, float(values @ values), confidence)
+    reason = None if interval else "judged on 1 submission; an interval needs 2"
+    return Estimate(total / len(values), interval, len(values), reason)
 
 
 def _find_partner(alike: Floats, place: int) -> int | None:

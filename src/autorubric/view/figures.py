@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.errors import AutorubricError
-from autorubric.metrics.intervals import Interval, Mean, estimate_mean
+from autorubric.metrics.intervals import Interval, mean_interval, rate_interval
 from autorubric.runs.cells import ABSTENTION, FAILURE
 from autorubric.view.index.schema import FAILED, FINAL, HUMAN
 from autorubric.view.index.tally import scaled_criterion
@@ -19,6 +19,24 @@ from autorubric.view.sources import Source
 if TYPE_CHECKING:
     from autorubric.llm.records.call_rows import CallRow
     from autorubric.llm.records.ledger_view import LedgerView
+
+
+class Mean(NamedTuple):
+    """A mean of n values with the ends of its 95 % confidence interval; None where one is undefined."""
+
+    value: float | None
+    interval: tuple[float, float] | None
+    n: int
+
+
+def estimate_mean(n: int, total: float, squares: float, ends: tuple[float, float] | None = None) -> Mean:
+    """The mean of values, from their sums; see `autorubric.metrics.intervals.mean_interval`.
+
+    Example:
+        >>> estimate_mean(4, 2.0, 2.0).value, estimate_mean(0, 0.0, 0.0).value
+        (0.5, None)
+    """
+    return Mean(total / n if n else None, ends_of(mean_interval(n, total, squares, ends)), n)
 
 
 def scores(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -32,7 +50,7 @@ def scores(connection: sqlite3.Connection) -> dict[str, Any]:
     names = ("failed", "flagged", "disputed", "differs", "labelled")
     # Scores that are not normalized have bounds of their own, which the index does not know.
     normalized = row[1] > 0 and row[9] >= 0.0 and row[10] <= 1.0
-    mean = estimate_mean(row[1], row[2], row[3], *([(0.0, 1.0)] if normalized else []))
+    mean = estimate_mean(row[1], row[2], row[3], (0.0, 1.0) if normalized else None)
     return {
         "items": row[0],
         "scored": row[1],
@@ -69,12 +87,12 @@ def drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str, Any
 
 def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
     """The figures of a row of `criteria`."""
-    mean = estimate_mean(row["judged"], row["total"], row["squares"], (0.0, 1.0))
-    variance = max(0.0, row["squares"] / row["judged"] - mean.value**2) if mean.value is not None else 0.0
+    n, total, squares = row["judged"], row["total"], row["squares"]
+    variance = max(0.0, squares / n - (total / n) ** 2) if n else 0.0
     return {
         **{name: row[name] for name in ("criterion", "name", "requirement", "weight", "judged")},
-        "mean": mean.value,
-        "interval": mean.interval,
+        "mean": total / n if n else None,
+        "interval": ends_of(rate_interval(n, total, squares)),
         **{name: row[name] for name in ("abstained", "failed", "disputed")},
         "influence": abs(row["weight"]) * variance,
     }
