@@ -205,6 +205,7 @@ def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
 
 
 def _read_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:
+    """The published form of a judge's self-consistency."""
     return JudgeSelfConsistency(
         judge_id=judge.judge_id,
         n_judgments=judge.judgments,
@@ -259,6 +260,7 @@ def _count_verdicts(table: Table) -> ConfusionMatrix | None:
 
 
 def _refuse_gaps(table: Table) -> None:
+    """Refuse judges that voted on only some items of a criterion: their metrics would be of different items."""
     problems = []
     every = np.bincount(table.points.column, minlength=len(table.columns))
     for judge, votes in zip(table.judges, table.points.votes, strict=True):

@@ -201,6 +201,7 @@ def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
 
 
 def _correct_for_chance(observed: float, mean: Floats, w: Floats) -> float | None:
+    """Gwet's AC, (p_o − p_e) / (1 − p_e), from the observed agreement and the mean share of each category."""
     q = len(w)
     chance = w.sum() / (q * (q - 1.0)) * (mean * (1.0 - mean)).sum(axis=-1)
     return defined(ratio(observed - chance, 1.0 - chance))
@@ -326,6 +327,7 @@ def icc(values: ArrayLike, form: IccForm = "agreement", *, averaged: bool = Fals
 
 
 def _share(of_items: float, rest: float, leniency: float, of: tuple[int, bool]) -> Floats:
+    """The share of the variance that is between items, from mean squares; `of`: judges, and whether averaged."""
     judges, averaged = of
     if averaged:
         return ratio(of_items - rest, of_items + leniency)

@@ -107,6 +107,7 @@ def plain_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: floa
 
 
 def _prediction_powered(truth: Array, seen: Array, rest: Array, scale: ScoreRange, confidence: float) -> Estimate:
+    """The regression estimator of `correct_mean`: PPI++ with its variance for small samples."""
     n, others, judged = len(truth), len(rest), np.concatenate([seen, rest])
     apart = seen - seen.mean()
     total = float(apart @ apart)
@@ -236,6 +237,7 @@ def figures(table: Table, rule: ScoreRule | None = None) -> Iterator[Figure]:
 
 
 def _score(table: Table, rule: ScoreRule) -> Figure:
+    """The mean score as a figure, of the items that have one."""
     scored = table.only(~np.isnan(table.scores))
     truth = score_rows(scored, scored.points.truth, rule)
     labelled = scored.labelled & ~np.isnan(truth)
@@ -244,6 +246,7 @@ def _score(table: Table, rule: ScoreRule) -> Figure:
 
 
 def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
+    """The scale of a run's scores, and by how much one error on the heaviest criterion moves one."""
     if not len(table.items):
         return ScoreRange(0.0, 1.0 if rule.normalize else 0.0)
     row, weights = table.points.row, table.weights[table.points.column]
@@ -257,6 +260,7 @@ def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
 
 
 def _criterion(column: Column, judged: Floats, truth: Floats, labelled: Flags) -> Figure:
+    """A criterion as a figure, from verdicts and labels (0, 1 or values), NaN where there is none."""
     seen = ~np.isnan(judged)
     both = seen & ~np.isnan(truth)
     parts = truth[both], judged[both], judged[seen & ~labelled], judged[seen]
@@ -268,6 +272,7 @@ def _criterion(column: Column, judged: Floats, truth: Floats, labelled: Flags) -
 
 
 def _notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:
+    """Sentences on items left out, too few labels, and criteria without a usable one."""
     yield from describe_left_out(table, "the mean score")
     labelled = int(table.labelled.sum())
     if labelled < 30:

@@ -273,6 +273,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
+    """The continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8), by Lentz's method."""
     c, d = 1.0, 1.0 / _apart(1.0 - (a + b) * x / (a + 1.0))
     value = d
     for m in range(1, _MOST_TERMS):
@@ -288,6 +289,7 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
 
 
 def _apart(value: float) -> float:
+    """A value that can be divided by."""
     return value if abs(value) > _TINY else _TINY
 
 

@@ -84,23 +84,22 @@ def jackknife_intervals(
     parts = [statistic(total - contributions[at : at + _BLOCK]) for at in range(0, len(contributions), _BLOCK)]
     every = np.concatenate(parts) if parts else np.empty((0, len(values)))
     n, intervals = int(times.sum()), list[Interval | None]()
-    quantile = t_quantile(0.5 + confidence / 2.0, n - 1) if n > 1 else math.inf
     for value, left_out, scale in zip(values.tolist(), every.T, scales, strict=True):
         if n < 2 or np.isnan(value) or np.isnan(left_out).any() or np.ptp(left_out) <= _NO_SPREAD:
             intervals.append(None)
-        elif scale == "share":
+            continue
+        quantile = t_quantile(0.5 + confidence / 2.0, n - 1)
+        if scale == "share":
             worth = value * (1.0 - value) / compute_variance(left_out, times)
             intervals.append(wilson_interval(value * worth, worth, confidence, quantile))
-        else:
-            to, back, least, most = _TRANSFORMS[scale]
-            if not (least < min(value, left_out.min()) and max(value, left_out.max()) < most):
-                # One item alone keeps the statistic off its bound, where the transform is infinite.
-                to, back = _TRANSFORMS["plain"][:2]
-            centre, reach = (
-                float(to(np.array([value]))[0]),
-                quantile * math.sqrt(compute_variance(to(left_out), times)),
-            )
-            intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).within(least, most))
+            continue
+        to, back, least, most = _TRANSFORMS[scale]
+        if not (least < min(value, left_out.min()) and max(value, left_out.max()) < most):
+            # One item alone keeps the statistic off its bound, where the transform is infinite.
+            to, back = _TRANSFORMS["plain"][:2]
+        centre = float(to(np.array([value]))[0])
+        reach = quantile * math.sqrt(compute_variance(to(left_out), times))
+        intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).within(least, most))
     return intervals
 
 
@@ -255,7 +254,7 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
 
 
 def _effective_pairs(counts: Floats, left_out: Floats, confidence: float) -> float:
-    """How many independent pairs the pairs of all items are worth for κ, given κ without each item.
+    """The effective sample size for κ: how many independent pairs the pairs of all items are worth.
 
     As many as give the jackknife's variance as the large-sample variance of κ (Fleiss, Cohen and Everitt 1969),
     reduced for few items as Korn and Graubard (1998) do; the number of items where κ does not vary.

@@ -277,7 +277,7 @@ class _Votes:
         return np.asarray((self.cast[pair[0]] >= 0) & (self.cast[pair[1]] >= 0))
 
     def compare(self, name: str, pairs: Sequence[tuple[int, int]], column: Column | None = None) -> VoteAgreement:
-        """The agreement of some pairs of judges, on one criterion or on all."""
+        """How often some pairs of judges agree, on one criterion or on all, with items as clusters."""
         chosen = np.ones(len(self.table.points), bool)
         if column is not None:
             chosen = self.table.points.column == column.index
@@ -356,10 +356,12 @@ class _Votes:
 
 
 def _least(found: VoteAgreement) -> float:
+    """The key that sorts the least agreement first; what has none comes last."""
     return 2.0 if found.agreement is None else found.agreement
 
 
 def _warnings(table: Table, votes: _Votes, part: set[tuple[int, int]]) -> Iterator[str]:
+    """Sentences on judgments left out, on cascades, and on criteria that are not listed."""
     points = table.points
     left = int((~np.any([votes.both(pair) for pair in votes.pairs], axis=0)).sum())
     if left:

@@ -232,6 +232,7 @@ class _Builder:
         return self._read_votes(point, votes, column) if votes else None
 
     def _read_votes(self, point: int, votes: Sequence[Any], column: Column) -> str | None:
+        """Write the votes on one criterion to a point; the judge that voted twice, if one did."""
         words: list[object] = []
         counts: set[str] = set()
         twice: str | None = None

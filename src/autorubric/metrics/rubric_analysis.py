@@ -119,6 +119,7 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
 
 
 def _shown(estimate: Estimate) -> str:
+    """A value with its interval, for the sentence of an advice."""
     if estimate.value is None or estimate.interval is None:
         return "undefined"
     return f"{estimate.value:.2f} [{estimate.interval.low:.2f}, {estimate.interval.high:.2f}]"
@@ -219,6 +220,7 @@ class _Whole(NamedTuple):
 
 
 def _analyze(table: Table) -> _Whole:
+    """The statistics that need all criteria together."""
     columns = table.rubric_columns
     values = table.matrix(table.values)
     weights = np.array([column.criterion.weight for column in columns])
@@ -236,6 +238,7 @@ def _analyze(table: Table) -> _Whole:
 
 
 def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: float) -> CriterionAnalysis:
+    """The statistics of the criterion at a place of the rubric, with the advice."""
     own, partner, weights = whole.values[:, place], _find_partner(whole.alike, place), whole.weights
     n = int((~np.isnan(own)).sum())
     redundancy = same = _ALONE
@@ -275,6 +278,7 @@ def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: 
 
 
 def _pass_rate(values: Floats, confidence: float) -> Estimate:
+    """The mean value of verdicts, with the interval of `rate_interval`."""
     if not len(values):
         return Estimate(None, reason="it was judged on no submission")
     total = float(values.sum())
@@ -291,6 +295,7 @@ def _find_partner(alike: Floats, place: int) -> int | None:
 
 
 def _share(hits: Flags, confidence: float) -> Estimate:
+    """A share of submissions with Wilson's interval."""
     n, count = len(hits), int(hits.sum())
     if not n:
         return Estimate(None, reason="nothing to compare with")

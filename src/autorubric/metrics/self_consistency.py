@@ -129,6 +129,7 @@ def add_repeats(
 
 
 def _value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:
+    """What a vote is worth, in [0, 1]; None for an abstention."""
     if isinstance(vote, MultiChoiceJudgeVote):
         return None if vote.na else vote.value
     if vote.verdict in (CriterionVerdict.MET, CriterionVerdict.UNMET):

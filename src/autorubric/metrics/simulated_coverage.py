@@ -97,6 +97,7 @@ def _intervals(
 
 
 def _coverage(name: str, each: Sequence[tuple[float, Interval | None]]) -> SimulatedCoverage | None:
+    """How often the intervals of one statistic held its true value; None if no sample had one."""
     given = [(value, interval) for value, interval in each if interval is not None]
     if not given:
         return None

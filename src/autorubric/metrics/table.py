@@ -257,6 +257,7 @@ class Table:
         return self._values(self.points.truth)
 
     def _values(self, codes: Ints) -> Floats:
+        """The value of each code, in [0, 1]; NaN below 0."""
         return np.where(codes >= 0, value_table(self.columns)[self.points.column, np.maximum(codes, 0)], np.nan)
 
     @property
