@@ -105,9 +105,10 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     macro_accuracy, mean_alpha = ratio(np.nansum(averaged, axis=0), (~np.isnan(averaged)).sum(axis=0))
     kinds = [column.kind for column in table.columns]
     accuracy_ci = whole.intervals.get("accuracy")
-    if draws is None:  # with items for n: never too narrow, however the criteria of an item agree
-        items = len(np.unique(points.row))
-        wilson = wilson_interval((whole.values["accuracy"] or 0.0) * items, items, confidence)
+    if draws is None:  # as if all pairs of an item were one: never too narrow, however the criteria of an item agree
+        sizes = np.bincount(points.row)
+        worth = float(sizes.sum() ** 2 / (sizes**2).sum())
+        wilson = wilson_interval((whole.values["accuracy"] or 0.0) * worth, worth, confidence)
         accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
     found = whole.intervals | {"accuracy": accuracy_ci}
     ends = {name: None if one is None else (one.lower, one.upper) for name, one in found.items()}

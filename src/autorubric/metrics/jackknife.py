@@ -121,12 +121,12 @@ def share_interval(
     """The interval of the share Σ hits / Σ pairs, with items as clusters; None without pairs.
 
     Wilson's with the effective number of pairs and Student's quantile (see `jackknife_intervals`). Where the share is
-    the same in every item, its variance is unknown: then Wilson's with items for n, as if all pairs of an item were
-    one.
+    the same in every item, its variance is unknown: then Wilson's with the number of items for n, as if all pairs of
+    an item were one observation; where items have different numbers of pairs, with (Σ pairs)² / Σ pairs² (Kish 1965).
 
     Args:
         hits: of each item, how many of its pairs count.
-        pairs: how many it has, 1 or more.
+        pairs: how many it has, above 0; or how many they stand for, where labels are weighted.
         confidence: of the interval.
         times: how many items have each such numbers; None for one each.
 
@@ -141,8 +141,10 @@ def share_interval(
     [found] = jackknife_intervals(sums, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], confidence, times)
     if found is not None:
         return found
-    items, total = (float(len(pairs)), sums.sum(axis=0)) if times is None else (float(times.sum()), times @ sums)
-    return wilson_interval(float(total[0] / total[1]) * items, items, confidence)
+    times = np.ones(len(pairs)) if times is None else times
+    total = float(times @ pairs)
+    worth = total**2 / float(times @ pairs**2)
+    return wilson_interval(float(times @ hits) / total * worth, worth, confidence)
 
 
 def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[Interval]:

@@ -45,7 +45,7 @@ class VoteAgreement(MetricModel):
         n: pairs of verdicts compared; a pair in which one abstains or failed is not, unless abstentions count.
         n_items: items that they are about.
         agreement: the share of pairs with the same verdict or option.
-        agreement_ci: Wilson's with the effective number of pairs; with items for n where all pairs are alike.
+        agreement_ci: with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
         alpha: Krippendorff's α among the judges; of a criterion only.
     """
 
