@@ -90,7 +90,7 @@ def jackknife_intervals(
             continue
         quantile = t_quantile(0.5 + confidence / 2.0, n - 1)
         if scale == "share":
-            worth = value * (1.0 - value) / compute_variance(left_out, times)
+            worth = value * (1.0 - value) / jackknife_variance(left_out, times)
             intervals.append(wilson_interval(value * worth, worth, confidence, quantile))
             continue
         to, back, least, most = _TRANSFORMS[scale]
@@ -98,12 +98,12 @@ def jackknife_intervals(
             # One item alone keeps the statistic off its bound, where the transform is infinite.
             to, back = _TRANSFORMS["plain"][:2]
         centre = float(to(np.array([value]))[0])
-        reach = quantile * math.sqrt(compute_variance(to(left_out), times))
+        reach = quantile * math.sqrt(jackknife_variance(to(left_out), times))
         intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).within(least, most))
     return intervals
 
 
-def compute_variance(left_out: Floats, times: Floats | None = None) -> float:
+def jackknife_variance(left_out: Floats, times: Floats | None = None) -> float:
     """The jackknife's variance of a statistic, Σ (θ₋ᵢ − mean)²·(n − 1)/n (Tukey 1958).
 
     Args:
@@ -263,14 +263,14 @@ def _effective_pairs(counts: Floats, left_out: Floats, confidence: float) -> flo
     """
     items, pairs = len(left_out), float(counts.sum())
     known = left_out[~np.isnan(left_out)]
-    variance = compute_variance(known) if len(known) > 1 else 0.0
+    variance = jackknife_variance(known) if len(known) > 1 else 0.0
     if variance <= _NO_SPREAD**2 or pairs <= 2.0:
         return float(items)
     of_pairs, of_items = (t_quantile(0.5 + confidence / 2.0, n - 1.0) for n in (pairs, float(items)))
-    return max(1.0, kappa_variance(counts) / variance * (of_pairs / of_items) ** 2)
+    return max(1.0, _kappa_variance(counts) / variance * (of_pairs / of_items) ** 2)
 
 
-def kappa_variance(counts: Floats) -> float:
+def _kappa_variance(counts: Floats) -> float:
     """The large-sample variance of κ times the number of independent pairs, by the delta method."""
     p = counts / counts.sum()
     row, column = p.sum(axis=1), p.sum(axis=0)
