@@ -85,8 +85,8 @@ def test_results_show_charts_and_items_show_their_texts(result: EvalResult) -> N
     shown = result._repr_html_()
     # Even items have nine words and meet the second criterion alone; odd ones have five and meet the first.
     assert "<title>0.60: 100</title>" in shown and "<title>0.40: 100</title>" in shown
-    # Student's t with 199 degrees of freedom: 0.5 ± 1.972 * 0.5 / sqrt(199).
-    assert "<title>Even: 0.500 (0.430 to 0.570)</title>" in shown
+    # Wilson's: half of the width is 1.96 / (2 √(200 + 1.96²)) = 0.0687.
+    assert "<title>Even: 0.500 (0.431 to 0.569)</title>" in shown
     assert shown.count("<svg") == 2 and shown.count("<tr>") == 1 + 8
     measured = compute_metrics(result, dataset())
     assert "<title>Agreement with the labels by criterion</title>" in measured._repr_html_()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from autorubric import Criterion, InputError, Rubric
+from autorubric.metrics.agreement_sums import SUMMED, Layout
 from autorubric.metrics.compare import compare_judges
 from tests.oracles import stats
 
@@ -118,3 +119,10 @@ def test_items_with_rubrics_of_their_own_are_compared_point_by_point(graded: Cal
     # Five of the second judge's twenty verdicts are wrong.
     assert (found.accuracy.a, found.accuracy.b, found.per_criterion) == (1.0, 0.75, [])
     assert (found.mean_kappa.a, found.mean_kappa.difference, found.mean_kappa.p_value) == (None, None, None)
+
+
+def test_squares_that_are_zero_but_for_rounding_give_an_rmse_of_zero() -> None:
+    layout = Layout((0, 4), (2,), (np.eye(2),), (True,))
+    # One right pair, and a score whose squared error is what exchanging items back and forth leaves of 0.
+    sums = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1e-17, 0.0, 0.0, 0.0])
+    assert layout.summarize(sums)[SUMMED.index("rmse")] == 0.0

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from autorubric.metrics.corrected import ScoreRange, bounded_interval, correct_mean, plain_mean
+from autorubric.metrics.corrected import ScoreRange, correct_mean, plain_mean
+from autorubric.metrics.intervals import bounded_interval
 from benchmarks.corrected_coverage import JUDGES, RARE, simulate_score
 from tests.offenders import each
-from tests.oracles import OLS, add_constant, proportion_confint
+from tests.oracles import OLS, add_constant, proportion_confint, stats
 
 LABELS = np.array([0.2, 0.5, 0.6, 0.9, 0.4])
 JUDGED = np.array([0.3, 0.5, 0.8, 1.0, 0.4])
@@ -22,7 +23,7 @@ def test_the_corrected_means_are_those_of_the_papers() -> None:
 
 def test_wilsons_interval_for_a_mean_is_that_of_a_proportion() -> None:
     low, high = proportion_confint(30, 100, method="wilson")
-    found = bounded_interval(0.3, 0.3 * 0.7 / 100, ScoreRange(), 0.95)
+    found = bounded_interval(0.3, 0.3 * 0.7 / 100, (0.0, 1.0), 0.95)
     assert found[:2] == pytest.approx((low, high), rel=1e-9)
 
 
@@ -91,3 +92,17 @@ def test_intervals_of_a_score_hold_where_every_criterion_is_rare(judge: str) -> 
     for method in ("labels_only", "ppi"):
         assert 0.925 <= found[method].covered <= 0.98, method
     assert found["ppi"].width < 0.15
+
+
+def test_a_mean_of_mostly_perfect_scores_is_covered_where_students_t_is_too_narrow() -> None:
+    rng, covered = np.random.default_rng(8), dict.fromkeys(("plain", "t"), 0)
+    for _ in range(500):
+        # Nineteen items in twenty score 1, the others anything: a mean of 0.975.
+        scores = np.where(rng.random(30) < 0.95, 1.0, rng.random(30))
+        found = plain_mean(scores).interval
+        covered["plain"] += found is not None and found.holds(0.975)
+        reach = stats.t.ppf(0.975, 29) * stats.sem(scores)
+        covered["t"] += abs(scores.mean() - 0.975) <= reach
+    # 95 % of 500 has a standard error of 1.0 %. Equal scores have no spread, so that Student's t has width 0.
+    assert covered["plain"] / 500 >= 0.93
+    assert covered["t"] / 500 <= 0.85

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from autorubric import Criterion, InputError
-from autorubric.core.self_consistency import NO_JUDGE
 from autorubric.graders.without_model import CHECK, EMPTY
 from autorubric.metrics.judge_agreement import agreement_among_judges
+from autorubric.metrics.self_consistency import NO_JUDGE
 from tests.oracles import cohen_kappa_score
 
 from .conftest import FAILED, Graded

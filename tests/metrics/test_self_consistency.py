@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import sqrt
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +20,7 @@ from autorubric import (
 from autorubric.metrics import compute_metrics
 from autorubric.metrics.results import JudgeSelfConsistency
 from tests.offenders import each
+from tests.oracles import proportion_confint, stats
 
 BRIEF = Criterion(name="Brief", requirement="Is brief")
 OPTIONS = [{"label": "No", "value": 0.0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1.0}]
@@ -99,16 +99,18 @@ def test_the_interval_takes_items_as_clusters() -> None:
     found = consistency(
         [verdicts("MET", "MET"), verdicts("MET", "MET")], [verdicts("MET", "UNMET")], [verdicts("MET", "MET")]
     )
-    # Sums 2, 0, 1 over 2, 1, 1 judgments: r = 3/4; residuals 0.5, -0.75, 0.25; their squares sum to 0.875.
-    error = sqrt(3 / 2 * 0.875) / 4
+    # Sums 2, 0, 1 over 2, 1, 1 judgments; without each item 1/2, 1 and 2/3, so that the jackknife's variance is 7/81.
+    worth = 3 / 4 * 1 / 4 / (7 / 81)
+    level = 2 * stats.norm.sf(stats.t.ppf(0.975, 2))
+    expected = proportion_confint(0.75 * worth, worth, alpha=level, method="wilson")
     assert found.agreement_ci is not None
-    assert found.agreement_ci.lower == pytest.approx(0.75 - 1.959964 * error)
-    assert found.agreement_ci.upper == 1.0
+    assert (found.agreement_ci.lower, found.agreement_ci.upper) == pytest.approx(expected)
 
 
-def test_items_that_are_all_alike_give_no_interval() -> None:
-    assert consistency(*[[verdicts("MET", "MET", "UNMET")]] * 5).agreement_ci is None
-    assert consistency([verdicts("MET", "UNMET")]).agreement_ci is None
+def test_items_that_are_all_alike_count_as_one_observation_each() -> None:
+    found = consistency(*[[verdicts("MET", "MET", "UNMET")] * 2] * 5).agreement_ci
+    assert found is not None
+    assert (found.lower, found.upper) == pytest.approx(proportion_confint(5 / 3, 5, method="wilson"))
 
 
 def test_a_panel_has_one_vote_of_a_judge_that_was_repeated(graded: Callable[..., Any]) -> None:

@@ -12,6 +12,7 @@ from autorubric.core.judgment import MultiChoiceVerdict
 from autorubric.runs.summary import EvaluationSummary, Moments
 from autorubric.runs.tables import COLUMNS, result_rows
 from tests.offenders import each
+from tests.oracles import proportion_confint
 
 
 @each(
@@ -79,12 +80,25 @@ def test_an_abstention_without_an_option_for_it_is_named_in_tables(tmp_path: Pat
     assert (row["verdict"], row["value"], row["error"]) == ("CANNOT_ASSESS", None, None)
 
 
-def test_equal_scores_give_no_interval_and_others_the_textbook_one() -> None:
-    equal, spread = Moments(), Moments()
-    for _ in range(30):
-        equal.add(0.1)
+def ends(moments: Moments) -> tuple[float, float]:
+    found = moments.interval()
+    assert found is not None
+    return found[:2]
+
+
+def test_scores_have_wilsons_interval_of_their_variance_and_bare_sums_students() -> None:
+    unit, equal, bare, alike = Moments(), Moments(), Moments(), Moments()
     for number in (0.0, 0.5, 1.0):
-        spread.add(number)
-    assert equal.interval() is None
-    # s = 0.5, and t of 2 degrees of freedom is 4.302653: 0.5 ± 4.302653 * 0.5 / sqrt(3)
-    assert spread.interval() == pytest.approx((-0.742069, 1.742069), abs=1e-6)
+        unit.add(number)
+        bare.add(10 * number)
+    for _ in range(30):
+        equal.add(1.0)
+        alike.add(3.0)
+    # A quarter of a score at each end: mean 1/2; the sum of squares is 1/2 + 1/8, so the variance 5/8 / 3.5 / 2.5.
+    trials = 0.25 * 3.5 * 2.5 / 0.625
+    assert ends(unit) == pytest.approx(proportion_confint(trials / 2, trials, method="wilson"))
+    # Mean 30.25 / 30.5; the variance is that of 29.5 verdicts.
+    assert ends(equal) == pytest.approx((proportion_confint(29.5 * 30.25 / 30.5, 29.5, method="wilson")[0], 1))
+    # s = 5, and t of 2 degrees of freedom is 4.302653: 5 ± 4.302653 * 5 / sqrt(3)
+    assert ends(bare) == pytest.approx((-7.42069, 17.42069), abs=1e-5)
+    assert alike.interval() is None

@@ -13,6 +13,7 @@ from autorubric.view import figures
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.indexer import Indexer
 from autorubric.view.index.schema import reading
+from tests.oracles import proportion_confint
 from tests.view.viewing import RUBRIC, STORED, item, judged, line, vote, write_run
 
 CAUSE, BRIEF = RUBRIC
@@ -55,9 +56,11 @@ def test_the_figures_of_three_items_are_those_counted_by_hand(tmp_path: Path) ->
     with reading(path) as connection:
         assert connection is not None
         found = figures.scores(connection)
-        # Two scores, 1 and 1/4: mean 5/8; s² = 9/32, so the half-width is 12.7 · √(9/64), beyond the scale.
+        # Two scores, 1 and 1/4: mean 5/8. With a quarter of a score at each end, the mean is 1.5/2.5 = 0.6 and its
+        # variance (1 + 1/16 + 1/4 - 2.5 · 0.36) / 2.5 / 1.5 = 0.11, that of 0.24/0.11 trials.
         assert (found["items"], found["scored"], found["mean"]) == (3, 2, 0.625)
-        assert found["interval"] == (0.0, 1.0)
+        trials = 0.24 / 0.11
+        assert found["interval"] == pytest.approx(proportion_confint(0.6 * trials, trials, method="wilson"))
         # Item 0: judges differ on Brief, and the verdict MET is not the label UNMET. Item 2 failed.
         assert (found["failed"], found["disputed"], found["differs"], found["labelled"]) == (1, 1, 1, 2)
         cause, brief = figures.criteria(connection)

@@ -130,8 +130,7 @@ def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
     else:
         interval = scores.interval()
         if interval:
-            low, high = max(interval[0], 0), min(interval[1], 1)
-            shown = f", 95% confidence interval {low:.3f} to {high:.3f} (Student's t)"
+            shown = f", 95% confidence interval {interval[0]:.3f} to {interval[1]:.3f}"
         else:
             shown = " (one item; no interval)" if scores.count == 1 else " (all scores are equal; no interval)"
         yield f"mean score {scores.mean:.3f} over {counted(scores.count, 'item')}{shown}"

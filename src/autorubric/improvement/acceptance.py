@@ -11,7 +11,7 @@ import numpy as np
 
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.intervals import Interval, holm, normal_quantile, t_p_value, t_quantile
-from autorubric.metrics.jackknife import compute_variance
+from autorubric.metrics.jackknife import jackknife_variance
 
 Statistic: TypeAlias = Callable[[Floats], Floats]
 """From sums (…, m) to a statistic (…), higher is better; NaN where it is undefined."""
@@ -96,7 +96,7 @@ def standard_error(pairs: Pairs) -> float:
     if len(pairs) < 2:
         return math.nan
     new, old = (pairs.statistic(sums.sum(axis=0) - sums) for sums in (pairs.new, pairs.old))
-    return math.sqrt(compute_variance(new - old))
+    return math.sqrt(jackknife_variance(new - old))
 
 
 def compute_interval(pairs: Pairs, confidence: float) -> Interval | None:

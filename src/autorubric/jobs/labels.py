@@ -31,9 +31,10 @@ from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, re
 from autorubric.labels.label_agreement import LabelAgreement, correct_by_labels
 from autorubric.labels.label_agreement import label_agreement as measured
 from autorubric.labels.label_store import label_store, read_history
-from autorubric.metrics.corrected import CorrectedScores, corrected_scores
+from autorubric.metrics.corrected import CorrectedScores, correct_table
+from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.results import CoverageSimulation
-from autorubric.metrics.simulated_coverage import simulate_corrections
+from autorubric.metrics.simulated_coverage import simulate_table
 from autorubric.metrics.table import Modes
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
@@ -152,9 +153,9 @@ def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulat
         refuse_simulation(settings, OF_LABEL_STORES)
         who = known_annotator(history, settings.annotator)
         return correct_by_labels(run, run.dataset, history, confidence, who), None
-    truth = stored_labels(run, settings)
-    simulated = simulate_corrections(run, truth, confidence, settings.seed) if settings.simulate else None
-    return corrected_scores(run, truth, confidence=confidence), simulated
+    table = graded_table(run, stored_labels(run, settings))
+    simulated = simulate_table(table, confidence, settings.seed) if settings.simulate else None
+    return correct_table(table, confidence=confidence), simulated
 
 
 @run_job(LabelStatusSettings)

@@ -21,7 +21,7 @@ from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.compare import JudgeComparison, comparison, differences
 from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
-from autorubric.metrics.intervals import Estimate, normal_quantile, wilson_interval
+from autorubric.metrics.intervals import Estimate, normal_quantile
 from autorubric.metrics.jackknife import Draws, checked_draws
 from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, pairs_in
 from autorubric.metrics.reading_runs import graded_table
@@ -276,14 +276,9 @@ class Measure:
             chosen[1] = len(SUMMED) + place
         figures = layout.summarize(sums.sum(axis=0))[chosen]
         every = layout.intervals(sums, self._draws)
-        drawn = [every[at].interval for at in chosen]
-        if drawn[0] is None:  # Wilson's interval with the items that the weights are worth (Kish 1965) for n
-            weights = sums.sum(axis=1)
-            worth = float(weights.sum() ** 2 / (weights**2).sum())
-            drawn[0] = wilson_interval(float(figures[0]) * worth, worth, self._draws.confidence)
         accuracy, kappa, mean = (
-            Estimate(defined(np.asarray(figure)), interval, len(points))
-            for figure, interval in zip(figures, drawn, strict=True)
+            Estimate(defined(np.asarray(figure)), every[at].interval, len(points))
+            for figure, at in zip(figures, chosen, strict=True)
         )
         if place is not None or self.pooled:
             mean = Estimate(None)

@@ -117,11 +117,16 @@ class Statistic:
 
 
 def _alpha(part: Part) -> float | None:
+    """Krippendorff's α among the judges.
+
+    Nominal without an order, ordinal for one criterion with an order, interval where such criteria are pooled.
+    """
     ordered: Literal["interval", "ordinal"] = "ordinal" if part.labels else "interval"
     return krippendorff_alpha(part.ratings, "nominal" if part.vote_values is None else ordered, part.vote_values)
 
 
 def _icc(part: Part) -> float | None:
+    """ICC(2,1) of the values that the judges gave; None without an order, and where criteria are pooled."""
     if part.vote_values is None or not part.labels:
         return None
     return icc(np.where(part.cast >= 0, part.vote_values[np.maximum(part.cast, 0)], np.nan).T)

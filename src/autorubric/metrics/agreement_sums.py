@@ -24,6 +24,7 @@ from autorubric.metrics.jackknife import (
     jackknife_intervals,
     kappa_posterior,
     mean_kappa_interval,
+    share_interval,
 )
 from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.scores import ScorePairs
@@ -67,7 +68,8 @@ class Layout:
         mean = ratio(np.where(known, stacked, 0.0).sum(axis=-1), known.sum(axis=-1))
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         n, shift, squares, sizes = (sums[..., cells + place] for place in range(4))
-        errors = np.sqrt(ratio(squares, n)), ratio(shift, n), ratio(sizes, n)
+        # Sums that are 0 on paper may be just below it, as differences of sums.
+        errors = np.sqrt(np.maximum(ratio(squares, n), 0.0)), ratio(shift, n), ratio(sizes, n)
         accuracy = ratio(hits, sums[..., :cells].sum(axis=-1))
         return np.stack([accuracy, mean, kappas(pooled), *errors, *each], axis=-1)
 
@@ -94,9 +96,8 @@ class Layout:
         paired, scored = sums[sums[:, :cells].any(axis=1)], sums[sums[:, cells] > 0]
         tables, pooled = self.tables(paired)
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
-        pairs = np.column_stack([hits, paired[:, :cells].sum(axis=-1)])
-        [accuracy] = jackknife_intervals(pairs, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], draws.confidence)
-        each = [_kappa_interval(*of, draws) for of in zip(tables, self.weights, strict=True)]
+        accuracy = share_interval(hits, paired[:, :cells].sum(axis=-1), draws.confidence)
+        each = [kappa_interval(*of, draws) for of in zip(tables, self.weights, strict=True)]
         known = [at for at, w in enumerate(self.weights) if not np.isnan(kappas(tables[at].sum(axis=0), w))]
         mean_kappa = Found(None, _POSTERIOR)
         if len(known) == 1:
@@ -104,7 +105,7 @@ class Layout:
         elif known:
             found = mean_kappa_interval([tables[at] for at in known], [self.weights[at] for at in known], draws)
             mean_kappa = Found(found, _POSTERIOR)
-        micro = _kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
+        micro = kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
         rmse = mae = of_bias = None
         if len(scored):
             shift, squares, sizes = (scored[:, cells + 1 : cells + 4] / scored[:, cells : cells + 1]).T
@@ -147,17 +148,26 @@ def sum_items(
     return layout, sums
 
 
-def _kappa_interval(tables: Floats, weights: Floats, draws: Draws) -> Found:
-    """The interval of κ, given the table of labels and verdicts of each item."""
-    tables = tables[tables.any(axis=(1, 2))]
+def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats | None = None) -> Found:
+    """The interval of κ, with items as the unit: from its posterior for two categories, else by jackknife.
+
+    Args:
+        tables: labels (rows) against verdicts, of each item.
+        weights: how much each pair of categories counts as agreement.
+        draws: how many draws, their seed and the level.
+        times: how many items have each table, which then has one pair; None for one each.
+    """
+    if times is None:
+        tables = tables[tables.any(axis=(1, 2))]
     if tables.shape[1:] == (2, 2):
-        return Found(kappa_posterior(tables, draws), "jeffreys")
+        return Found(kappa_posterior(tables, draws, times), "jeffreys")
     flat = tables.reshape(len(tables), math.prod(tables.shape[1:]))
 
     def kappa(total: Floats) -> Floats:
         return kappas(total.reshape(*total.shape[:-1], *tables.shape[1:]), weights)[..., None]
 
-    return Found(jackknife_intervals(flat, kappa, ["correlation"], draws.confidence)[0], "jackknife")
+    [found] = jackknife_intervals(flat, kappa, ["correlation"], draws.confidence, times)
+    return Found(found, "jackknife")
 
 
 class Measured(NamedTuple):

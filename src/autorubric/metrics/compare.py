@@ -154,6 +154,7 @@ def comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence
 
 
 def _read(name: str, run: GradedRun, dataset: RubricDataset, modes: Modes) -> LabelledRun:
+    """A labelled run; problems name which of the two it is."""
     try:
         return read_labelled_run(run, dataset, modes)
     except InputError as error:
@@ -241,7 +242,10 @@ def _share_criteria(a: Floats, b: Floats, counted: Flags) -> tuple[Floats, Float
 
 
 def _permutation_test(a: Floats, b: Floats, difference: Summary, draws: Draws) -> list[float | None]:
-    """The share of exchanges, the observed one included, in which each statistic differs as much."""
+    """The two-sided p-value of each statistic: the judges are exchanged item by item at random (Pitman 1937).
+
+    It is the share of exchanges, the observed one included, in which the statistic differs at least as much.
+    """
     rng = np.random.default_rng(draws.seed)
     totals, gap = np.hstack([a, b]).sum(axis=0), np.hstack([b - a, a - b])
     seen = difference(totals)
@@ -304,6 +308,7 @@ def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints)
 
 
 def _lines(found: JudgeComparison) -> Iterator[str]:
+    """The text of `JudgeComparison.summary`."""
     yield f"{found.n_items} items that both judged; {found.n_replicates} replicates"
     whole = (found.accuracy, found.mean_kappa, found.micro_kappa, found.score_error, found.score_bias)
     titles = ("accuracy", "mean kappa", "kappa, binary", "score error", "score bias")

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import measure
 from autorubric.metrics.agreement_sums import Measured, measure_columns
-from autorubric.metrics.arrays import Floats, Ints
+from autorubric.metrics.arrays import Floats, Ints, defined, ratio
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
@@ -34,6 +33,7 @@ from autorubric.metrics.results import (
     TagMetrics,
 )
 from autorubric.metrics.scores import compare_scores, describe_rule, pair_scores
+from autorubric.metrics.self_consistency import SelfConsistency
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import (
     ABSENT,
@@ -101,11 +101,14 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     table, points = run.table, run.points
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
     each = [] if run.pooled else measure_criteria(run, confidence, whole.intervals)
+    averaged = np.array([(one.accuracy, one.krippendorff_alpha) for one in each], float).reshape(-1, 2)
+    macro_accuracy, mean_alpha = ratio(np.nansum(averaged, axis=0), (~np.isnan(averaged)).sum(axis=0))
     kinds = [column.kind for column in table.columns]
     accuracy_ci = whole.intervals.get("accuracy")
-    if accuracy_ci is None:  # with items for n: never too narrow, however the criteria of an item agree
-        items = len(np.unique(points.row))
-        wilson = wilson_interval((whole.values["accuracy"] or 0.0) * items, items, confidence)
+    if draws is None:  # as if all pairs of an item were one: never too narrow, however the criteria of an item agree
+        sizes = np.bincount(points.row)
+        worth = float(sizes.sum() ** 2 / (sizes**2).sum())
+        wilson = wilson_interval((whole.values["accuracy"] or 0.0) * worth, worth, confidence)
         accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
     found = whole.intervals | {"accuracy": accuracy_ci}
     ends = {name: None if one is None else (one.lower, one.upper) for name, one in found.items()}
@@ -113,9 +116,9 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         **MetricsResult.measured(whole.values),
         **compare_scores(run.scores, confidence),
         n_kappa_criteria=sum(criterion.kappa is not None for criterion in each),
-        macro_accuracy=_mean([criterion.accuracy for criterion in each]),
-        mean_krippendorff_alpha=_mean([criterion.krippendorff_alpha for criterion in each]),
-        mean_kappa=_mean([criterion.kappa for criterion in each]),
+        macro_accuracy=defined(macro_accuracy),
+        mean_krippendorff_alpha=defined(mean_alpha),
+        mean_kappa=whole.values["mean_kappa"],
         accuracy_ci=accuracy_ci,
         per_criterion=each,
         pooled_by_scale=measure_scales(run, draws) if run.pooled else None,
@@ -153,31 +156,31 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
 
 def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measured) -> list[str]:
     """What a reader must know of the numbers."""
-    sentences = list(run.scores.warnings)
+    items, labelled, scores = len(run.table.items), len(run.table.points), len(run.scores.rows)
     failed = int((run.table.points.judged == FAILED).sum())
-    if failed:
-        sentences.append(f"{failed} of {len(run.table.points)} labelled judgments failed and are left out")
-    without = len(run.table.items) - len(run.scores.rows)
-    if without:
-        sentences.append(f"{without} of {len(run.table.items)} items have no score or no true score")
+    abstained = labelled - failed - len(run.points)
     values = len(np.unique(run.scores.true))
-    if 0 < values <= 2:
-        plural = "s" if values > 1 else ""
-        sentences.append(f"scores by labels have {values} distinct value{plural}; correlations are not informative")
-    one_class = [criterion.name for criterion in each if criterion.kappa is None and criterion.n_samples]
-    if one_class:
-        sentences.append(f"kappa is undefined where all labels and verdicts are one category: {', '.join(one_class)}")
-    empty = [criterion.name for criterion in each if not criterion.n_samples]
-    if empty:
-        sentences.append(f"no pair of label and verdict: {', '.join(empty)}")
-    # The bias is defined where an item has both scores.
-    known = whole.values | {"bias": 0.0 if len(run.scores.rows) else None}
-    named = (("mean_kappa", "mean_kappa"), ("kappa", "micro_kappa"), ("bias", "the mean bias"))
-    missing = [word for name, word in named if whole.intervals.get(name, 0) is None and known.get(name) is not None]
-    if missing:
-        why = "the items do not vary, or without one of them it is undefined"
-        sentences.append(f"no interval for {', '.join(missing)}: {why}")
-    return sentences
+    undefined = [one.name for one in each if one.kappa is None and one.n_samples]
+    constant = [one.name for one in each if one.kappa is not None and one.is_constant]
+    empty = [one.name for one in each if not one.n_samples]
+    known = whole.values | {"bias": 0.0 if scores else None}
+    missing = {name for name, found in whole.intervals.items() if found is None and known.get(name) is not None}
+    fixed = "it stays the same, or is undefined, without one of the items"
+    notes = (
+        (failed, f"{failed} of {labelled} labelled judgments failed and are left out"),
+        (abstained, f"{abstained} of {labelled} labelled judgments are left out: the judge or the label abstains"),
+        (items - scores, f"{items - scores} of {items} items have no score or no true score"),
+        (values == 1, "scores by labels have 1 distinct value; correlations are not informative"),
+        (values == 2, "scores by labels have 2 distinct values; correlations are not informative"),
+        (undefined, f"kappa is undefined where all labels and verdicts are one category: {', '.join(undefined)}"),
+        (constant, f"kappa is 0 where all labels, or all verdicts, are one category: {', '.join(constant)}"),
+        (empty, f"no pair of label and verdict: {', '.join(empty)}"),
+        ("mean_kappa" in missing, f"no interval for the mean kappa: {fixed}"),
+        ("kappa" in missing, f"no interval for the kappa of all binary pairs: {fixed}"),
+        ("bias" in missing and scores == 1, "no interval for the bias: there is one score"),
+        ("bias" in missing and scores > 1, "no interval for the bias: all score differences are equal"),
+    )
+    return [*run.scores.warnings, *(sentence for applies, sentence in notes if applies)]
 
 
 def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
@@ -202,20 +205,14 @@ def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
     return made
 
 
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
-
-
 def _read_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:
-    ends = judge.interval(confidence)
-    interval = ends and ConfidenceInterval(lower=ends[0], upper=ends[1], confidence=confidence, method="normal")
+    """The published form of a judge's self-consistency."""
     return JudgeSelfConsistency(
         judge_id=judge.judge_id,
         n_judgments=judge.judgments,
         n_repeats=judge.repeats,
         agreement=judge.agreement,
-        agreement_ci=interval,
+        agreement_ci=ConfidenceInterval.of(judge.interval(confidence), "wilson"),
         unanimous=judge.unanimous_share,
         variance=judge.variance,
     )
@@ -264,6 +261,7 @@ def _count_verdicts(table: Table) -> ConfusionMatrix | None:
 
 
 def _refuse_gaps(table: Table) -> None:
+    """Refuse judges that voted on only some items of a criterion: their metrics would be of different items."""
     problems = []
     every = np.bincount(table.points.column, minlength=len(table.columns))
     for judge, votes in zip(table.judges, table.points.votes, strict=True):

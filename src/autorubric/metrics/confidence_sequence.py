@@ -86,11 +86,15 @@ class ConfidenceSequence:
         return _log_mixture(excess, self._squares, _find_rho(self.alpha / 2)) > math.log(2 / self.alpha)
 
     def _scaled(self, share: float) -> float:
+        """A share of the range in the units of the values."""
         return self.lowest + share * (self.highest - self.lowest)
 
 
 def _bound(squares: float, alpha: float) -> float:
-    """The sum that a martingale of this variance exceeds, at any time, with a probability of at most `alpha`."""
+    """The uniform bound: a sum of deviations, in units of the range, exceeds it at any time with at most `alpha`.
+
+    Found by bisection, where the mixture martingale reaches 1 / alpha (Ville 1939).
+    """
     rho = _find_rho(alpha)
     target = math.log(1 / alpha)
     low, high = 0.0, 1.0
@@ -103,6 +107,7 @@ def _bound(squares: float, alpha: float) -> float:
 
 
 def _find_rho(alpha: float) -> float:
+    """The tuning parameter ρ for which the mixture is tightest at `_TIGHTEST` (`best_rho` of confseq)."""
     doubled = math.log(1 / (2 * alpha)) if alpha < 0.5 else 1e-9
     return _TIGHTEST / (2 * doubled + math.log(1 + 2 * doubled))
 
@@ -164,6 +169,8 @@ class Growth:
 
 @dataclass(slots=True)
 class _Restart:
+    """A moment at which the mean since it is compared with the mean before it: its count, that mean, its interval."""
+
     since: int
     baseline: float
     before: Interval
@@ -231,6 +238,7 @@ class GrowthSequence:
         return max(found, key=lambda one: one.interval.low, default=None)
 
     def _restart(self) -> None:
+        """Begin a sequence at this moment, with its share of `alpha`."""
         number = len(self._restarts)
         share = 1 / ((number + 1) * (number + 2))
         after = ConfidenceSequence(self.alpha * share, self.lowest, self.highest)
@@ -238,6 +246,7 @@ class GrowthSequence:
         self._next = math.floor(self.whole.count * _SPACING)
 
     def _growth(self, restart: _Restart) -> Growth:
+        """The comparison at a restart; both intervals hold together with a probability of 1 − 2·`alpha`."""
         after = restart.after.interval()
         interval = Interval(after.low - restart.before.high, after.high - restart.before.low, 1 - 2 * self.alpha)
         return Growth(restart.since, self.whole.count, restart.baseline, restart.after.mean, interval)

@@ -11,13 +11,13 @@ from autorubric.metrics.arrays import Floats, Ints, defined, ratio
 
 
 def confusion_counts(truth: ArrayLike, judged: ArrayLike, categories: int) -> Ints:
-    """The counts of each pair: rows are the truth, columns what was judged."""
+    """The confusion matrix, categories × categories: rows are the truth, columns what was judged."""
     pairs = np.asarray(truth, np.int64) * categories + np.asarray(judged, np.int64)
     return np.bincount(pairs, minlength=categories * categories).reshape(categories, categories).astype(np.int64)
 
 
 def accuracy(counts: ArrayLike, ranks: ArrayLike | None = None, within: int = 0) -> float | None:
-    """The share of pairs on the diagonal of a table of counts; None for an empty one.
+    """The share of pairs on the diagonal of a table of counts, in [0, 1]; None for an empty one.
 
     Args:
         counts: rows are the truth.
@@ -35,7 +35,7 @@ def accuracy(counts: ArrayLike, ranks: ArrayLike | None = None, within: int = 0)
 
 
 def balanced_accuracy(counts: ArrayLike) -> float | None:
-    """The mean recall over the categories that occur in the truth; None for fewer than two.
+    """The mean recall over the categories that occur in the truth, in [0, 1]; None for fewer than two.
 
     Source: Brodersen et al. 2010, equation 1.
 
@@ -82,7 +82,7 @@ def precision_recall(counts: ArrayLike, category: int = 0) -> PrecisionRecall:
 
 
 def mcc(counts: ArrayLike) -> float | None:
-    """Matthews' correlation coefficient of a table of counts; None if one side is constant.
+    """Matthews' correlation coefficient of a table of counts, in [−1, 1]; None if one side is constant.
 
     (c·s − Σ t·p) / √((s² − Σ p²)·(s² − Σ t²)), s the total, c the diagonal, t and p the margins.
     Source: Gorodkin 2004; φ if there are two categories.
@@ -124,7 +124,7 @@ def agreement_weights(values: ArrayLike, kind: KappaWeights = "nominal") -> Floa
 
 
 def kappas(counts: ArrayLike, weights: Floats | None = None) -> Floats:
-    """The κ of each table of counts (the last two axes); NaN where chance agreement is complete.
+    """Cohen's κ of each table of counts (the last two axes), in [−1, 1]; NaN where chance agreement is complete.
 
     κ_w = (p_o − p_e) / (1 − p_e), p_o = Σ w·p, p_e = Σ w·p_row·p_column. Source: Cohen 1968, equation 6.
     """
@@ -140,7 +140,7 @@ def kappas(counts: ArrayLike, weights: Floats | None = None) -> Floats:
 def cohen_kappa(
     truth: ArrayLike, judged: ArrayLike, values: ArrayLike, weights: KappaWeights = "nominal"
 ) -> float | None:
-    """Cohen's κ of two raters, None where both use one and the same category only.
+    """Cohen's κ of two raters, in [−1, 1]: agreement beyond chance; None where both use one and the same category.
 
     Args:
         truth: codes: the places of the categories in `values`.
@@ -159,7 +159,7 @@ def cohen_kappa(
 
 
 def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None:
-    """Gwet's AC1 (AC2 with weights) of two raters from a table of their pairs; None for an empty one.
+    """Gwet's AC1 (AC2 with weights) of two raters from a table of their pairs, at most 1; None for an empty one.
 
     p_e = Σw / (q·(q − 1)) · Σ π·(1 − π), π the mean share of a category over both raters; AC = (p_o − p_e) /
     (1 − p_e). Source: Gwet 2014, Handbook of Inter-Rater Reliability, equations 4.7 and 5.12.
@@ -176,7 +176,9 @@ def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None
 
 
 def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
-    """Gwet's AC1 (AC2 with weights) of any number of raters; None if no item has two ratings.
+    """Gwet's AC1 (AC2 with weights) of any number of raters, at most 1; None if no item has two ratings.
+
+    Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5; an item counts with all its ratings.
 
     Args:
         ratings: how many raters put each item (row) into each category (column). Raters may be missing.
@@ -201,13 +203,14 @@ def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
 
 
 def _correct_for_chance(observed: float, mean: Floats, w: Floats) -> float | None:
+    """Gwet's AC, (p_o − p_e) / (1 − p_e), from the observed agreement and the mean share of each category."""
     q = len(w)
     chance = w.sum() / (q * (q - 1.0)) * (mean * (1.0 - mean)).sum(axis=-1)
     return defined(ratio(observed - chance, 1.0 - chance))
 
 
 def rating_counts(codes: ArrayLike, categories: int) -> Ints:
-    """How many judges put each item into each category."""
+    """How many judges put each item into each category, from codes of judges × items; below 0 there is no vote."""
     table = np.asarray(codes, np.int64)
     cast = table >= 0
     items = np.broadcast_to(np.arange(table.shape[1]), table.shape)
@@ -216,7 +219,7 @@ def rating_counts(codes: ArrayLike, categories: int) -> Ints:
 
 
 def fleiss_kappa(ratings: ArrayLike, judges: int) -> float | None:
-    """Fleiss' κ over the items that all judges voted on; None if it is undefined.
+    """Fleiss' κ over the items that all judges voted on, at most 1; None without any, or where all votes are one.
 
     κ = (P̄ − P̄_e) / (1 − P̄_e), P_i = Σ n_ij·(n_ij − 1) / (n·(n − 1)), P̄_e = Σ p_j². Source: Fleiss 1971.
 
@@ -241,7 +244,7 @@ Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal", values: ArrayLike | None = None) -> float | None:
-    """Krippendorff's α; None if every vote is the same or no item has two.
+    """Krippendorff's α of the reliability of votes, at most 1; None if every vote is the same or no item has two.
 
     α = 1 − D_observed / D_expected, both weighted by the squared distance of categories. Items with fewer than
     two votes are left out. Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability.
@@ -286,7 +289,9 @@ IccForm: TypeAlias = Literal["one-way", "agreement", "consistency"]
 
 
 def icc(values: ArrayLike, form: IccForm = "agreement", *, averaged: bool = False) -> float | None:
-    """The intraclass correlation over the items that every judge scored; None if it is undefined.
+    """The intraclass correlation over the items that every judge scored, at most 1; None if it is undefined.
+
+    That is the case with fewer than two items or judges, and where all scores are equal.
 
     Source: Shrout and Fleiss 1979: `one-way` is ICC(1,1), `agreement` ICC(2,1), `consistency` ICC(3,1); with
     `averaged` they are ICC(1,k), ICC(2,k) and ICC(3,k).
@@ -326,6 +331,7 @@ def icc(values: ArrayLike, form: IccForm = "agreement", *, averaged: bool = Fals
 
 
 def _share(of_items: float, rest: float, leniency: float, of: tuple[int, bool]) -> Floats:
+    """The share of the variance that is between items, from mean squares; `of`: judges, and whether averaged."""
     judges, averaged = of
     if averaged:
         return ratio(of_items - rest, of_items + leniency)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from autorubric.metrics.corrected_rate import (
     plain_rate,
     ppi_plus_plus,
 )
-from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile, score_interval
+from autorubric.metrics.intervals import Estimate, bounded_interval, check_confidence, mean_interval
 from autorubric.metrics.reading_runs import describe_left_out, graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, score_rows
 from autorubric.metrics.table import Column, GradedRun, Report, Table
@@ -30,7 +29,6 @@ from autorubric.metrics.table import Column, GradedRun, Report, Table
 Array = npt.NDArray[np.float64]
 
 _MOST_LEVERAGE = 0.9
-_AT_EACH_END = 0.25
 
 
 class ScoreRange(NamedTuple):
@@ -99,40 +97,17 @@ def correct_mean(
 
 
 def plain_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: float = 0.95) -> Estimate:
-    """The mean of scores, with an interval that stays on their scale.
-
-    A quarter of a pseudo-score is added at each end of the scale, so that identical scores do not look certain. The
-    interval is Wilson's, of as many trials as the variance of the mean implies.
-    """
+    """The mean of scores, with an interval that stays on their scale; see `mean_interval`."""
     numbers = np.asarray(values, dtype=float)
-    n = len(numbers)
-    if n < 2:
-        return Estimate(float(numbers[0]) if n else None, n=n, reason=f"{counted(n, 'score')}; an interval needs 2")
-    weight = n + 2.0 * _AT_EACH_END
-    mean = (numbers.sum() + _AT_EACH_END * (scale.low + scale.high)) / weight
-    ends = (scale.low - mean) ** 2 + (scale.high - mean) ** 2
-    squares = ((numbers - mean) ** 2).sum() + _AT_EACH_END * ends
-    interval = bounded_interval(float(mean), float(squares / weight / (weight - 1.0)), scale, confidence)
-    value = float(numbers.mean())
-    return Estimate(value, interval.widened(value), n)
-
-
-def bounded_interval(value: float, variance: float, scale: ScoreRange, confidence: float) -> Interval:
-    """Wilson's interval for a mean on a bounded scale, of as many trials as its variance implies."""
-    z = normal_quantile(0.5 + confidence / 2.0)
-    span = scale.high - scale.low
-    if not 0.0 < span < math.inf:
-        reach = z * math.sqrt(variance)
-        return Interval(value - reach, value + reach, confidence)
-    share = min(1.0, max(0.0, (value - scale.low) / span))
-    if variance <= 0.0:
-        return Interval(value, value, confidence)
-    trials = max(share * (1.0 - share), 1e-3) * span * span / variance
-    low, high, _ = score_interval(share, trials, z, confidence)
-    return Interval(scale.low + span * low, scale.low + span * high, confidence).within(scale.low, scale.high)
+    n, total = len(numbers), float(numbers.sum())
+    interval = mean_interval(n, total, float(numbers @ numbers), scale[:2], confidence)
+    if interval is None:
+        return Estimate(total if n else None, n=n, reason=f"{counted(n, 'score')}; an interval needs 2")
+    return Estimate(float(numbers.mean()), interval.widened(float(numbers.mean())), n)
 
 
 def _prediction_powered(truth: Array, seen: Array, rest: Array, scale: ScoreRange, confidence: float) -> Estimate:
+    """The regression estimator of `correct_mean`: PPI++ with its variance for small samples."""
     n, others, judged = len(truth), len(rest), np.concatenate([seen, rest])
     apart = seen - seen.mean()
     total = float(apart @ apart)
@@ -142,7 +117,7 @@ def _prediction_powered(truth: Array, seen: Array, rest: Array, scale: ScoreRang
     leverage = 1.0 / n + (apart**2 / total if total > 0.0 else 0.0)
     squares = float((residuals**2 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE))).sum()) + scale.one_error**2
     variance = squares / (n + 1) / n + slope**2 * float(judged.var(ddof=1)) / (n + others)
-    interval = bounded_interval(value, variance, scale, confidence)
+    interval = bounded_interval(value, variance, scale[:2], confidence)
     shown = min(scale.high, max(scale.low, value))
     return Estimate(shown, interval.widened(shown), n + others)
 
@@ -208,7 +183,11 @@ def corrected_scores(
         >>> figures.criteria["Style"].labels_only.value
         0.5
     """
-    table = graded_table(run, dataset)
+    return correct_table(graded_table(run, dataset), rule, confidence)
+
+
+def correct_table(table: Table, rule: ScoreRule | None = None, confidence: float = 0.95) -> CorrectedScores:
+    """`corrected_scores` of a run that has been read."""
     named = {figure.name: figure.corrected(confidence) for figure in figures(table, rule)}
     score = named.pop("")
     return CorrectedScores(score, named, tuple(_notes(table, [("mean score", score), *named.items()])))
@@ -258,6 +237,7 @@ def figures(table: Table, rule: ScoreRule | None = None) -> Iterator[Figure]:
 
 
 def _score(table: Table, rule: ScoreRule) -> Figure:
+    """The mean score as a figure, of the items that have one."""
     scored = table.only(~np.isnan(table.scores))
     truth = score_rows(scored, scored.points.truth, rule)
     labelled = scored.labelled & ~np.isnan(truth)
@@ -266,6 +246,7 @@ def _score(table: Table, rule: ScoreRule) -> Figure:
 
 
 def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
+    """The scale of a run's scores, and by how much one error on the heaviest criterion moves one."""
     if not len(table.items):
         return ScoreRange(0.0, 1.0 if rule.normalize else 0.0)
     row, weights = table.points.row, table.weights[table.points.column]
@@ -279,6 +260,7 @@ def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
 
 
 def _criterion(column: Column, judged: Floats, truth: Floats, labelled: Flags) -> Figure:
+    """A criterion as a figure, from verdicts and labels (0, 1 or values), NaN where there is none."""
     seen = ~np.isnan(judged)
     both = seen & ~np.isnan(truth)
     parts = truth[both], judged[both], judged[seen & ~labelled], judged[seen]
@@ -290,6 +272,7 @@ def _criterion(column: Column, judged: Floats, truth: Floats, labelled: Flags) -
 
 
 def _notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:
+    """Sentences on items left out, too few labels, and criteria without a usable one."""
     yield from describe_left_out(table, "the mean score")
     labelled = int(table.labelled.sum())
     if labelled < 30:

@@ -42,7 +42,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
 
 
 def _p_value(r: float, n: int) -> float:
-    """The two-sided p-value of a correlation of n pairs by Student's t."""
+    """The two-sided p-value of a correlation of n pairs, by Student's t with n − 2 degrees of freedom."""
     rest = (1.0 - r) * (1.0 + r)
     return 0.0 if rest <= 0.0 else t_p_value(r * math.sqrt((n - 2) / rest), n - 2)
 
@@ -129,7 +129,10 @@ def inversions(places: Ints) -> int:
 
 
 def _exact_p_value(n: int, few: int) -> float:
-    """Twice the share of all orders of n items with at most `few` inversions."""
+    """The two-sided p-value of Kendall's τ without ties (Kendall 1970): n items, the rarer kind of pairs `few` times.
+
+    Twice the share of the n! orders with at most `few` inversions.
+    """
     if few == n * (n - 1) / 4:
         return 1.0
     counts = [1] + [0] * few

@@ -63,6 +63,7 @@ def systematic_bias(
 
 
 def _compare_means(predicted: Floats, true: Floats, scale: float, confidence: float) -> BiasResult:
+    """The bias between two independent samples: Welch's test, and Cohen's d by the pooled standard deviation."""
     n, m = len(predicted), len(true)
     mean = float(predicted.mean() - true.mean())
     if n < 2 or m < 2:
@@ -78,6 +79,7 @@ def _compare_means(predicted: Floats, true: Floats, scale: float, confidence: fl
 def _test_bias(
     mean: float, spread: float | None, n: int, test: tuple[float, float] | None, confidence: float
 ) -> BiasResult:
+    """The t-test of a mean difference; `test`: standard error and degrees of freedom, those of n pairs if None."""
     mean = float(mean)
     direction: Literal["positive", "negative", "none"] = "none"
     if abs(mean) > _LEAST_BIAS:
@@ -193,6 +195,7 @@ def _moved(first: Floats, second: Floats, unit: float) -> EMDResult:
 
 
 def _area_between(first: Floats, second: Floats) -> float:
+    """The integral of the distance of two empirical distribution functions (Wasserstein-1), of sorted samples."""
     every = np.sort(np.concatenate([first, second]))
     steps = np.diff(every)
     below_first = np.searchsorted(first, every[:-1], side="right") / len(first)

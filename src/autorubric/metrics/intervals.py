@@ -18,6 +18,8 @@ _CLOSE = 1e-16
 _MOST_TERMS = 100_000
 _MOST_STEPS = 500
 _NEARLY_NORMAL = 1e6
+_AT_EACH_END = 0.25
+"""The weight of a pseudo-value at each end of a scale."""
 
 
 class Interval(NamedTuple):
@@ -90,11 +92,19 @@ def check_confidence(confidence: float) -> float:
     return confidence
 
 
-def wilson_interval(hits: float, n: float, confidence: float = 0.95) -> Interval | None:
+def wilson_interval(
+    hits: float, n: float, confidence: float = 0.95, quantile: float | None = None
+) -> Interval | None:
     """The score interval of a proportion; None for no observations.
 
     (p + z²/2n ± z·√(p·(1 − p)/n + z²/4n²)) / (1 + z²/n). Source: Wilson 1927. The observations are independent:
-    one an item, not several criteria of one item.
+    one an item, not several criteria of one item; `autorubric.metrics.jackknife.share_interval` allows for these.
+
+    Args:
+        hits: how many observations count, or the share times `n`.
+        n: how many observations there are, or as many independent ones as they are worth.
+        confidence: of the interval.
+        quantile: z; None for that of the normal distribution.
 
     Example:
         >>> low, high, _ = wilson_interval(8, 10)
@@ -103,17 +113,89 @@ def wilson_interval(hits: float, n: float, confidence: float = 0.95) -> Interval
     """
     if n <= 0:
         return None
-    return score_interval(hits / n, n, normal_quantile(0.5 + check_confidence(confidence) / 2.0), confidence)
-
-
-def score_interval(share: float, n: float, quantile: float, confidence: float) -> Interval:
-    """Wilson's interval of a share of n observations, or of as many as they are worth, with a given quantile."""
-    z2 = quantile**2
+    z = normal_quantile(0.5 + check_confidence(confidence) / 2.0) if quantile is None else quantile
+    share, z2 = hits / n, z**2
     half = math.sqrt(z2 * (max(share * (1.0 - share), 0.0) / n + z2 / (4.0 * n * n)))
     middle = share + z2 / (2.0 * n)
     low, high = (middle - half) / (1.0 + z2 / n), (middle + half) / (1.0 + z2 / n)
     # Rounding must not leave the share itself outside.
     return Interval(max(0.0, min(low, share)), min(1.0, max(high, share)), confidence)
+
+
+def bounded_interval(value: float, variance: float, ends: tuple[float, float], confidence: float = 0.95) -> Interval:
+    """Wilson's interval for a mean on a bounded scale, with as many trials as its variance implies.
+
+    The effective sample size n* = p·(1 − p) / Var of Korn and Graubard 1998, with p the place of the mean on the
+    scale; so the interval leans away from the ends. The normal interval on a scale without ends.
+
+    Args:
+        value: the mean.
+        variance: of the mean.
+        ends: of the scale.
+        confidence: of the interval.
+    """
+    low, span = ends[0], ends[1] - ends[0]
+    if not 0.0 < span < math.inf:
+        reach = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(variance)
+        return Interval(value - reach, value + reach, confidence)
+    share = min(1.0, max(0.0, (value - low) / span))
+    trials = max(share * (1.0 - share), 1e-3) * span * span / variance if variance > 0.0 else 0.0
+    found = wilson_interval(share * trials, trials, confidence)
+    if found is None:
+        return Interval(value, value, confidence)
+    return Interval(low + span * found.low, low + span * found.high, confidence).within(low, ends[1])
+
+
+def mean_interval(
+    n: int, total: float, squares: float, ends: tuple[float, float] | None = None, confidence: float = 0.95
+) -> Interval | None:
+    """The confidence interval of a mean, from the sums of its values; None for fewer than two.
+
+    On a bounded scale that of `bounded_interval`, with a quarter of a pseudo-value added at each end, so that equal
+    values do not look certain. Otherwise Student's t, mean ± t·s/√n; None where all values are equal.
+
+    Args:
+        n: how many values there are.
+        total: their sum.
+        squares: the sum of their squares.
+        ends: of their scale; None if it has none.
+        confidence: of the interval.
+
+    Example:
+        >>> low, high, _ = mean_interval(4, 2.0, 2.0, (0.0, 1.0))
+        >>> round(low, 3), round(high, 3)
+        (0.138, 0.862)
+        >>> [round(end, 3) for end in mean_interval(4, 2.0, 1.5)[:2]]
+        [-0.15, 1.15]
+    """
+    if n < 2:
+        return None
+    value = total / n
+    if ends is None:
+        spread = squares - n * value * value
+        if spread <= 1e-12 * max(squares, 1.0):
+            return None
+        half = t_quantile(0.5 + confidence / 2.0, n - 1) * math.sqrt(spread / (n - 1) / n)
+        return Interval(value - half, value + half, confidence)
+    weight = n + 2.0 * _AT_EACH_END
+    mean = (total + _AT_EACH_END * sum(ends)) / weight
+    spread = squares + _AT_EACH_END * (ends[0] ** 2 + ends[1] ** 2) - weight * mean**2
+    return bounded_interval(mean, max(spread, 0.0) / weight / (weight - 1.0), ends, confidence).widened(value)
+
+
+def rate_interval(n: int, total: float, squares: float, confidence: float = 0.95) -> Interval | None:
+    """The confidence interval of a mean of values in [0, 1], from their sums: Wilson's if all of them are 0 or 1.
+
+    Otherwise that of `mean_interval`. None without values.
+
+    Example:
+        >>> rate_interval(10, 8.0, 8.0) == wilson_interval(8, 10)
+        True
+    """
+    # x² = x for 0 and 1 alone.
+    if total - squares <= 1e-9 * n:
+        return wilson_interval(round(total), n, confidence)
+    return mean_interval(n, total, squares, (0.0, 1.0), confidence)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -191,6 +273,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
+    """The continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8), by Lentz's method."""
     c, d = 1.0, 1.0 / _apart(1.0 - (a + b) * x / (a + 1.0))
     value = d
     for m in range(1, _MOST_TERMS):
@@ -206,6 +289,7 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
 
 
 def _apart(value: float) -> float:
+    """A value that can be divided by."""
     return value if abs(value) > _TINY else _TINY
 
 
@@ -242,35 +326,3 @@ class LabelledCells(NamedTuple):
     def met(self) -> int:
         """How many of them are MET."""
         return self.true_met + self.false_unmet
-
-
-Z95 = 1.959964
-"""The 97.5th percentile of the normal distribution."""
-
-
-class Mean(NamedTuple):
-    """A mean with its 95 % confidence interval by Student's t; None for fewer than two values, or equal ones."""
-
-    value: float | None
-    interval: tuple[float, float] | None
-    n: int
-
-
-def estimate_mean(n: int, total: float, squares: float, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Mean:
-    """The mean of numbers, from their sums; the interval ends at the `bounds` of the numbers.
-
-    Example:
-        >>> mean = estimate_mean(4, 2.0, 2.0, (0.0, 1.0))
-        >>> mean.value, mean.interval
-        (0.5, (0.0, 1.0))
-        >>> [round(end, 3) for end in estimate_mean(4, 2.0, 1.5).interval]
-        [-0.15, 1.15]
-    """
-    if not n:
-        return Mean(None, None, 0)
-    value = total / n
-    spread = squares - n * value * value
-    if n < 2 or spread <= 1e-12 * max(squares, 1.0):
-        return Mean(value, None, n)
-    half = t_quantile(0.975, n - 1) * math.sqrt(spread / (n - 1) / n)
-    return Mean(value, (max(value - half, bounds[0]), min(value + half, bounds[1])), n)

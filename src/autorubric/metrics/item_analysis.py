@@ -215,7 +215,7 @@ def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
 
 
 def _posterior(met: Array, missed: Array, slope: Array, level: Array) -> Array:
-    """The posterior of each item's ability over the grid: items × abilities."""
+    """The E-step: the posterior of each item's ability over the grid, items × abilities; rows sum to 1."""
     logit = np.outer(slope, _ABILITIES) + level[:, None]
     log_met, log_missed = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
     log_joint = met @ log_met + missed @ log_missed + np.log(_PRIOR)
@@ -224,7 +224,10 @@ def _posterior(met: Array, missed: Array, slope: Array, level: Array) -> Array:
 
 
 def _newton_step(met: Array, missed: Array, slope: Array, level: Array) -> tuple[Array, Array]:
-    """One step for all criteria together; `met` and `missed` are expected counts, criteria × abilities."""
+    """The M-step: one damped Newton step of slope and level of all criteria together.
+
+    `met` and `missed` are the expected counts of the E-step, criteria × abilities.
+    """
     chance = 1.0 / (1.0 + np.exp(-(np.outer(slope, _ABILITIES) + level[:, None])))
     counts = met + missed
     residual, curvature = met - counts * chance, counts * chance * (1.0 - chance)

@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from autorubric.errors import InputError
-from autorubric.metrics.arrays import Floats
+from autorubric.metrics.arrays import Floats, ratio
 from autorubric.metrics.confusion import kappas
-from autorubric.metrics.intervals import Interval, check_confidence, score_interval, t_quantile
+from autorubric.metrics.intervals import Interval, check_confidence, t_quantile, wilson_interval
 
 Summary: TypeAlias = Callable[[Floats], Floats]
 """From sums (…, m) to statistics (…, s); NaN where one is undefined."""
@@ -58,7 +58,11 @@ def checked_draws(named: str, replicates: int, confidence: float, seed: int | No
 
 
 def jackknife_intervals(
-    contributions: Floats, statistic: Summary, scales: Sequence[Scale], confidence: float
+    contributions: Floats,
+    statistic: Summary,
+    scales: Sequence[Scale],
+    confidence: float,
+    times: Floats | None = None,
 ) -> list[Interval | None]:
     """An interval for each statistic; None if it is undefined, or the same whichever item is left out.
 
@@ -72,33 +76,75 @@ def jackknife_intervals(
         statistic: from sums to statistics.
         scales: of each statistic.
         confidence: of the intervals.
+        times: how many items add each row; None for one each.
     """
-    total = contributions.sum(axis=0)
+    times = np.ones(len(contributions)) if times is None else times
+    total = times @ contributions
     values = np.atleast_1d(statistic(total))
     parts = [statistic(total - contributions[at : at + _BLOCK]) for at in range(0, len(contributions), _BLOCK)]
     every = np.concatenate(parts) if parts else np.empty((0, len(values)))
-    n, intervals = len(every), list[Interval | None]()
-    quantile = t_quantile(0.5 + confidence / 2.0, n - 1) if n > 1 else math.inf
+    n, intervals = int(times.sum()), list[Interval | None]()
     for value, left_out, scale in zip(values.tolist(), every.T, scales, strict=True):
         if n < 2 or np.isnan(value) or np.isnan(left_out).any() or np.ptp(left_out) <= _NO_SPREAD:
             intervals.append(None)
-        elif scale == "share":
-            worth = value * (1.0 - value) / compute_variance(left_out)
-            intervals.append(score_interval(value, worth, quantile, confidence))
-        else:
-            to, back, least, most = _TRANSFORMS[scale]
-            if not (least < min(value, left_out.min()) and max(value, left_out.max()) < most):
-                # One item alone keeps the statistic off its bound, where the transform is infinite.
-                to, back = _TRANSFORMS["plain"][:2]
-            centre, reach = float(to(np.array([value]))[0]), quantile * math.sqrt(compute_variance(to(left_out)))
-            intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).within(least, most))
+            continue
+        quantile = t_quantile(0.5 + confidence / 2.0, n - 1)
+        if scale == "share":
+            worth = value * (1.0 - value) / jackknife_variance(left_out, times)
+            intervals.append(wilson_interval(value * worth, worth, confidence, quantile))
+            continue
+        to, back, least, most = _TRANSFORMS[scale]
+        if not (least < min(value, left_out.min()) and max(value, left_out.max()) < most):
+            # One item alone keeps the statistic off its bound, where the transform is infinite.
+            to, back = _TRANSFORMS["plain"][:2]
+        centre = float(to(np.array([value]))[0])
+        reach = quantile * math.sqrt(jackknife_variance(to(left_out), times))
+        intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).within(least, most))
     return intervals
 
 
-def compute_variance(left_out: Floats) -> float:
-    """The jackknife's variance of a statistic, from its values without each item."""
-    n = len(left_out)
-    return float(((left_out - left_out.mean()) ** 2).sum()) * (n - 1) / n
+def jackknife_variance(left_out: Floats, times: Floats | None = None) -> float:
+    """The jackknife's variance of a statistic, Σ (θ₋ᵢ − mean)²·(n − 1)/n (Tukey 1958).
+
+    Args:
+        left_out: the statistic without each item.
+        times: how many items have each value; None for one each.
+    """
+    times = np.ones(len(left_out)) if times is None else times
+    n = float(times.sum())
+    return float(times @ (left_out - times @ left_out / n) ** 2) * (n - 1.0) / n
+
+
+def share_interval(
+    hits: Floats, pairs: Floats, confidence: float = 0.95, times: Floats | None = None
+) -> Interval | None:
+    """The interval of the share Σ hits / Σ pairs, with items as clusters; None without pairs.
+
+    Wilson's with the effective number of pairs and Student's quantile (see `jackknife_intervals`). Where the share is
+    the same in every item, its variance is unknown: then Wilson's with the number of items for n, as if all pairs of
+    an item were one observation; where items have different numbers of pairs, with (Σ pairs)² / Σ pairs² (Kish 1965).
+
+    Args:
+        hits: of each item, how many of its pairs count.
+        pairs: how many it has, above 0; or how many they stand for, where labels are weighted.
+        confidence: of the interval.
+        times: how many items have each such numbers; None for one each.
+
+    Example:
+        >>> low, high, _ = share_interval(np.array([5.0, 3.0, 4.0, 5.0]), np.full(4, 5.0))
+        >>> round(low, 3), round(high, 3)
+        (0.428, 0.977)
+    """
+    if not len(pairs):
+        return None
+    sums = np.column_stack([hits, pairs])
+    [found] = jackknife_intervals(sums, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], confidence, times)
+    if found is not None:
+        return found
+    times = np.ones(len(pairs)) if times is None else times
+    total = float(times @ pairs)
+    worth = total**2 / float(times @ pairs**2)
+    return wilson_interval(float(times @ hits) / total * worth, worth, confidence)
 
 
 def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[Interval]:
@@ -136,7 +182,7 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
     ]
 
 
-def kappa_posterior(tables: Floats, draws: Draws) -> Interval | None:
+def kappa_posterior(tables: Floats, draws: Draws, times: Floats | None = None) -> Interval | None:
     """The equal-tailed interval of the posterior of κ over 2 × 2 tables, by Monte Carlo; None where κ is undefined.
 
     The cells have a Dirichlet posterior with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56
@@ -146,14 +192,15 @@ def kappa_posterior(tables: Floats, draws: Draws) -> Interval | None:
     Args:
         tables: labels (rows) against verdicts, of each item.
         draws: how many draws, their seed and the level.
+        times: how many items have each table, which then has one pair; None for one each.
 
     Example:
-        >>> items = np.repeat(np.eye(4).reshape(4, 2, 2), [14, 1, 1, 14], axis=0)
-        >>> low, high, _ = kappa_posterior(items, Draws(20_000, seed=0))
+        >>> cells, times = np.eye(4).reshape(4, 2, 2), np.array([14.0, 1.0, 1.0, 14.0])
+        >>> low, high, _ = kappa_posterior(cells, Draws(20_000, seed=0), times)
         >>> round(low, 2), round(high, 2)
         (0.57, 0.96)
     """
-    counts = tables.sum(axis=0)
+    counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
     value = float(kappas(counts))
     if np.isnan(value):
         return None
@@ -209,21 +256,21 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
 
 
 def _effective_pairs(counts: Floats, left_out: Floats, confidence: float) -> float:
-    """How many independent pairs the pairs of all items are worth for κ, given κ without each item.
+    """The effective sample size for κ: how many independent pairs the pairs of all items are worth.
 
     As many as give the jackknife's variance as the large-sample variance of κ (Fleiss, Cohen and Everitt 1969),
     reduced for few items as Korn and Graubard (1998) do; the number of items where κ does not vary.
     """
     items, pairs = len(left_out), float(counts.sum())
     known = left_out[~np.isnan(left_out)]
-    variance = compute_variance(known) if len(known) > 1 else 0.0
+    variance = jackknife_variance(known) if len(known) > 1 else 0.0
     if variance <= _NO_SPREAD**2 or pairs <= 2.0:
         return float(items)
     of_pairs, of_items = (t_quantile(0.5 + confidence / 2.0, n - 1.0) for n in (pairs, float(items)))
-    return max(1.0, kappa_variance(counts) / variance * (of_pairs / of_items) ** 2)
+    return max(1.0, _kappa_variance(counts) / variance * (of_pairs / of_items) ** 2)
 
 
-def kappa_variance(counts: Floats) -> float:
+def _kappa_variance(counts: Floats) -> float:
     """The large-sample variance of κ times the number of independent pairs, by the delta method."""
     p = counts / counts.sum()
     row, column = p.sum(axis=1), p.sum(axis=0)

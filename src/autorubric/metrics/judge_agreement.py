@@ -11,17 +11,16 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.core.display import Displayed
-from autorubric.core.self_consistency import NO_JUDGE
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_sums import measure_columns
-from autorubric.metrics.arrays import Flags, Floats, Ints, ratio
+from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import krippendorff_alpha, rating_counts
-from autorubric.metrics.intervals import wilson_interval
-from autorubric.metrics.jackknife import Draws, checked_draws, jackknife_intervals
+from autorubric.metrics.jackknife import Draws, checked_draws, share_interval
 from autorubric.metrics.labelled_run import LabelledRun, settle
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScorePairs, ScoreRule
+from autorubric.metrics.self_consistency import NO_JUDGE
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
 from autorubric.metrics.table import (
     ABSENT,
@@ -46,7 +45,7 @@ class VoteAgreement(MetricModel):
         n: pairs of verdicts compared; a pair in which one abstains or failed is not, unless abstentions count.
         n_items: items that they are about.
         agreement: the share of pairs with the same verdict or option.
-        agreement_ci: Wilson's with the effective number of pairs; with items for n where all pairs are alike.
+        agreement_ci: with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
         alpha: Krippendorff's α among the judges; of a criterion only.
     """
 
@@ -278,7 +277,7 @@ class _Votes:
         return np.asarray((self.cast[pair[0]] >= 0) & (self.cast[pair[1]] >= 0))
 
     def compare(self, name: str, pairs: Sequence[tuple[int, int]], column: Column | None = None) -> VoteAgreement:
-        """The agreement of some pairs of judges, on one criterion or on all."""
+        """How often some pairs of judges agree, on one criterion or on all, with items as clusters."""
         chosen = np.ones(len(self.table.points), bool)
         if column is not None:
             chosen = self.table.points.column == column.index
@@ -296,7 +295,9 @@ class _Votes:
             n=int(total),
             n_items=int(used.sum()),
             agreement=share,
-            agreement_ci=self._interval(share, same[used], count[used]),
+            agreement_ci=ConfidenceInterval.of(
+                share_interval(same[used], count[used], self.draws.confidence), "wilson"
+            ),
             alpha=alpha,
         )
 
@@ -353,19 +354,14 @@ class _Votes:
             same += np.bincount(rows, hits, minlength=len(self.table.items))
         return same, count
 
-    def _interval(self, share: float | None, same: Floats, count: Floats) -> ConfidenceInterval | None:
-        if share is None:
-            return None
-        sums, confidence, items = np.column_stack([same, count]), self.draws.confidence, len(count)
-        [found] = jackknife_intervals(sums, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], confidence)
-        return ConfidenceInterval.of(found or wilson_interval(share * items, items, confidence), "wilson")
-
 
 def _least(found: VoteAgreement) -> float:
+    """The key that sorts the least agreement first; what has none comes last."""
     return 2.0 if found.agreement is None else found.agreement
 
 
 def _warnings(table: Table, votes: _Votes, part: set[tuple[int, int]]) -> Iterator[str]:
+    """Sentences on judgments left out, on cascades, and on criteria that are not listed."""
     points = table.points
     left = int((~np.any([votes.both(pair) for pair in votes.pairs], axis=0)).sum())
     if left:

@@ -147,6 +147,7 @@ def _find_penalties(table: Table, dataset: RubricDataset, settings: Mapping[str,
 
 
 def _warnings(table: Table, errored: int) -> Iterator[str]:
+    """Sentences on graded items that are left out, with their counts."""
     graded = len(table.items) + len(table.extra) + table.repeated
     for count, sentence in (
         (len(table.extra), "are not in the dataset and are left out"),

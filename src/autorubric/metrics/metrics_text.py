@@ -74,6 +74,7 @@ def consistency_lines(found: MetricsResult) -> Iterator[str]:
 
 
 def _more(found: MetricsResult) -> Iterator[str]:
+    """The lines of a verbose summary: correlations of scores, coverage of criteria, and the judges."""
     for name, correlation in (
         ("Spearman", found.score_spearman),
         ("Kendall", found.score_kendall),
@@ -102,6 +103,7 @@ def _more(found: MetricsResult) -> Iterator[str]:
 
 
 def _coverage(found: CoverageStats | None) -> str:
+    """A line on how many labelled points are compared, and why the others are not."""
     if found is None or not found.n_total:
         return "  coverage: –"
     return (
@@ -112,6 +114,7 @@ def _coverage(found: CoverageStats | None) -> str:
 
 
 def _kappa_ci(found: MetricsResult) -> ConfidenceInterval | None:
+    """The interval of the mean κ, if intervals were asked for."""
     if found.bootstrap is None or found.bootstrap.kappa_ci is None:
         return None
     low, high = found.bootstrap.kappa_ci
@@ -201,6 +204,7 @@ def _row(part: _Part, level: str, name: str, kind: str) -> dict[str, Any]:
 
 
 def _score_columns(part: MetricsResult | JudgeMetrics) -> dict[str, float | None]:
+    """The statistics of scores, by the name of their column."""
     correlations = {
         name: None if found is None else found.coefficient
         for name, found in (

@@ -115,6 +115,7 @@ def measure_scales(run: LabelledRun, draws: Draws | None) -> list[PooledScaleMet
 
 
 def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: Measured) -> PooledScaleMetrics:
+    """The agreement over all points of one kind: `raw` as labelled and judged, `whole` with its intervals."""
     columns = run.table.columns
     points = run.points.where(np.array([column.kind == kind for column in columns])[run.points.column])
     votes, values = settle_codes(raw.votes, columns, raw.column), None

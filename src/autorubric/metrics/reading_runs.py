@@ -16,10 +16,10 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.rubric import Rubric
-from autorubric.core.self_consistency import SelfConsistency
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
+from autorubric.metrics.self_consistency import SelfConsistency
 from autorubric.metrics.table import (
     ABSENT,
     EXCLUDE,
@@ -232,6 +232,7 @@ class _Builder:
         return self._read_votes(point, votes, column) if votes else None
 
     def _read_votes(self, point: int, votes: Sequence[Any], column: Column) -> str | None:
+        """Write the votes on one criterion to a point; the judge that voted twice, if one did."""
         words: list[object] = []
         counts: set[str] = set()
         twice: str | None = None

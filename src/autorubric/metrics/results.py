@@ -25,8 +25,7 @@ class BootstrapResults(MetricModel):
     """Intervals with items as the unit; None if a metric is undefined. The names are those of AutoRubric 1.6.
 
     Attributes:
-        accuracy_ci: of `criterion_accuracy`: Wilson's with the effective sample size; with items for n where all
-            items are alike.
+        accuracy_ci: of `criterion_accuracy`; see `autorubric.metrics.jackknife.share_interval`.
         kappa_ci: of `mean_kappa`. Where this and the others are None, `warnings` of the metrics say why.
         rmse_ci: of `score_rmse`; like `mae_ci` from a Bayesian bootstrap with the ends of the scale.
         n_bootstrap: draws of the posteriors.
@@ -237,7 +236,7 @@ class JudgeSelfConsistency(MetricModel):
         n_judgments: items and criteria with two repeats or more that did not fail.
         n_repeats: repeats in them.
         agreement: the chance that two repeats of one judgment say the same.
-        agreement_ci: by the normal approximation, items as clusters.
+        agreement_ci: with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
         unanimous: the share of judgments in which all repeats say the same.
         variance: within the judge, of the value of a verdict or option, without abstentions.
     """
@@ -283,8 +282,9 @@ class MetricsResult(Displayed, MeasuredModel):
         criterion_balanced_accuracy: over all binary pairs.
         majority_baseline: the accuracy of always giving the most frequent label of a criterion, over the same pairs;
             the most frequent of all criteria with the same categories where criteria are pooled.
-        accuracy_ci: of `criterion_accuracy`: Wilson's, with the effective sample size where intervals were asked for,
-            else with items for n, which is wide enough however correlated the criteria of an item are.
+        accuracy_ci: of `criterion_accuracy`: where intervals were asked for, by
+            `autorubric.metrics.jackknife.share_interval`; else Wilson's with the effective number of items (Kish
+            1965) for n, which is wide enough however correlated the criteria of an item are.
         n_scores: pairs of scores.
         n_kappa_criteria: criteria that `mean_kappa` rests on.
         score_rule: how scores are made of verdicts: `skip, normalized`, say.

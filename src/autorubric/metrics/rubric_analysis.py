@@ -13,8 +13,7 @@ from autorubric.core.display import Displayed, flat, listed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats, defined
-from autorubric.metrics.corrected import ScoreRange, plain_mean
-from autorubric.metrics.intervals import Estimate, check_confidence, wilson_interval
+from autorubric.metrics.intervals import Estimate, check_confidence, rate_interval, wilson_interval
 from autorubric.metrics.item_analysis import (
     GroupVariance,
     ItemResponse,
@@ -120,6 +119,7 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
 
 
 def _shown(estimate: Estimate) -> str:
+    """A value with its interval, for the sentence of an advice."""
     if estimate.value is None or estimate.interval is None:
         return "undefined"
     return f"{estimate.value:.2f} [{estimate.interval.low:.2f}, {estimate.interval.high:.2f}]"
@@ -220,6 +220,7 @@ class _Whole(NamedTuple):
 
 
 def _analyze(table: Table) -> _Whole:
+    """The statistics that need all criteria together."""
     columns = table.rubric_columns
     values = table.matrix(table.values)
     weights = np.array([column.criterion.weight for column in columns])
@@ -237,6 +238,7 @@ def _analyze(table: Table) -> _Whole:
 
 
 def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: float) -> CriterionAnalysis:
+    """The statistics of the criterion at a place of the rubric, with the advice."""
     own, partner, weights = whole.values[:, place], _find_partner(whole.alike, place), whole.weights
     n = int((~np.isnan(own)).sum())
     redundancy = same = _ALONE
@@ -276,11 +278,13 @@ def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: 
 
 
 def _pass_rate(values: Floats, confidence: float) -> Estimate:
+    """The mean value of verdicts, with the interval of `rate_interval`."""
     if not len(values):
         return Estimate(None, reason="it was judged on no submission")
-    if set(np.unique(values)) <= {0.0, 1.0}:
-        return _share(values == 1.0, confidence)
-    return plain_mean(values, ScoreRange(0.0, 1.0), confidence)
+    total = float(values.sum())
+    interval = rate_interval(len(values), total, float(values @ values), confidence)
+    reason = None if interval else "judged on 1 submission; an interval needs 2"
+    return Estimate(total / len(values), interval, len(values), reason)
 
 
 def _find_partner(alike: Floats, place: int) -> int | None:
@@ -291,6 +295,7 @@ def _find_partner(alike: Floats, place: int) -> int | None:
 
 
 def _share(hits: Flags, confidence: float) -> Estimate:
+    """A share of submissions with Wilson's interval."""
     n, count = len(hits), int(hits.sum())
     if not n:
         return Estimate(None, reason="nothing to compare with")

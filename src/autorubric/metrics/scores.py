@@ -155,6 +155,7 @@ def _widest(table: Table) -> float:
 
 
 def _lowered(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
+    """Scores less a penalty; at least 0 where scores are normalized."""
     return np.maximum(scores - penalties, 0.0) if rule.normalize else scores - penalties
 
 

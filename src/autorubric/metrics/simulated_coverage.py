@@ -20,7 +20,7 @@ from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.results import CoverageSimulation, SimulatedCoverage
-from autorubric.metrics.table import GradedRun, Report
+from autorubric.metrics.table import GradedRun, Report, Table
 
 METHOD = "pseudo-population bootstrap"
 _RESAMPLES = 400
@@ -89,8 +89,6 @@ def _intervals(
     titles = [*(_TITLES.get(name, name) for name in SUMMED), *(f"kappa of {name}" for name in names)]
     for place, title in enumerate(titles):
         interval = found[place].interval
-        if SUMMED[place : place + 1] == ("accuracy",) and interval is None:
-            interval = wilson_interval(float(values[place]) * len(sample), len(sample), draws.confidence)
         if not np.isnan(true[place] + values[place]):
             yield title, float(true[place]), interval
     for name, hits, n, share in zip(names, *layout.hits(total), truth[1], strict=False):
@@ -99,6 +97,7 @@ def _intervals(
 
 
 def _coverage(name: str, each: Sequence[tuple[float, Interval | None]]) -> SimulatedCoverage | None:
+    """How often the intervals of one statistic held its true value; None if no sample had one."""
     given = [(value, interval) for value, interval in each if interval is not None]
     if not given:
         return None
@@ -143,8 +142,15 @@ def simulate_corrections(
         >>> found.items, [one.name for one in found.intervals][:2]
         (4, ['mean score, labels alone', 'mean score, corrected (PPI)'])
     """
+    return simulate_table(graded_table(run, dataset), confidence, seed, resamples)
+
+
+def simulate_table(
+    table: Table, confidence: float = 0.95, seed: int | None = 0, resamples: int = _RESAMPLES
+) -> CoverageSimulation:
+    """`simulate_corrections` of a run that has been read."""
     rng = np.random.default_rng(seed)
-    every = list(figures(graded_table(run, dataset)))
+    every = list(figures(table))
     made = [one for figure in every for one in _corrections(figure, confidence, rng, resamples)]
     return CoverageSimulation(
         method=METHOD, items=len(every[0].truth), resamples=resamples, confidence=confidence, intervals=made

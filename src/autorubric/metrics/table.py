@@ -10,10 +10,10 @@ import numpy as np
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
-from autorubric.core.self_consistency import SelfConsistency
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import agreement_weights
+from autorubric.metrics.self_consistency import SelfConsistency
 
 CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal"]
 CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
@@ -257,6 +257,7 @@ class Table:
         return self._values(self.points.truth)
 
     def _values(self, codes: Ints) -> Floats:
+        """The value of each code, in [0, 1]; NaN below 0."""
         return np.where(codes >= 0, value_table(self.columns)[self.points.column, np.maximum(codes, 0)], np.nan)
 
     @property

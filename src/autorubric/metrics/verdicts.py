@@ -79,6 +79,7 @@ def verdict_to_binary(verdicts: Sequence[CriterionVerdict]) -> list[int]:
 
 
 def _verdicts(values: Sequence[CriterionVerdict]) -> list[CriterionVerdict]:
+    """The values as verdicts; refuses a single one, which is a string."""
     if isinstance(values, str):
         raise InputError(
             [f"expected a list of verdicts, found the single verdict {getattr(values, 'value', values)!r}"]
@@ -115,6 +116,7 @@ def get_option_value(criterion: Criterion, index: int) -> float:
 
 
 def _option(criterion: Criterion, index: int) -> CriterionOption:
+    """The option at an index; refuses binary criteria and indices beyond the options."""
     name, count = criterion.name or criterion.requirement, len(criterion.options or ())
     if criterion.options is None:
         raise InputError([f"Cannot get option value for binary criterion {name!r}: it has no options"])
@@ -143,6 +145,7 @@ def resolve_ground_truth(
 
 
 def _resolved(value: Verdict | int, criterion: Criterion) -> CriterionVerdict | int:
+    """A label as a verdict, or as the index of its option."""
     name = criterion.name or criterion.requirement
     if criterion.options is None:
         try:
@@ -216,6 +219,7 @@ def filter_na_multi_choice(
 def _filtered(
     predicted: Sequence[T], truth: Sequence[T], abstains: Callable[[T], bool], worst: T, mode: CannotAssessMode
 ) -> tuple[list[T], list[T]]:
+    """Pairs of predicted and true values with abstentions left out, replaced by `worst`, or kept, as `mode` says."""
     pairs = list(zip(predicted, truth, strict=True))
     if mode == "exclude":
         pairs = [pair for pair in pairs if not any(abstains(value) for value in pair)]

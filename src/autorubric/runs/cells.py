@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ class Cell(NamedTuple):
         word: the verdict or option that counts, `CANNOT_ASSESS` or `FAILED`.
         value: what is scored, in [0, 1]; None for an abstention or a failure.
         votes: judge and word of each vote that did not fail, the superseded ones included.
+        scale: the options and the scale type of the criterion, as JSON; empty for a binary one.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Cell(NamedTuple):
     word: str
     value: float | None
     votes: tuple[tuple[str, str], ...]
+    scale: str = ""
 
     @property
     def disputed(self) -> bool:
@@ -82,7 +85,12 @@ def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
             word,
             value,
             tuple([(vote["judge_id"], one) for vote in cast if (one := said(vote)) is not None]),
+            _scale(criterion) if criterion.get("options") else "",
         )
+
+
+def _scale(criterion: Mapping[str, Any]) -> str:
+    return json.dumps({name: criterion[name] for name in ("options", "scale_type") if name in criterion})
 
 
 def _word(found: Mapping[str, Any]) -> tuple[str, float | None]:

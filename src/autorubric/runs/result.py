@@ -17,7 +17,7 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError
-from autorubric.metrics.intervals import estimate_mean
+from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import Report, read_items, read_run, report_from, report_json
 from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest
@@ -361,6 +361,6 @@ def _criteria_means(result: EvalResult) -> Iterator[Ranged]:
             if row["value"] is not None:
                 values.setdefault(row["criterion"], []).append(row["value"])
     for name, found_values in values.items():
-        squares = sum(value * value for value in found_values)
-        mean = estimate_mean(len(found_values), sum(found_values), squares, (0.0, 1.0))
-        yield Ranged(name, mean.value or 0.0, *(mean.interval or (None, None)))
+        n, total, squares = len(found_values), sum(found_values), sum(value * value for value in found_values)
+        interval = rate_interval(n, total, squares)
+        yield Ranged(name, total / n, *(interval[:2] if interval else (None, None)))

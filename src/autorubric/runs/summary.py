@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import CriterionReport, EnsembleCriterionReport
-from autorubric.core.self_consistency import NO_JUDGE, SelfConsistency, add_repeats, clustered_interval
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroups
-from autorubric.metrics.intervals import t_quantile
+from autorubric.metrics.intervals import Interval, mean_interval
+from autorubric.metrics.self_consistency import NO_JUDGE, SelfConsistency, add_repeats, clustered_interval
 
 if TYPE_CHECKING:
     from autorubric.llm.records.accounts import Totals
@@ -34,10 +34,13 @@ class Moments:
     count: int = 0
     mean: float = 0.0
     squares: float = 0.0
+    least: float = math.inf
+    most: float = -math.inf
 
     def add(self, number: float) -> None:
         """Take one more number in."""
         self.count += 1
+        self.least, self.most = min(self.least, number), max(self.most, number)
         step = number - self.mean
         self.mean += step / self.count
         self.squares += step * (number - self.mean)
@@ -47,16 +50,15 @@ class Moments:
         """Of the numbers themselves (divided by their count)."""
         return self.squares / self.count if self.count else 0.0
 
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean by Student's t: mean ± t · s / √n with n − 1 degrees of freedom.
+    def interval(self) -> Interval | None:
+        """The 95 % confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
 
-        None for fewer than two numbers, and for numbers that are all equal: they give no estimate of the spread, and
-        an interval of width 0 would claim certainty.
+        Numbers that all lie in [0, 1] are taken for values on this scale. None for fewer than two numbers, and for
+        equal ones on another scale.
         """
-        if self.count < 2 or self.squares == 0.0:
-            return None
-        half = t_quantile(0.975, self.count - 1) * math.sqrt(self.squares / (self.count - 1) / self.count)
-        return self.mean - half, self.mean + half
+        ends = (0.0, 1.0) if self.least >= 0.0 and self.most <= 1.0 else None
+        squares = self.squares + self.count * self.mean**2
+        return mean_interval(self.count, self.count * self.mean, squares, ends)
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ class PanelAgreement:
         shares = {name: same / count for name, (count, same) in self.criteria.items()}
         return min(shares.items(), key=lambda one: one[1]) if len(shares) > 1 else None
 
-    def interval(self) -> tuple[float, float] | None:
+    def interval(self) -> Interval | None:
         """The 95 % confidence interval of the agreement; see `clustered_interval`."""
         return clustered_interval(self._items)
 

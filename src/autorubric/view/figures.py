@@ -5,20 +5,38 @@ A run may be writing its ledger meanwhile.
 
 from __future__ import annotations
 
-import math
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.errors import AutorubricError
-from autorubric.metrics.intervals import Z95, Mean, estimate_mean
+from autorubric.metrics.intervals import Interval, mean_interval, rate_interval
 from autorubric.runs.cells import ABSTENTION, FAILURE
 from autorubric.view.index.schema import FAILED, FINAL, HUMAN
+from autorubric.view.index.tally import scaled_criterion
 from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
     from autorubric.llm.records.call_rows import CallRow
     from autorubric.llm.records.ledger_view import LedgerView
+
+
+class Mean(NamedTuple):
+    """A mean of n values with the ends of its 95 % confidence interval; None where one is undefined."""
+
+    value: float | None
+    interval: tuple[float, float] | None
+    n: int
+
+
+def estimate_mean(n: int, total: float, squares: float, ends: tuple[float, float] | None = None) -> Mean:
+    """The mean of values, from their sums; see `autorubric.metrics.intervals.mean_interval`.
+
+    Example:
+        >>> estimate_mean(4, 2.0, 2.0).value, estimate_mean(0, 0.0, 0.0).value
+        (0.5, None)
+    """
+    return Mean(total / n if n else None, interval_ends(mean_interval(n, total, squares, ends)), n)
 
 
 def scores(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -32,7 +50,7 @@ def scores(connection: sqlite3.Connection) -> dict[str, Any]:
     names = ("failed", "flagged", "disputed", "differs", "labelled")
     # Scores that are not normalized have bounds of their own, which the index does not know.
     normalized = row[1] > 0 and row[9] >= 0.0 and row[10] <= 1.0
-    mean = estimate_mean(row[1], row[2], row[3], *([(0.0, 1.0)] if normalized else []))
+    mean = estimate_mean(row[1], row[2], row[3], (0.0, 1.0) if normalized else None)
     return {
         "items": row[0],
         "scored": row[1],
@@ -69,12 +87,12 @@ def drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str, Any
 
 def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
     """The figures of a row of `criteria`."""
-    mean = estimate_mean(row["judged"], row["total"], row["squares"], (0.0, 1.0))
-    variance = max(0.0, row["squares"] / row["judged"] - mean.value**2) if mean.value is not None else 0.0
+    n, total, squares = row["judged"], row["total"], row["squares"]
+    variance = max(0.0, squares / n - (total / n) ** 2) if n else 0.0
     return {
         **{name: row[name] for name in ("criterion", "name", "requirement", "weight", "judged")},
-        "mean": mean.value,
-        "interval": mean.interval,
+        "mean": total / n if n else None,
+        "interval": interval_ends(rate_interval(n, total, squares)),
         **{name: row[name] for name in ("abstained", "failed", "disputed")},
         "influence": abs(row["weight"]) * variance,
     }
@@ -88,15 +106,17 @@ def coverage(connection: sqlite3.Connection) -> float | None:
 
 
 class Agreement(NamedTuple):
-    """How far two raters agree.
+    """How far two raters agree on one criterion: the figures of `autorubric agree` for the same pairs.
 
     Attributes:
         n: what both gave a verdict on, abstentions left out.
         share: of them, those with the same verdict.
         interval: the 95 % Wilson interval of the share.
-        kappa: Cohen's κ; None where one category is all there is.
-        kappa_interval: by its large-sample standard error; None where that is zero (one word from one rater).
+        kappa: Cohen's κ, with quadratic weights for ordered options; None where one category is all there is.
+        kappa_interval: its 95 % interval; None where it is undefined.
         abstained: pairs in which one or both abstained.
+        statistics: the registered statistics that have a column in tables, by title, those of installed packages
+            included.
     """
 
     n: int
@@ -105,87 +125,73 @@ class Agreement(NamedTuple):
     kappa: float | None
     kappa_interval: tuple[float, float] | None
     abstained: int
+    statistics: Mapping[str, float | None]
 
 
-def agreement(counts: Sequence[tuple[str, str, int]]) -> Agreement:
-    """The agreement of two raters.
+def agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> Agreement:
+    """The agreement of two raters on a criterion.
 
     Args:
         counts: their words, and how often these came together.
-
-    Example:
-        >>> found = agreement([("MET", "MET", 40), ("MET", "UNMET", 10), ("UNMET", "UNMET", 50)])
-        >>> found.n, found.share, round(found.kappa, 3)
-        (100, 0.9, 0.8)
-    """
-    from autorubric.metrics.intervals import wilson_interval
-
-    decided = [(a, b, n) for a, b, n in counts if ABSTENTION not in (a, b) and FAILURE not in (a, b)]
-    abstained = sum(n for _, _, n in counts) - sum(n for _, _, n in decided)
-    total = sum(n for _, _, n in decided)
-    if not total:
-        return Agreement(0, None, None, None, None, abstained)
-    hits = sum(n for a, b, n in decided if a == b)
-    kappa, error = _kappa(decided, total)
-    share = wilson_interval(hits, total)
-    return Agreement(
-        total,
-        hits / total,
-        None if share is None else (share[0], share[1]),
-        kappa,
-        None if kappa is None or error == 0.0 else (max(kappa - Z95 * error, -1.0), min(kappa + Z95 * error, 1.0)),
-        abstained,
-    )
-
-
-def statistics(counts: Sequence[tuple[str, str, int]]) -> dict[str, float | None]:
-    """The registered statistics that have a column in tables, by title, those of installed packages included.
-
-    Args:
-        counts: labels and verdicts of one criterion, and how often these came together; abstentions and failures are
-            left out. Nothing comes of a criterion with options, whose values an index does not hold.
+        scale: the options of the criterion, as the index holds them; empty for a binary one.
 
     Raises:
         InputError: a statistic of an installed package failed.
 
     Example:
-        >>> found = statistics([("MET", "MET", 40), ("MET", "UNMET", 10), ("UNMET", "UNMET", 50)])
-        >>> found["baseline"], round(found["kappa"], 3)
-        (0.5, 0.8)
+        >>> found = agreement([("MET", "MET", 40), ("MET", "UNMET", 10), ("UNMET", "UNMET", 50)])
+        >>> found.n, found.share, round(found.kappa, 3), found.statistics["baseline"]
+        (100, 0.9, 0.8, 0.5)
     """
     import numpy as np
 
-    from autorubric.metrics.agreement_statistics import Part, measure
-    from autorubric.metrics.agreement_statistics import statistics as registered
+    from autorubric.metrics.agreement_statistics import measure, statistics
+    from autorubric.metrics.agreement_sums import kappa_interval
+    from autorubric.metrics.intervals import wilson_interval
+    from autorubric.metrics.jackknife import Draws
+    from autorubric.metrics.per_criterion import criterion_part
+    from autorubric.metrics.table import Column, Points
 
-    words = ("MET", "UNMET")
-    decided = [(a, b, n) for a, b, n in counts if {a, b}.isdisjoint((ABSTENTION, FAILURE))]
-    if not decided or any(word not in words for a, b, _ in decided for word in (a, b)):
-        return {}
-    times = [n for _, _, n in decided]
-    truth, judged = (np.repeat([words.index(pair[side]) for pair in decided], times) for side in (0, 1))
-    part = Part("binary", truth, judged, words, true_values=1.0 - truth, judged_values=1.0 - judged)
-    titles = {one.name: one.title for one in registered() if one.title}
-    found = measure(part, [one for one in registered() if one.name in titles])
-    return {titles[name]: value for name, value in found.items()}
+    column = Column.of(scaled_criterion(scale), 0)
+    places = [(column.codes.get(a, -1), column.codes.get(b, -1)) for a, b, _ in counts]
+    codes, times = np.array(places, np.int64).reshape(-1, 2), np.array([n for _, _, n in counts], np.int64)
+    decided = (codes >= 0).all(axis=1)
+    codes, times, abstained = codes[decided], times[decided], int(times[~decided].sum())
+    if not len(codes):
+        return Agreement(0, None, None, None, None, abstained, {})
+    truth, judged = np.repeat(codes, times, axis=0).T
+    nowhere = np.zeros_like(truth)
+    part = criterion_part(column, Points(nowhere, nowhere, truth, judged, nowhere[None, :0]), nowhere[None, :0])
+    titles = {one.name: one.title for one in statistics() if one.title}
+    found = measure(part, [one for one in statistics() if one.name in titles])
+    size = len(column.categories)
+    tables = np.eye(size * size)[codes @ [size, 1]].reshape(-1, size, size)
+    ends, _ = kappa_interval(tables, column.agreement, Draws(seed=0), times.astype(float))
+    return Agreement(
+        len(truth),
+        found["accuracy"],
+        interval_ends(wilson_interval(int(np.trace(part.counts)), len(truth))),
+        found["kappa"],
+        interval_ends(ends),
+        abstained,
+        {titles[name]: value for name, value in found.items()},
+    )
 
 
-def _kappa(counts: Sequence[tuple[str, str, int]], total: int) -> tuple[float | None, float]:
-    """Cohen's κ and its large-sample standard error; None where one category is all there is."""
-    import numpy as np
+def count_same(counts: Iterable[tuple[str, str, int]]) -> tuple[int, int]:
+    """How many pairs of words are the same, and how many pairs there are without abstentions and failures.
 
-    from autorubric.metrics.confusion import kappas
-    from autorubric.metrics.jackknife import kappa_variance
+    Example:
+        >>> count_same([("MET", "MET", 40), ("MET", "UNMET", 10), ("MET", "CANNOT_ASSESS", 5)])
+        (40, 50)
+    """
+    decided = [(a == b, n) for a, b, n in counts if {a, b}.isdisjoint((ABSTENTION, FAILURE))]
+    return sum(n for same, n in decided if same), sum(n for _, n in decided)
 
-    words = sorted({word for a, b, _ in counts for word in (a, b)})
-    table = np.zeros((len(words), len(words)))
-    for a, b, n in counts:
-        table[words.index(a), words.index(b)] += n
-    kappa = float(kappas(table))
-    if math.isnan(kappa):
-        return None, 0.0
-    variance = kappa_variance(table)
-    return kappa, math.sqrt(variance / total) if variance > 1e-12 else 0.0
+
+def interval_ends(interval: Interval | None) -> tuple[float, float] | None:
+    """The ends of an interval as pages have them; None for None."""
+    return interval and (interval.low, interval.high)
 
 
 def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str], list[tuple[str, str, int]]]:
@@ -199,24 +205,18 @@ def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str
 
 
 def against_labels(connection: sqlite3.Connection) -> Mean:
-    """The share of labelled verdicts that agree with the label, with an interval that counts items as clusters.
+    """The share of labelled verdicts that are the label, with items as clusters, as in `autorubric agree`."""
+    import numpy as np
 
-    A ratio of sums over items; its variance is that of the residuals `agreed − share · labelled`.
-    """
-    n, labelled, agreed = connection.execute(
-        "SELECT count(*), total(labelled), total(agreed) FROM items WHERE labelled > 0"
-    ).fetchone()
-    if not n or not labelled:
+    from autorubric.metrics.jackknife import share_interval
+
+    query = "SELECT agreed, labelled, count(*) FROM items WHERE labelled > 0 GROUP BY agreed, labelled"
+    rows = np.array(connection.execute(query).fetchall(), float).reshape(-1, 3)
+    if not len(rows):
         return Mean(None, None, 0)
-    share = agreed / labelled
-    squares = connection.execute(
-        "SELECT total((agreed - ? * labelled) * (agreed - ? * labelled)) FROM items WHERE labelled > 0",
-        (share, share),
-    ).fetchone()[0]
-    if n < 2 or squares <= 0:
-        return Mean(share, None, int(n))
-    half = Z95 * math.sqrt(squares * n / (n - 1)) / labelled
-    return Mean(share, (max(0.0, share - half), min(1.0, share + half)), int(n))
+    agreed, labelled, times = rows.T
+    share = float(times @ agreed / (times @ labelled))
+    return Mean(share, interval_ends(share_interval(agreed, labelled, times=times)), int(times.sum()))
 
 
 def rater_name(rater: str) -> str:

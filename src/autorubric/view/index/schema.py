@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-VERSION = 2
+VERSION = 3
 FILE_NAME = "index.sqlite"
 
 FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS = 1, 2, 4, 8, 16
@@ -26,9 +26,9 @@ CREATE TABLE items(
     doubt REAL NOT NULL, length INTEGER NOT NULL, marks INTEGER NOT NULL, labelled INTEGER NOT NULL,
     agreed INTEGER NOT NULL);
 CREATE TABLE criteria(
-    criterion INTEGER PRIMARY KEY, name TEXT NOT NULL, requirement TEXT NOT NULL, weight REAL NOT NULL,
-    judged INTEGER NOT NULL, total REAL NOT NULL, squares REAL NOT NULL, abstained INTEGER NOT NULL,
-    failed INTEGER NOT NULL, disputed INTEGER NOT NULL);
+    criterion INTEGER PRIMARY KEY, name TEXT NOT NULL, requirement TEXT NOT NULL, scale TEXT NOT NULL,
+    weight REAL NOT NULL, judged INTEGER NOT NULL, total REAL NOT NULL, squares REAL NOT NULL,
+    abstained INTEGER NOT NULL, failed INTEGER NOT NULL, disputed INTEGER NOT NULL);
 CREATE TABLE words(word INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE cells(
     criterion INTEGER, word INTEGER, part INTEGER, n INTEGER NOT NULL, items TEXT NOT NULL,

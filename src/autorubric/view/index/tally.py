@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import isfinite
 
+from autorubric.core.criterion import Criterion
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.runs.cells import ABSTENTION, FAILURE, Cell
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, note
@@ -28,6 +29,7 @@ class CriterionSums:
         number: its row in the index.
         name: of the criterion.
         requirement: its words.
+        scale: its options, as `Cell.scale`.
         weight: its weight.
         judged: verdicts that are scored.
         total: sum of their values.
@@ -40,6 +42,7 @@ class CriterionSums:
     number: int
     name: str
     requirement: str
+    scale: str
     weight: float
     judged: int = 0
     total: float = 0.0
@@ -92,7 +95,7 @@ class Outcome:
 class Tally:
     """The sums so far; `save` writes what has changed since the last time."""
 
-    criteria: dict[tuple[str, str], CriterionSums] = field(default_factory=dict)
+    criteria: dict[tuple[str, str, str], CriterionSums] = field(default_factory=dict)
     words: dict[str, int] = field(default_factory=dict)
     confidence: dict[int, list[float]] = field(default_factory=dict)
     failures: FailureGroups = field(default_factory=FailureGroups)
@@ -106,7 +109,7 @@ class Tally:
         """The sums that an index holds."""
         made = cls()
         for row in connection.execute("SELECT * FROM criteria"):
-            made.criteria[row[1], row[2]] = CriterionSums(*row)
+            made.criteria[row[1], row[2], row[3]] = CriterionSums(*row)
         made.words = {text: word for word, text in connection.execute("SELECT word, text FROM words")}
         for tenth, *sums in connection.execute("SELECT tenth, n, agreed, total FROM confidence"):
             made.confidence[tenth] = sums
@@ -129,7 +132,7 @@ class Tally:
     def _new_outcome(self, cell: Cell, place: int, label: str | None) -> Outcome:
         _check(cell, label)
         agrees = None
-        if label is not None and not {FAILURE, ABSTENTION} & {label, cell.word}:
+        if label is not None and not {FAILURE, ABSTENTION} & {_decided(cell, label), _decided(cell, cell.word)}:
             agrees = label == cell.word
         marks = (DISPUTED if cell.disputed else 0) | (DIFFERS if agrees is False else 0)
         if cell.word == FAILURE:
@@ -141,12 +144,13 @@ class Tally:
         return Outcome(cell, label, sums, word, marks, agrees, cell.doubt(None), is_open)
 
     def _criterion(self, cell: Cell, place: int) -> CriterionSums:
-        key = (cell.name, cell.requirement)
+        key = (cell.name, cell.requirement, cell.scale)
         found = self.criteria.get(key)
         if found is None and len(self.criteria) >= MOST_CRITERIA:
-            key = (f"C{place + 1}", _SHARED)
+            key = (f"C{place + 1}", _SHARED, cell.scale)
             found = self.criteria.get(key)
         if found is None:
+            scaled_criterion(cell.scale)
             found = self.criteria[key] = CriterionSums(len(self.criteria), *key, cell.weight)
         return found
 
@@ -176,9 +180,13 @@ class Tally:
                 outcome.n = 0
 
     def _compare(self, outcome: Outcome) -> None:
-        """Count each pair of raters."""
-        cell, label, n, word, counts = outcome.cell, outcome.label, outcome.n, self.word, self._new_pairs
+        """Count each pair of raters; options that are not applicable count as abstentions."""
+        cell, label, n, counts = outcome.cell, outcome.label, outcome.n, self._new_pairs
         criterion = outcome.sums.number
+
+        def word(text: str) -> int:
+            return self.word(_decided(cell, text))
+
         for (one, a), (other, b) in combinations(cell.votes, 2):
             first, second = ((one, a), (other, b)) if one <= other else ((other, b), (one, a))
             counts[criterion, first[0], second[0], word(first[1]), word(second[1])] += n
@@ -188,17 +196,17 @@ class Tally:
         for other, b in cell.votes if len(cell.votes) > 1 else ():
             counts[criterion, HUMAN, other, said, word(b)] += n
         if cell.word != FAILURE:
-            counts[criterion, HUMAN, FINAL, said, outcome.word] += n
+            counts[criterion, HUMAN, FINAL, said, word(cell.word)] += n
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the sums; the caller commits."""
         self._fold()
         connection.executemany(
-            "INSERT OR REPLACE INTO criteria VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO criteria VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
-                    one.number, plain(one.name), plain(one.requirement), one.weight, one.judged, one.total,
-                    one.squares, one.abstained, one.failed, one.disputed,
+                    one.number, plain(one.name), plain(one.requirement), one.scale, one.weight, one.judged,
+                    one.total, one.squares, one.abstained, one.failed, one.disputed,
                 )
                 for one in self._changed.values()
             ],
@@ -215,6 +223,21 @@ class Tally:
         note(connection, {"failures": json.dumps(self.failures.to_list()), "flags": json.dumps(self.flags)})
         self._changed.clear()
         self._new_pairs.clear()
+
+
+def scaled_criterion(scale: str) -> Criterion:
+    """A criterion with the options that the index holds as `scale`.
+
+    Raises:
+        ValueError: no criterion has such options.
+    """
+    return Criterion(requirement="-", **json.loads(scale or "{}"))
+
+
+def _decided(cell: Cell, word: str) -> str:
+    """The word of a label or vote; an abstention where it is an option that is not applicable."""
+    options = json.loads(cell.scale)["options"] if cell.scale else ()
+    return ABSTENTION if any(one["label"] == word and one.get("na") for one in options) else word
 
 
 def _check(cell: Cell, label: str | None) -> None:

@@ -14,7 +14,6 @@ from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
 
 _MOST_CHARTED = 25
-_MOST_WORDS = 6  # of a matrix on all criteria together
 _OWN_COLUMNS = ("kappa", "accuracy")
 """Titles of statistics that the table shows with their intervals."""
 
@@ -46,34 +45,40 @@ def agreement_page(source: Source, query: Query) -> Page:
 
 
 def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """The agreement of each pair of raters over all criteria: points, without intervals, as criteria share items."""
-    sums: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
-    query = """SELECT one, other, x.text, y.text, sum(n) FROM pairs
-        JOIN words AS x ON x.word = a JOIN words AS y ON y.word = b GROUP BY one, other, a, b"""
-    for one, other, a, b, n in connection.execute(query):
-        sums.setdefault((one, other), {})[a, b] = n
+    """The agreement of each pair of raters over all criteria, and κ over the binary ones.
+
+    Without intervals, as these need the pairs of each item.
+    """
+    sums: dict[tuple[str, str], dict[tuple[str, str, bool], int]] = {}
+    query = """SELECT one, other, x.text, y.text, scale = '', sum(n) FROM pairs JOIN criteria USING (criterion)
+        JOIN words AS x ON x.word = a JOIN words AS y ON y.word = b GROUP BY one, other, a, b, scale = ''"""
+    for one, other, a, b, is_binary, n in connection.execute(query):
+        sums.setdefault((one, other), {})[a, b, bool(is_binary)] = n
     found = []
     for (one, other), cells in sums.items():
-        counts = [(a, b, n) for (a, b), n in cells.items()]
-        row = _compared(one, other, counts) | {"interval": None, "kappa_interval": None}
-        found.append(row | ({} if len(row["confusion"]["words"]) <= _MOST_WORDS else {"confusion": None}))
+        hits, total = figures.count_same((a, b, n) for (a, b, _), n in cells.items())
+        row = _compared(one, other, [(a, b, n) for (a, b, is_binary), n in cells.items() if is_binary])
+        row |= {"n": total, "share": hits / total if total else None, "abstained": sum(cells.values()) - total}
+        row |= {"interval": None, "kappa_interval": None}
+        found.append(row)
     return found
 
 
 def _by_criterion(connection: sqlite3.Connection, after: int) -> tuple[list[dict[str, Any]], int | None]:
     """The agreement on each of fifty criteria: of the verdict with the label, and of the judges with one another."""
-    query = "SELECT criterion, name, weight, judged, abstained, failed, disputed FROM criteria WHERE criterion > ? "
-    found = connection.execute(query + "ORDER BY criterion LIMIT ?", (after, PAGE_ROWS + 1)).fetchall()
+    query = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
+    found = connection.execute(query, (after, PAGE_ROWS + 1)).fetchall()
     rows = [_row(connection, row) for row in found[:PAGE_ROWS]]
     return rows, rows[-1]["criterion"] if len(found) > PAGE_ROWS else None
 
 
 def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
+    from autorubric.metrics.intervals import wilson_interval
+
     pairs = figures.pairs(connection, row["criterion"])
-    labelled = pairs.get((HUMAN, FINAL), [])
-    label, more = figures.agreement(labelled), figures.statistics(labelled)
-    judges = [figures.agreement(counts) for raters, counts in pairs.items() if HUMAN not in raters]
-    decided = [one for one in judges if one.share is not None]
+    label = figures.agreement(pairs.get((HUMAN, FINAL), []), row["scale"])
+    judges = [figures.count_same(counts) for raters, counts in pairs.items() if HUMAN not in raters]
+    decided = [(hits, n) for hits, n in judges if n]
     ended = row["judged"] + row["abstained"] + row["failed"]
     return {
         **{name: row[name] for name in ("criterion", "name", "weight")},
@@ -82,9 +87,9 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
         "interval": label.interval,
         "kappa": label.kappa,
         "kappa_interval": label.kappa_interval,
-        "statistics": {title: value for title, value in more.items() if title not in _OWN_COLUMNS},
-        "between_judges": sum(one.share or 0.0 for one in decided) / len(decided) if decided else None,
-        "between_interval": decided[0].interval if len(decided) == 1 else None,
+        "statistics": {title: value for title, value in label.statistics.items() if title not in _OWN_COLUMNS},
+        "between_judges": sum(hits / n for hits, n in decided) / len(decided) if decided else None,
+        "between_interval": figures.interval_ends(wilson_interval(*decided[0])) if len(decided) == 1 else None,
         "disputed": row["disputed"],
         "disputed_share": row["disputed"] / ended if ended else None,
     }
@@ -92,8 +97,9 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
 
 def _as_columns(found: Mapping[int, Mapping[str, float | None]]) -> dict[str, Any]:
     """Statistics by criterion as the columns of a table; a criterion without any has an empty row."""
-    columns = list(next((one for one in found.values() if one), {}))
-    return {"columns": columns, "rows": {str(number): list(one.values()) for number, one in found.items()}}
+    columns = list(dict.fromkeys(title for one in found.values() for title in one))
+    rows = {str(number): [one.get(title) for title in columns] if one else [] for number, one in found.items()}
+    return {"columns": columns, "rows": rows}
 
 
 def _reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -104,14 +110,13 @@ def _reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     for tenth, n, agreed, total in connection.execute(
         "SELECT tenth, n, agreed, total FROM confidence ORDER BY tenth"
     ):
-        interval = wilson_interval(agreed, n)
         found.append(
             {
                 "from": tenth / 10,
                 "n": n,
                 "confidence": total / n,
                 "agreement": agreed / n,
-                "interval": None if interval is None else (interval[0], interval[1]),
+                "interval": figures.interval_ends(wilson_interval(agreed, n)),
             }
         )
     return found
@@ -169,7 +174,10 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
             "SELECT text, sum(n) FROM cells JOIN words USING (word) WHERE criterion = ? GROUP BY word",
             (criterion,),
         ).fetchall()
-        pairs = compare_raters(connection, criterion)
+        pairs = [
+            _compared(*raters, counts_of_pair, row["scale"])
+            for raters, counts_of_pair in figures.pairs(connection, criterion).items()
+        ]
     whole = sum(n for _, n in counts)
     verdicts = [
         {"verdict": word, "items": n, "share": n / whole}
@@ -179,19 +187,15 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
     return Page("criterion", found["name"], data, verdicts)
 
 
-def compare_raters(connection: sqlite3.Connection, criterion: int) -> list[dict[str, Any]]:
-    """The agreement of each pair of raters on a criterion, with the table of their verdicts."""
-    found = figures.pairs(connection, criterion)
-    return [_compared(one, other, counts) for (one, other), counts in found.items()]
-
-
-def _compared(one: str, other: str, counts: Sequence[tuple[str, str, int]]) -> dict[str, Any]:
-    """The agreement of two raters; of the matrix of their words, rows are the first rater's."""
+def _compared(one: str, other: str, counts: Sequence[tuple[str, str, int]], scale: str = "") -> dict[str, Any]:
+    """The agreement of two raters on a criterion; of the matrix of their words, rows are the first rater's."""
     words = sorted({word for a, b, _ in counts for word in (a, b)}, key=lambda word: (_ORDER.get(word, 5), word))
     cells = {(a, b): n for a, b, n in counts}
+    found = figures.agreement(counts, scale)._asdict()
+    del found["statistics"]
     return {
         "one": figures.rater_name(one),
         "other": figures.rater_name(other),
-        **figures.agreement(counts)._asdict(),
-        "confusion": {"words": words, "counts": [[cells.get((a, b), 0) for b in words] for a in words]},
+        **found,
+        "confusion": words and {"words": words, "counts": [[cells.get((a, b), 0) for b in words] for a in words]},
     }

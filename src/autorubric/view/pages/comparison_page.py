@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Series, line_chart
-from autorubric.metrics.intervals import estimate_mean
 from autorubric.view import figures
 from autorubric.view.index.schema import FILE_NAME
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
@@ -57,7 +56,7 @@ def comparison_page(
         "common": common,
         "means": [own["mean"], theirs["mean"]],
         "intervals": [own["interval"], theirs["interval"]],
-        "difference": estimate_mean(*steps)._asdict(),
+        "difference": figures.estimate_mean(*steps)._asdict(),
         "items": rows,
         "next": after,
         "criteria": criteria,
@@ -88,22 +87,20 @@ def _items(connection: sqlite3.Connection, query: Query) -> tuple[list[dict[str,
 
 def _criteria(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """The criteria that both have, with the mean value in each; the one that moved most comes first."""
-    query = """SELECT one.criterion, one.name, one.weight, one.judged, one.total, one.squares,
-            two.judged, two.total, two.squares
+    query = """SELECT one.criterion, one.name, one.weight, one.total / one.judged, two.total / two.judged
         FROM criteria AS one JOIN other.criteria AS two USING (name, requirement)
         WHERE one.judged > 0 AND two.judged > 0
         ORDER BY abs(two.total / two.judged - one.total / one.judged) DESC, one.criterion LIMIT ?"""
     rows = []
-    for number, name, weight, *sums in connection.execute(query, (PAGE_ROWS,)):
-        first, second = estimate_mean(*sums[:3]), estimate_mean(*sums[3:])
-        step = (second.value or 0.0) - (first.value or 0.0)
+    for number, name, weight, first, second in connection.execute(query, (PAGE_ROWS,)):
+        step = second - first
         rows.append(
             {
                 "criterion": number,
                 "name": name,
                 "weight": weight,
-                "first": first.value,
-                "second": second.value,
+                "first": first,
+                "second": second,
                 "difference": 0.0 if math.isclose(step, 0.0, abs_tol=1e-12) else step,
             }
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist, variance
+from statistics import variance
 
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import CriterionReport, EnsembleCriterionReport
+from autorubric.metrics.intervals import Interval
 
 NO_JUDGE = frozenset({"check", "empty"})
 """Judge ids of verdicts that no model gave: those of checks, and of the rule for empty submissions."""
@@ -53,11 +54,8 @@ class SelfConsistency:
         """The within-judge variance of the value of a verdict or option, as a mean over judgments."""
         return self.spread / self.valued if self.valued else None
 
-    def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
-        """The confidence interval of `agreement`, by the normal approximation with items as clusters.
-
-        See `clustered_interval`. None for fewer than two items, and where no item differs from another.
-        """
+    def interval(self, confidence: float = 0.95) -> Interval | None:
+        """The confidence interval of `agreement`, with items as clusters; None without judgments."""
         return clustered_interval(self._items, confidence)
 
     def add(self, votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> None:
@@ -82,31 +80,24 @@ class SelfConsistency:
             self._items.append((count, agreed))
 
 
-def clustered_interval(items: Iterable[tuple[int, float]], confidence: float = 0.95) -> tuple[float, float] | None:
-    """The confidence interval of a share, by the normal approximation with items as clusters.
-
-    r = Σs / Σn over items; its variance is k / (k - 1) · Σ(s - r·n)² / (Σn)² (the ratio estimator; Cochran 1977).
+def clustered_interval(items: Sequence[tuple[int, float]], confidence: float = 0.95) -> Interval | None:
+    """The confidence interval of a share, with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
 
     Args:
-        items: of each item, how many observations n it has, and how many of them agree, s.
+        items: of each item, how many observations it has, and how many of them agree.
         confidence: the confidence level.
 
     Example:
-        >>> low, high = clustered_interval([(2, 2.0), (2, 1.0), (2, 2.0), (2, 1.0)])
+        >>> low, high, _ = clustered_interval([(2, 2.0), (2, 1.0), (2, 2.0), (2, 1.0)])
         >>> round(low, 3), round(high, 3)
-        (0.467, 1.0)
+        (0.276, 0.959)
     """
-    found = list(items)
-    k, total = len(found), sum(count for count, _ in found)
-    if k < 2 or not total:
-        return None
-    mean = math.fsum(agreed for _, agreed in found) / total
-    squares = math.fsum((agreed - mean * count) ** 2 for count, agreed in found)
-    error = math.sqrt(k / (k - 1) * squares) / total
-    if error < 1e-12:
-        return None
-    half = NormalDist().inv_cdf(0.5 + confidence / 2) * error
-    return max(0.0, mean - half), min(1.0, mean + half)
+    import numpy as np
+
+    from autorubric.metrics.jackknife import share_interval
+
+    pairs, hits = np.array(items, float).reshape(-1, 2).T
+    return share_interval(hits, pairs, confidence)
 
 
 def add_repeats(
@@ -138,6 +129,7 @@ def add_repeats(
 
 
 def _value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:
+    """What a vote is worth, in [0, 1]; None for an abstention."""
     if isinstance(vote, MultiChoiceJudgeVote):
         return None if vote.na else vote.value
     if vote.verdict in (CriterionVerdict.MET, CriterionVerdict.UNMET):

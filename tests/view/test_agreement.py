@@ -1,0 +1,81 @@
+"""The agreement page has the numbers and intervals of `autorubric agree`."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import agree
+from autorubric.metrics.statistic_results import ConfidenceInterval
+from autorubric.view import figures
+from autorubric.view.index.schema import FINAL, HUMAN, reading
+from tests.offenders import offenders
+from tests.view.test_index import indexed
+from tests.view.viewing import item, judged, line, vote, write_run
+
+LEVELS = [{"label": "Two", "value": 1}, {"label": "None", "value": 0}, {"label": "Some", "value": 0.3}]
+NA = {"label": "Not applicable", "value": 0, "na": True}
+RUBRIC: list[dict[str, Any]] = [
+    {"name": "Cause", "requirement": "Names a cause.", "weight": 3.0},
+    {"name": "Moon", "requirement": "Names the moon.", "weight": -1.0},
+    {"name": "Depth", "requirement": "How many causes?", "weight": 2.0, "options": [*LEVELS, NA]},
+    {"name": "Tone", "requirement": "Which tone?", "weight": 1.0, "scale_type": "nominal", "options": [*LEVELS, NA]},
+]
+
+
+def write_verdicts(folder: Path, seed: int, items: int) -> Path:
+    """A run in which each criterion is labelled, judged, abstained on and failed at random."""
+    draw = random.Random(seed)
+    lines, stored = [], []
+    for number in range(items):
+        labels, entries = [], []
+        for criterion in RUBRIC:
+            if "options" not in criterion:
+                words = ["MET", "UNMET", "CANNOT_ASSESS"]
+                labels.append(draw.choices(words, [6, 3, 1])[0])
+                said = labels[-1] if draw.random() < 0.7 else draw.choice(words)
+                entry = judged(criterion, said, [vote("a", said)])
+            else:
+                option, other = draw.choice(criterion["options"]), draw.choice(criterion["options"])
+                labels.append(option["label"])
+                chosen = option if draw.random() < 0.6 else other
+                choice = {"selected_label": chosen["label"], "value": chosen["value"], "na": "na" in chosen}
+                entry = judged(criterion, None, final_multi_choice_verdict=choice)
+            failed = draw.random() < 0.1
+            entries.append(judged(criterion, None, [], error="parse: no verdict") if failed else entry)
+        lines.append(line(number, None, entries))
+        stored.append(item(number, *(labels if number < 2 or draw.random() < 0.9 else [])))
+    return write_run(folder, stored, lines, rubric=RUBRIC)
+
+
+def ends(interval: ConfidenceInterval | None) -> tuple[float, float] | None:
+    return None if interval is None else (interval.lower, interval.upper)
+
+
+def test_numbers_and_intervals_are_those_of_agree(tmp_path: Path) -> None:
+    with offenders() as case:
+        for seed, items in enumerate((2, 3, 12, 30, 60, 200)):
+            with case(f"{items} items"):
+                compare_with_agree(write_verdicts(tmp_path / f"run{seed}", seed, items))
+
+
+def compare_with_agree(run: Path) -> None:
+    expected = agree(run)
+    with reading(indexed(run)) as connection:
+        assert connection is not None
+        whole = figures.against_labels(connection)
+        rows = connection.execute("SELECT criterion, name, scale FROM criteria").fetchall()
+        shown = {
+            name: figures.agreement(figures.pairs(connection, number)[HUMAN, FINAL], scale)
+            for number, name, scale in rows
+        }
+    assert whole.value == pytest.approx(expected.criterion_accuracy)
+    assert whole.interval == pytest.approx(ends(expected.accuracy_ci))
+    for one in expected.per_criterion:
+        found = shown[one.name]
+        ours = [found.n, found.share, found.interval, found.kappa, found.kappa_interval, found.statistics.get("AC")]
+        theirs = [one.n_samples, one.accuracy, ends(one.accuracy_ci), one.kappa, ends(one.kappa_ci), one.gwet]
+        assert all(a == pytest.approx(b) for a, b in zip(ours, theirs, strict=True)), (one.name, ours, theirs)
