@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import autorubric
 from autorubric.cli.app import run
 from autorubric.errors import InputError, MissingFileError
 from autorubric.formats import Options, convert, read_records
@@ -218,3 +219,17 @@ def test_the_command_reports_and_says_what_is_wrong(tmp_path: Path, capsys: pyte
         assert capsys.readouterr().err.startswith("autorubric: ")
     assert run(["convert", "--list"]) == 0
     assert "healthbench" in capsys.readouterr().out
+
+
+def test_columns_are_named_for_rows_in_no_format_only(tmp_path: Path) -> None:
+    path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    path.write_text('{"instruction": "Say why.", "passage": "Ice floats.", "checklist": ["Names the density."]}\n')
+    with pytest.raises(InputError, match=r"with the keys instruction, passage, checklist; .*\n.* --column ROLE=NAME"):
+        autorubric.convert(path, target=out, to="rubrichub")
+    column = {"query": "instruction", "rubric": "checklist"}
+    with pytest.raises(InputError, match="names columns of rows in no named format; leave out --from"):
+        autorubric.convert(path, target=out, to="rubrichub", from_="rar", column=column)
+    done = autorubric.convert(path, target=out, to="rubrichub", column=column)
+    assert (done.source, done.records, dict(done.lost)) == ("usual names", 1, {"metadata.passage": 1})
+    rubrics = [{"criterion": "Names the density.", "points": 10}]
+    assert json.loads(out.read_text()) == {"question": "Say why.", "id": "", "rubrics": rubrics}

@@ -182,7 +182,9 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
 def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path) -> None:
     path = tmp_path / "rubric.csv"
     path.write_text("criterion,weight,explanation,axis\nBreadth,2,All three causes are named.,insight\n")
-    with pytest.warns(UserWarning, match="rubric.csv: 'explanation' of the criteria is metadata, which"):
+    with pytest.warns(
+        UserWarning, match="rubric.csv: 'explanation' of the criteria is metadata, which judges do not"
+    ):
         assert rubric_in(path)[0].metadata == {"explanation": "All three causes are named.", "axis": "insight"}
 
 

@@ -17,6 +17,7 @@ _MOST = frozenset(("max", "score"))
 _SCALES = frozenset(("levels", "scale", "choices", "scoring", "ranges", "ratings", "descriptors", "bands", "anchors"))
 _PARTS = frozenset(("sub", "subcriteria", "subtasks", "children", "criteria"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS"))
+_OWN = frozenset(("metadata", "tags", "check"))
 _ELSE = "or put it under 'metadata'"
 
 
@@ -35,6 +36,9 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
     """
     for key, value in entry.items():
         words = _words(str(key))
+        if known.get("weight") is None and isinstance(value, Mapping) and key not in _OWN:
+            inner = {name: one for name, one in value.items() if _is_weight(_words(str(name)), one)}
+            yield from (f"{key}: {problem}" for problem in misread_keys(inner, known))
         if known.get("weight") is None and _is_weight(words, value):
             kind = "" if as_number(value) is not None else ", as a number,"
             advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"

@@ -272,7 +272,8 @@ def _detected(row: Row, place: str, reader: RowReader | None) -> Format:
     except InputError as error:
         usual = None if reader is None else reader.read(RowRecord(place, 0, row))
         if usual is None or usual.value("query") is None or usual.value("rubric") is None:
-            raise InputError(f"{place}: {problem}" for problem in error.problems) from None
+            advice = "or name the columns of the query and the rubric with --column ROLE=NAME (in Python: column)"
+            raise InputError([f"{place}: {problem}" for problem in error.problems], advice) from None
     return USUAL
 
 
