@@ -9,6 +9,7 @@ import pytest
 
 import autorubric
 from autorubric import Criterion, CriterionOption, InputError, Rubric, RubricDataset
+from autorubric.dataset.label_table import LabelTable
 from autorubric.files.printable import defused, undefused
 from autorubric.labels import read_history
 from autorubric.labels.exchange import LabelsRead, read_labels
@@ -259,6 +260,40 @@ def test_a_column_that_a_file_without_columns_cannot_have_is_refused(tmp_path: P
         (tmp_path / "labels.json").write_text(json.dumps(content))
         with pytest.raises(InputError, match=f"--column is for tables, and this is {kind}; leave it out"):
             read_labels(answers(), [tmp_path / "labels.json"], "ana", {"label": "score"})
+
+
+def test_each_kind_of_problem_of_an_import_is_told_once_with_its_first_places(tmp_path: Path) -> None:
+    rows = [f"q{number % 4},Moon,{'MET' if number < 6 else 'perhaps'}" for number in range(8)]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,criterion,label", *rows, "q0,Mon,MET", "q9,Moon,MET"]))
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "labels.csv", answers())
+    at = f"{tmp_path / 'labels.csv'}:"
+    nobody = "the file does not say whose label this is; pass --annotator NAME (Python: annotator=)"
+    unknown = "label 'perhaps' is not one of MET, UNMET, CANNOT_ASSESS"
+    assert str(caught.value).splitlines() == [
+        "10 problems:",
+        f"  {at}2, {at}3, {at}4 and 3 more: {nobody}",
+        *(f"  {at}{line}: {unknown}" for line in (8, 9)),
+        f"  {at}10: no criterion is named 'Mon'; did you mean 'Moon'?",
+        f"  {at}11: no item has the id 'q9'",
+    ]
+
+
+def test_a_column_that_is_nearly_called_like_a_criterion_is_named_with_it(tmp_path: Path) -> None:
+    path, hint = (
+        tmp_path / "labels.csv",
+        "column 'star' is not read; rename it to 'Stars' if it has the labels of this",
+    )
+    path.write_text("id,Moon,star,text,annotator\nq0,yes,3,,ana\n")
+    found = read(path, answers())
+    assert marks(found) == {("q0", "Moon", "ana"): "MET"}
+    assert any(hint in note for note in found.notes)
+    with pytest.raises(InputError) as caught:
+        LabelTable([path]).joined(answers())
+    assert "item 'q0': no label for" in str(caught.value) and str(caught.value).count(hint) == 1
+    path.write_text("id,star\nq0,3\n")
+    with pytest.raises(InputError, match=hint):
+        read(path, answers())
 
 
 def test_with_one_criterion_no_column_names_it(tmp_path: Path) -> None:
