@@ -433,6 +433,7 @@ def test_labels_of_one_run_measure_another_judge_on_the_same_items(run: Path, tm
     assert found.judge.accuracy.value == pytest.approx(np.mean(met))
 
 
+@pytest.mark.filterwarnings("ignore:.*dataset.json has changed since")
 def test_a_label_whose_pair_has_changed_is_named_and_not_counted(run: Path) -> None:
     with label_queue(run) as queue:
         for item in range(4):

@@ -83,6 +83,34 @@ def test_the_pages_of_a_run_tell_that_its_items_have_changed_meanwhile(tmp_path:
                 assert view.page(page).text.count(TOLD) == count, page
 
 
+def test_a_weight_that_was_flipped_is_told_until_the_run_is_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run" / "dataset.json"
+    told = "dataset.json has changed since the run wrote it, so its texts, weights and labels may be wrong"
+
+    def agreed() -> tuple[str, bool]:
+        capsys.readouterr()
+        assert run(["agree", str(tmp_path / "run")]) == 0
+        said = capsys.readouterr()
+        return said.out, told in said.err
+
+    with NearEndpoint() as endpoint:
+        words = graded(tmp_path, endpoint.base_url)
+        assert run(words) == 0
+        asked, whole, before = endpoint.stats()["requests"], path.read_bytes(), agreed()
+        spoiled = whole.replace(b'"weight": ', b'"weight": 1', 1)
+        assert spoiled != whole
+        path.write_bytes(spoiled)
+        after = agreed()
+        assert (before[1], after[1]) == (False, True)
+        assert after[0] != before[0]
+        assert run(words) == 0
+        assert path.read_bytes() == whole
+        assert agreed() == before
+        assert endpoint.stats()["requests"] == asked
+
+
 def test_a_run_in_progress_and_one_of_an_earlier_version_are_read_without_a_word(tmp_path: Path) -> None:
     with NearEndpoint() as endpoint:
         assert run(graded(tmp_path, endpoint.base_url)) == 0

@@ -24,6 +24,7 @@ from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
 from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.llm.executor import Executor
+from autorubric.llm.http.endpoints import one_limit
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import Totals
@@ -230,6 +231,7 @@ async def _evolved(source: Path, settings: EvolveSettings) -> EvolveResult:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
         stack.enter_context(settings.attempts_logged())
+        stack.enter_context(one_limit(settings.concurrency))
         config = settings.writer_config(str(settings.writer))
         writers = await stack.enter_async_context(open_models(config, settings.concurrency))
         models = {**(await grader.open_session()).models, **writers}

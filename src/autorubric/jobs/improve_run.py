@@ -45,6 +45,7 @@ from autorubric.jobs.judges import make_grader
 from autorubric.jobs.recorded_run import RecordedRun, begin_generation, ledger_to_estimate, run_ledger
 from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.executor import Executor
+from autorubric.llm.http.endpoints import one_limit
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
@@ -166,6 +167,7 @@ async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
                 await stack.enter_async_context(aclosing(one))
         stack.enter_context(rare_collections())
         stack.enter_context(settings.attempts_logged())
+        stack.enter_context(one_limit(settings.concurrency))
         writers = await stack.enter_async_context(open_models(settings.writer_config(), settings.concurrency))
         models = {**(await grader.open_session()).models, **writers}
         if second is not None:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
@@ -143,7 +144,7 @@ class ExperimentManifest:
 
 
 def load_manifest(directory: Path) -> ExperimentManifest:
-    """The manifest of an experiment directory.
+    """The manifest of an experiment directory. Warns if the dataset there is not the one that the run wrote.
 
     Raises:
         MissingFileError: there is none.
@@ -160,6 +161,16 @@ def load_manifest(directory: Path) -> ExperimentManifest:
     kind = found.get("kind", "evaluation")
     if kind != "evaluation":
         raise InputError(f"{directory} is a run of {kind}; expected a run of `autorubric grade`")
+    path = directory / DATASET_FILE
+    if found.get("status") != "running" and found.get("dataset_hash") and path.is_file():
+        content = memoryview(path.read_bytes())[:-1]  # the digest is without the line break at the end
+        if sha256(content).hexdigest()[:16] != found["dataset_hash"]:
+            warnings.warn(
+                f"{path} has changed since the run wrote it, so its texts, weights and labels may be wrong; grade "
+                "into the run directory again: saved replies are not paid for twice",
+                UserWarning,
+                stacklevel=2,
+            )
     try:
         return ExperimentManifest.from_dict(found)
     except InputError as error:

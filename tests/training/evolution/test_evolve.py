@@ -207,6 +207,17 @@ def test_a_judgment_that_fails_costs_one_more_call_when_the_run_resumes(tmp_path
         assert endpoint.counts.requests == calls + 1
 
 
+def test_writer_and_judge_together_keep_to_the_limit_of_concurrent_requests(tmp_path: Path) -> None:
+    dataset = RubricDataset(rubric=Rubric.from_dict(RUBRIC))
+    for number in range(4):
+        for text in ROLLOUTS:
+            dataset.add_item(text, "", prompt=f"{QUERY} {number}")
+    with scripted(latency="fixed:0.005").in_thread() as endpoint:
+        grade(dataset, judge=f"judge@{endpoint.base_url}", out=tmp_path / "run", concurrency=2)
+        evolve(tmp_path / "run", **models(endpoint), out=tmp_path / "out", concurrency=2)
+        assert endpoint.counts.max_in_flight == 2
+
+
 def test_a_stop_ends_calls_in_flight_and_starts_none_of_those_that_wait(tmp_path: Path) -> None:
     stop, judged = Stop(), count(1)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
 from autorubric.files.descriptors import connections_left
@@ -30,10 +33,7 @@ class Endpoints:
         total: int | None = None,
     ) -> None:
         self.max_in_flight = max_in_flight
-        most = connections_left()
-        if total is not None and most is not None:
-            total = min(total, most)
-        self._slots = Slots(total)
+        self._slots = _slots_of_run.get() or _make_slots(total)
         self.prices = price_table()
         self.transport = Transport()
         self._limiters: dict[tuple[str, str], Limiter] = {}
@@ -71,6 +71,24 @@ class Endpoints:
     async def aclose(self) -> None:
         """Close the connections."""
         await self.transport.close()
+
+
+def _make_slots(total: int | None) -> Slots:
+    most = connections_left()
+    return Slots(total if total is None or most is None else min(total, most))
+
+
+_slots_of_run: ContextVar[Slots | None] = ContextVar("slots_of_run", default=None)
+
+
+@contextmanager
+def one_limit(total: int) -> Iterator[None]:
+    """A block in which all endpoints that are made share `total` concurrent requests: those of writers and judges."""
+    before = _slots_of_run.set(_make_slots(total))
+    try:
+        yield
+    finally:
+        _slots_of_run.reset(before)
 
 
 def _account(endpoint: Endpoint) -> tuple[str, str]:
