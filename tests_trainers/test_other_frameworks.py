@@ -7,6 +7,7 @@ import json
 import math
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from autorubric import CriterionGrader
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
 from autorubric.testing import PromptSections, ScriptedModel
-from autorubric.training.rewarder import Rewarder
+from autorubric.training.rewarder import Rewarder, Sample
+from autorubric.training.rewards import Reward
 
 ROOT = Path(__file__).parents[1]
 RUBRIC = [{"criterion": "Is right.", "points": 3}, {"criterion": "Is kind.", "points": 1}]
@@ -111,6 +113,64 @@ def test_verifiers_records_the_reward_and_raises_on_a_failure() -> None:
     assert graded.rewards["rubric"].value == 1.5 and graded.reward == 1.5
     with pytest.raises(Exception, match="overloaded"):
         asyncio.run(RubricTask(data).score(trace("down")))
+
+
+TURNS = (
+    {"role": "user", "content": "Hi."},
+    {"role": "assistant", "content": "Hello."},
+    {"role": "user", "content": "Why?"},
+)
+
+
+class Seen:
+    """A source that keeps the queries of its samples."""
+
+    def __init__(self) -> None:
+        self.queries: list[Any] = []
+
+    async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
+        self.queries += [sample.query for sample in samples]
+        return [Reward(1.0, {}) for _ in samples]
+
+
+def test_a_conversation_is_shown_turn_by_turn_in_each_framework(tmp_path: Path) -> None:
+    import verifiers.v1 as vf
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import Sample as InspectSample
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput
+    from inspect_ai.solver import solver
+    from pydantic_evals import Case, Dataset
+
+    from autorubric.training.adapters.inspect_ai import rubric_scorer
+    from autorubric.training.adapters.pydantic_evals import rubric_evaluator
+    from autorubric.training.adapters.verifiers import trace_reward
+
+    class Data(vf.TaskData):
+        rubric: list[dict[str, Any]]
+
+    @solver
+    def answers() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            state.output = ModelOutput.from_content("none", "right")
+            return state
+
+        return solve
+
+    seen = Seen()
+    data = Data(
+        idx=0, prompt=[vf.UserMessage(content="Hi."), vf.AssistantMessage(content="Hello."), TURNS[2]], rubric=RUBRIC
+    )
+    asyncio.run(trace_reward(seen)(data, types.SimpleNamespace(last_reply="right")))
+    kinds = {"user": ChatMessageUser, "assistant": ChatMessageAssistant}
+    turns = [kinds[turn["role"]](content=turn["content"]) for turn in TURNS]
+    asked = [InspectSample(input=turns, metadata={"rubrics": RUBRIC})]
+    task = Task(dataset=asked, solver=answers(), scorer=rubric_scorer(seen))
+    [log] = eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
+    assert log.status == "success", log.error
+    cases = [Case(name="one", inputs=list(TURNS), metadata={"rubric": RUBRIC})]
+    found: Any = Dataset(name="d", cases=cases, evaluators=[rubric_evaluator(seen)])
+    found.evaluate_sync(lambda _: "right", progress=False)
+    assert seen.queries == [TURNS] * 3
 
 
 def test_openrlhf_loads_the_file_and_calls_it(tmp_path: Path) -> None:

@@ -263,12 +263,12 @@ def test_openrlhf_s_queries_are_cut_at_their_prompt_and_special_tokens_go() -> N
 
 def test_verifiers_gets_a_number_or_an_exception() -> None:
     reward = verifiers.trace_reward(rewarder())
-    task = SimpleNamespace(rubric=RUBRIC, prompt_text="Why?")
+    task = SimpleNamespace(rubric=RUBRIC, prompt="Why?")
     assert asyncio.run(reward(task, SimpleNamespace(last_reply="right"))) == 0.75
     with pytest.raises(RewardFailed, match="overloaded"):
         asyncio.run(reward(task, SimpleNamespace(last_reply="down")))
     with pytest.raises(InputError, match="has no 'rubric'"):
-        asyncio.run(reward(SimpleNamespace(prompt_text="Why?"), SimpleNamespace(last_reply="right")))
+        asyncio.run(reward(SimpleNamespace(prompt="Why?"), SimpleNamespace(last_reply="right")))
 
 
 @asynccontextmanager
@@ -310,7 +310,7 @@ FINE = {"reward": 0.75, "criteria": {"C1": 1.0, "C2": 0.0}, "coverage": 1.0, "fa
 
 def test_a_service_whose_audit_says_stop_ends_a_training_by_an_exception() -> None:
     stop = {**FINE, "status": "gap", "stop": True}
-    task = SimpleNamespace(rubric=RUBRIC, prompt_text="Why?")
+    task = SimpleNamespace(rubric=RUBRIC, prompt="Why?")
 
     async def by_verl(url: str) -> None:
         row = verl.verl_row(RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "it"), "a"))

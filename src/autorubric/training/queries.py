@@ -187,10 +187,18 @@ def content_text(content: Any, kinds: Collection[str] = ("text",)) -> str:
 
 
 def conversation(prompt: Any) -> str | tuple[Mapping[str, str], ...]:
-    """A prompt as the judge is shown it: a text, or its turns; one turn of the user's is a text."""
+    """A prompt as the judge is shown it: a text, or its turns; one turn of the user's is a text.
+
+    Turns are mappings or pydantic models.
+
+    Example:
+        >>> conversation([{"role": "user", "content": [{"type": "text", "text": "Why?"}]}])
+        'Why?'
+    """
     if isinstance(prompt, str):
         return prompt
-    turns = tuple({"role": str(turn["role"]), "content": content_text(turn.get("content"))} for turn in prompt)
+    held = [turn.model_dump() if hasattr(turn, "model_dump") else turn for turn in prompt]
+    turns = tuple({"role": str(turn["role"]), "content": content_text(turn.get("content"))} for turn in held)
     return turns[0]["content"] if len(turns) == 1 and turns[0]["role"] == "user" else turns
 
 

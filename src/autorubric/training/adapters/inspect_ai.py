@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autorubric.training.queries import read_rubric, rubric_column
+from autorubric.training.queries import conversation, read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample
 
 
@@ -29,7 +29,7 @@ def rubric_scorer(source: RewardSource, *, rubric: str | None = None) -> Any:
             where = f"sample {state.sample_id}"
             held = read_rubric(state.metadata[column], where)
             reference = target.text or None
-            sample = Sample(submission, held, state.input_text, reference, item=str(state.sample_id))
+            sample = Sample(submission, held, conversation(state.input), reference, item=str(state.sample_id))
             [reward] = await source.rewards([sample])
             about = {"criteria": dict(reward.criteria), "coverage": reward.coverage}
             if reward.value is None or reward.failure is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autorubric.core.rubric import Rubric
-from autorubric.training.queries import read_rubric, rubric_column
+from autorubric.training.queries import conversation, read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample
 from autorubric.training.rewards import RewardFailed
 
@@ -33,13 +33,19 @@ def rubric_evaluator(source: RewardSource, rubric: Rubric | None = None) -> Any:
         async def evaluate(self, ctx: EvaluatorContext[Any, Any, Any]) -> Mapping[str, float]:
             held = self.rubric or _own(ctx.metadata, str(ctx.name))
             reference = None if ctx.expected_output is None else str(ctx.expected_output)
-            [reward] = await source.rewards([Sample(str(ctx.output), held, str(ctx.inputs), reference)])
+            asked = conversation(ctx.inputs) if _is_conversation(ctx.inputs) else str(ctx.inputs)
+            [reward] = await source.rewards([Sample(str(ctx.output), held, asked, reference)])
             if reward.value is None or reward.failure is not None:
                 raise RewardFailed(f"no reward: {reward.failure}")
             judged = {f"rubric.{name}": value for name, value in reward.criteria.items() if value is not None}
             return {"rubric": reward.value, **judged}
 
     return RubricEvaluator(rubric)
+
+
+def _is_conversation(inputs: Any) -> bool:
+    turns = inputs if isinstance(inputs, list | tuple) else ()
+    return bool(turns) and all(isinstance(turn, Mapping) and "role" in turn for turn in turns)
 
 
 def _own(metadata: Any, case: str) -> Rubric:

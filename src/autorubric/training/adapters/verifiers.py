@@ -7,7 +7,7 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.training.adapters import value_or_raise
-from autorubric.training.queries import read_rubric
+from autorubric.training.queries import conversation, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample
 
 
@@ -29,12 +29,12 @@ def trace_reward(
     Args:
         source: gives the rewards.
         rubric: the field of the task data that contains the rubric.
-        query: the field that contains the query; empty takes the task's prompt.
+        query: the field that contains the query, a text or turns; empty takes the task's prompt.
     """
 
     async def reward(task: Any, trace: Any) -> float:
         held = _field(task, rubric)
-        asked = str(_field(task, query)) if query else task.prompt_text
+        asked = conversation(_field(task, query) if query else task.prompt or "")
         [found] = await source.rewards([Sample(trace.last_reply, read_rubric(held, "the task"), asked)])
         return value_or_raise(found)
 
