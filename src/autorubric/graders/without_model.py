@@ -25,7 +25,7 @@ CHECK = "check"
 class ChecksFirst:
     """Decides criteria that carry a check by running it, at no cost; the judge inside gets the others.
 
-    A check that cannot decide is a failure with its reason, never UNMET.
+    A check that cannot decide, or raises an error, is a failure with its reason, never UNMET.
 
     Attributes:
         inside: the judge for criteria without a check, or None if all have one.
@@ -93,14 +93,25 @@ class ChecksFirst:
         if rest and self.inside is None:
             self.check_rubric(inputs.criteria)
         if rest and self.inside is not None:
-            checked |= dict(zip(rest, await self.inside.judge(inputs, rest, ask), strict=True))
+            made = await self.inside.judge(inputs, rest, ask)
+            if not isinstance(made, Sequence) or len(made) != len(rest) or set(map(type, made)) != {Judgment}:
+                name = type(self.inside).__name__
+                raise TypeError(
+                    f"{name}.judge returned {made!r:.100}; expected a Judgment for each criterion it is asked"
+                )
+            checked |= dict(zip(rest, made, strict=True))
         return [checked[index] for index in wanted]
 
     def _checked(self, inputs: JudgeInput, index: int) -> Judgment:
         from autorubric.checks import CheckFailure, run_check
 
         check = inputs.criteria[index].check or {}
-        found = run_check(check["name"], check.get("parameters"), inputs.submission, context=self.context)
+        try:
+            found = run_check(check["name"], check.get("parameters"), inputs.submission, context=self.context)
+        except InputError:
+            raise
+        except Exception as error:  # a check of another package; the other criteria of the item have verdicts
+            found = CheckFailure(check["name"], f"{type(error).__name__}: {error}")
         if isinstance(found, CheckFailure):
             return Judgment(CHECK, failure=JudgmentFailure("check", str(found)))
         verdict = CriterionVerdict.MET if found.passed else CriterionVerdict.UNMET
