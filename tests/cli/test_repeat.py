@@ -47,11 +47,11 @@ def test_repeats_are_estimated_made_kept_and_reported(tmp_path: Path, capsys: py
         assert "judge: 4 calls to make, 12 on record" in capsys.readouterr().out
         assert run([*command, "--no-resume", "--replace"]) == 0
         assert endpoint.counts.requests == 24
-    # Of MET, MET, UNMET one pair in three agrees, on every item alike, so there is no interval; the variance of
-    # 1, 1, 0 is 1/3.
+    # Of MET, MET, UNMET one pair in three agrees, on every item alike, so the interval is Wilson's of 4/3 in 4
+    # (statsmodels: 0.075, 0.755); the variance of 1, 1, 0 is 1/3.
     assert (
-        "self-consistency of judge: two repeats agree in 0.333, all repeats in 0.000 of 4 judgments; "
-        "variance within the judge 0.333"
+        "self-consistency of judge: two repeats agree in 0.333, 95 % interval 0.075 to 0.755, all repeats in 0.000 "
+        "of 4 judgments; variance within the judge 0.333"
     ) in told.out
     assert "temperature" not in told.err
     result = EvalResult.from_experiment(out)
@@ -71,7 +71,7 @@ def test_agreement_with_labels_counts_one_vote_and_shows_the_self_consistency(
     assert run(["agree", str(out)]) == 0
     told = capsys.readouterr().out
     assert "4 labelled items, 4 pairs of label and verdict" in told
-    assert "self-consistency of judge: two repeats agree in 0.333, all repeats in 0.000 of 4 judgments" in told
+    assert "self-consistency of judge: two repeats agree in 0.333 [0.075, 0.755], all repeats in 0.000 of 4" in told
     assert run(["agree", str(out), "--json", "--by", "judge"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert list(figures["per_judge"]) == ["judge"]

@@ -36,7 +36,7 @@ def estimate_mean(n: int, total: float, squares: float, ends: tuple[float, float
         >>> estimate_mean(4, 2.0, 2.0).value, estimate_mean(0, 0.0, 0.0).value
         (0.5, None)
     """
-    return Mean(total / n if n else None, ends_of(mean_interval(n, total, squares, ends)), n)
+    return Mean(total / n if n else None, interval_ends(mean_interval(n, total, squares, ends)), n)
 
 
 def scores(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
     return {
         **{name: row[name] for name in ("criterion", "name", "requirement", "weight", "judged")},
         "mean": total / n if n else None,
-        "interval": ends_of(rate_interval(n, total, squares)),
+        "interval": interval_ends(rate_interval(n, total, squares)),
         **{name: row[name] for name in ("abstained", "failed", "disputed")},
         "influence": abs(row["weight"]) * variance,
     }
@@ -170,9 +170,9 @@ def agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> Agreem
     return Agreement(
         len(truth),
         found["accuracy"],
-        ends_of(wilson_interval(int(np.trace(part.counts)), len(truth))),
+        interval_ends(wilson_interval(int(np.trace(part.counts)), len(truth))),
         found["kappa"],
-        ends_of(ends),
+        interval_ends(ends),
         abstained,
         {titles[name]: value for name, value in found.items()},
     )
@@ -189,7 +189,7 @@ def count_same(counts: Iterable[tuple[str, str, int]]) -> tuple[int, int]:
     return sum(n for same, n in decided if same), sum(n for _, n in decided)
 
 
-def ends_of(interval: Interval | None) -> tuple[float, float] | None:
+def interval_ends(interval: Interval | None) -> tuple[float, float] | None:
     """The ends of an interval as pages have them; None for None."""
     return interval and (interval.low, interval.high)
 
@@ -216,7 +216,7 @@ def against_labels(connection: sqlite3.Connection) -> Mean:
         return Mean(None, None, 0)
     agreed, labelled, times = rows.T
     share = float(times @ agreed / (times @ labelled))
-    return Mean(share, ends_of(share_interval(agreed, labelled, times=times)), int(times.sum()))
+    return Mean(share, interval_ends(share_interval(agreed, labelled, times=times)), int(times.sum()))
 
 
 def rater_name(rater: str) -> str:

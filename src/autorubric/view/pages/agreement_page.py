@@ -89,7 +89,7 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
         "kappa_interval": label.kappa_interval,
         "statistics": {title: value for title, value in label.statistics.items() if title not in _OWN_COLUMNS},
         "between_judges": sum(hits / n for hits, n in decided) / len(decided) if decided else None,
-        "between_interval": figures.ends_of(wilson_interval(*decided[0])) if len(decided) == 1 else None,
+        "between_interval": figures.interval_ends(wilson_interval(*decided[0])) if len(decided) == 1 else None,
         "disputed": row["disputed"],
         "disputed_share": row["disputed"] / ended if ended else None,
     }
@@ -116,7 +116,7 @@ def _reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:
                 "n": n,
                 "confidence": total / n,
                 "agreement": agreed / n,
-                "interval": figures.ends_of(wilson_interval(agreed, n)),
+                "interval": figures.interval_ends(wilson_interval(agreed, n)),
             }
         )
     return found
