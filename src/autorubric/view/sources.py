@@ -7,14 +7,21 @@ import sqlite3
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
 from autorubric.runs.items_file import StoredLines, warn_of_change
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, ledger_folder, read_manifest
+from autorubric.runs.manifest import (
+    DATASET_FILE,
+    ITEMS_FILE,
+    MANIFEST_FILE,
+    ledger_folder,
+    load_manifest,
+    read_manifest,
+)
 from autorubric.view.index.schema import FILE_NAME, notes_in, reading
 from autorubric.view.page import Refusal
 
@@ -263,6 +270,8 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
     for path in directories:
         if StoredLines(path / ITEMS_FILE).is_changed:
             warn_of_change(path / ITEMS_FILE)
+        with suppress(InputError):  # it is no graded run, or the pages say what is wrong with it
+            load_manifest(path)
     names = [path.resolve().name for path in directories]
     return [
         Source(
