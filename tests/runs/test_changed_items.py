@@ -104,6 +104,8 @@ def test_a_weight_that_was_flipped_is_told_until_the_run_is_repeated(
         path.write_bytes(spoiled)
         after = agreed()
         assert (before[1], after[1]) == (False, True)
+        assert run(["report", str(tmp_path / "run"), "-o", str(tmp_path / "page.html")]) == 0
+        assert capsys.readouterr().err.count(told) == 1
         assert after[0] != before[0]
         assert run(words) == 0
         assert path.read_bytes() == whole

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from autorubric.runs.plan import dataset_hash
 from tests.processes import announced, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,6 @@ RUBRIC = [
     {"name": "Cause", "weight": 3.0, "requirement": "Names a cause."},
     {"name": "Brief", "weight": 1.0, "requirement": "Is brief."},
 ]
-HASH = "27f8cd019cc294c1"
 
 
 def vote(judge: str, verdict: str | None, reason: str = "", **more: Any) -> dict[str, Any]:
@@ -57,11 +57,13 @@ def write_run(folder: Path, items: Sequence[Mapping[str, Any]], lines: Sequence[
     text = json.dumps(whole, indent=2)[:-2] + ',\n  "items": ['
     parts = ("\n    " + json.dumps(item, indent=2).replace("\n", "\n    ") for item in items)
     end = "\n  ]\n}\n" if items else "]\n}\n"
-    (folder / "dataset.json").write_text(text + ",".join(parts) + end)
+    text += ",".join(parts) + end
+    (folder / "dataset.json").write_text(text)
     (folder / "items.jsonl").write_text("".join(one + "\n" for one in lines))
     manifest = {
         "kind": "evaluation", "experiment_name": folder.name, "created_at": "2026-11-22T17:13:22+00:00",
-        "dataset_name": "tides", "dataset_hash": HASH, "total_items": len(items), "status": "completed",
+        "dataset_name": "tides", "dataset_hash": dataset_hash(text[:-1].encode()),
+        "total_items": len(items), "status": "completed",
         "completed_indices": list(range(len(lines))), "grader_config": {"judges": []},
     }  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -7,7 +7,7 @@ import sqlite3
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +19,7 @@ from autorubric.runs.manifest import (
     ITEMS_FILE,
     MANIFEST_FILE,
     ledger_folder,
+    load_manifest,
     read_manifest,
     told_change,
     warn_of_change,
@@ -284,6 +285,8 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
         lines = StoredLines(path / ITEMS_FILE)
         if lines.is_changed:
             warn_of_change(path / ITEMS_FILE, lines.missing)
+        with suppress(InputError):  # it is no graded run, or the pages say what is wrong with it
+            load_manifest(path)
     names = [path.resolve().name for path in directories]
     return [
         Source(

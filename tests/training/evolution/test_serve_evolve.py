@@ -102,6 +102,19 @@ def test_calls_that_would_mix_versions_are_refused_with_one_message(tmp_path: Pa
             assert message in body["error"]["problems"][0]
 
 
+def test_a_call_that_is_refused_begins_no_step_and_no_rubric(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    unknown = [{"requirement": "Is right.", "check": {"name": "no_such_check"}}]
+    with scripted().in_thread() as endpoint, serving(*flags_of(endpoint, out)) as (_, url):
+        rewards(url, 1, ROLLOUTS[:2])
+        before = events(out)
+        good = {"query": QUERY, "submission": "So.", "rubric": RUBRIC, "step": 9}
+        status, body = posted(url, json.dumps({"items": [good, {**good, "rubric": unknown}]}).encode())
+        assert status == 400
+        assert "no_such_check" in body["error"]["problems"][0]
+        assert events(out) == before
+
+
 def test_an_evolve_model_that_returns_nothing_usable_is_counted_and_said_once(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with scripted("No.").in_thread() as endpoint, serving(*flags_of(endpoint, out)) as (process, url):

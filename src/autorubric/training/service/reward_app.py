@@ -159,9 +159,9 @@ class RewardService:
         try:
             self._check_caller(request)
             call = read_call(await self._body(request))
+            await self.engine.check(call.samples)  # a call that is refused begins no step and no rubric
             if self.engine.evolution is not None:
                 call = replace(call, samples=tuple(self.engine.evolution.place(call.samples)))
-            await self.engine.check(call.samples)
             told = answer(call.shape, await self._rewards(call))
         except InputError as error:
             return self._refused(Refused(400, error.problems))
