@@ -314,5 +314,5 @@ def test_what_is_no_text_is_no_rubric(read: Any, value: object) -> None:
 
 
 def test_what_cannot_grade_is_refused_with_its_name() -> None:
-    with pytest.raises(InputError, match="^grader is None; expected a CriterionGrader or another object that grades$"):
+    with pytest.raises(InputError, match=r"^grader is None; expected a CriterionGrader"):
         Rubric([Criterion(requirement="Is brief")]).grade_sync("Yes.", None)  # type: ignore[arg-type]

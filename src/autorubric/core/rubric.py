@@ -41,6 +41,12 @@ def takes_guidelines(function: Any) -> bool:
     )
 
 
+def check_grader(grader: object) -> None:
+    """Raise an error for what has no `grade`."""
+    if not hasattr(grader, "grade"):
+        raise InputError(f"grader is {grader!r:.100}; expected a CriterionGrader or another object that grades")
+
+
 class Rubric(Displayed):
     """The criteria that a submission is graded by.
 
@@ -298,8 +304,7 @@ class Rubric(Displayed):
             >>> asyncio.run(Rubric([Criterion(requirement="Is brief")]).grade("Yes.", Lenient()))
             1.0
         """
-        if not hasattr(grader, "grade"):
-            raise InputError(f"grader is {grader!r}; expected a CriterionGrader or another object that grades")
+        check_grader(grader)
         given: dict[str, Any] = {"query": query, "reference_submission": reference_submission}
         if self._guidelines is not None:
             if takes_guidelines(grader.grade):

@@ -121,7 +121,7 @@ class ShardedSettings(UploadedSettings):
         if Path("-") in self.sources():
             raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")
         # Of what only Python or a config file can pass, the models alone shape the results.
-        return self.passed_on("a run in shards", _OF_ONE_SHARD, ("roles", "full"))
+        return self.passed_on("a run in shards or processes", _OF_ONE_SHARD, ("roles", "full"))
 
 
 def load_job(command: str) -> tuple[type[ShardedSettings], Any]:

@@ -19,7 +19,7 @@ from autorubric.core.report import (
     EnsembleEvaluationReport,
     EvaluationReport,
 )
-from autorubric.core.rubric import Rubric
+from autorubric.core.rubric import Rubric, check_grader
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import AutorubricError, InputError
@@ -135,6 +135,9 @@ class EvalRunner:
     """
 
     def __init__(self, dataset: RubricDataset, grader: Grader[Any], config: EvalConfig | None = None) -> None:
+        if not isinstance(dataset, RubricDataset):
+            raise InputError(f"dataset is {dataset!r:.100}; expected a RubricDataset")
+        check_grader(grader)
         self.dataset = dataset
         self.grader = grader
         self.config = config or EvalConfig()
