@@ -51,11 +51,12 @@ def test_a_number_of_open_items_that_is_none_is_refused(most: Any) -> None:
 def test_what_is_no_dataset_or_no_grader_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     grader: Any = CriterionGrader.of_checks()
     dataset: Any = RubricDataset("Why?", Rubric([Criterion(requirement="Is brief")]))
-    for data, judge, message in (
+    table: list[tuple[Any, Any, str]] = [
         (None, grader, "dataset is None; expected a RubricDataset"),
         (grader, grader, "dataset is <.*; expected a RubricDataset"),
         (dataset, None, "grader is None; expected a CriterionGrader or another object that grades"),
-    ):
+    ]
+    for data, judge, message in table:
         with pytest.raises(InputError, match=f"^{message}$"):
             evaluate_sync(data, judge, experiments_dir=tmp_path, show_progress=False)
     assert list(tmp_path.iterdir()) == []

@@ -84,6 +84,21 @@ def test_queries_in_a_list_are_refused_by_place_and_value() -> None:
                 synthesize(queries, models="builtin/offline", dry_run=True)
 
 
+def test_wrong_queries_in_memory_are_named_by_their_places(tmp_path: Path) -> None:
+    table: list[tuple[list[Any], str]] = [
+        (["Why?", ""], "^item 1: 'question' is blank\nfix these rows, or pass --skip-bad-rows to leave them out$"),
+        ([{"question": " "}, "Why?", {"q": 1}], "^2 problems:\n  item 0: .*\n  item 2: "),
+        ([{"q": "Why?"}], "^the queries: no column 'question'"),
+    ]
+    with offenders() as case:
+        for queries, says in table:
+            with case(says):
+                with pytest.raises(InputError, match=says) as caught:
+                    synthesize(queries, models="builtin/offline", out=tmp_path / "run")
+                assert "queries.jsonl" not in "".join(caught.value.problems)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_wrong_column_of_responses_is_one_problem_and_not_one_a_row(tmp_path: Path) -> None:
     path = write(
         tmp_path / "q.jsonl", *({"question": f"Why {number}?", "answers": ["So.", "Thus."]} for number in range(3))

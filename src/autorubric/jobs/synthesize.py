@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, cast
@@ -96,12 +98,21 @@ synthesize = blocking(synthesize_async)
 
 @contextmanager
 def _as_file(queries: Sequence[Any]) -> Iterator[Path]:
-    """Queries as a file of rows, for the time of a run."""
+    """Queries as a file of rows, for the time of a run; errors name the items instead of its lines."""
     rows = [dict(one) if isinstance(one, Mapping) else {"question": one} for one in queries]
     with TemporaryDirectory(prefix="autorubric-") as folder:
         path = Path(folder) / QUERY_FILE
         write_atomically(path, (_line(row, f"item {index}") for index, row in enumerate(rows)))
-        yield path
+        try:
+            yield path
+        except InputError as error:
+            place = partial(re.sub, rf"{re.escape(str(path))}(?::(\d+))?", _place)
+            error.problems, error.args = tuple(map(place, error.problems)), (place(str(error)),)
+            raise
+
+
+def _place(line: re.Match[str]) -> str:
+    return "the queries" if line[1] is None else f"item {int(line[1]) - 1}"
 
 
 def _line(row: dict[str, Any], where: str) -> str:
