@@ -164,6 +164,15 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
 
     Raises:
         InputError: the runs have no labelled pair in common, or a setting or file is wrong.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, compare, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> rows = [{"submission": "Yes", "ground_truth": ["MET"]}]
+        >>> run, other = (grade(rows, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp()) for _ in "12")
+        >>> compare(run, against=other).accuracy.difference
+        0.0
     """
     if settings.against is None:
         raise InputError("nothing to compare with; pass --against RUN (Python: against=)")

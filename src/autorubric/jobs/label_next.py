@@ -70,6 +70,15 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
 
     Raises:
         InputError: everything is labelled, a setting or file is wrong, or files of earlier calls are missing.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade, label_next
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> run = grade(["Yes", "It depends on it"], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> [row] = label_next(run, n=1)
+        >>> row["name"], row["choices"], row["verdict"]
+        ('Short', 'MET | UNMET', '')
     """
     truth, filled, pairs = _read_filled(settings)
     _refuse_other_state(pairs, filled)

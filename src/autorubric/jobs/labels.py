@@ -108,7 +108,7 @@ class LabelStatus:
 
 @run_job(LabelAgreementSettings)
 def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreement:
-    """Agreement of a run with the labels of its label store, and of the annotators with one another.
+    r"""Agreement of a run with the labels of its label store, and of the annotators with one another.
 
     Labels of drawn pairs are weighted by the probabilities of the draw, as plain agreement on them is biased.
 
@@ -119,6 +119,18 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
 
     Raises:
         InputError: there are no labels, or they cannot be weighted; the message says why.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade, import_labels, label_agreement
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> rows = [{"id": "a", "submission": "Yes"}, {"id": "b", "submission": "It depends on it"}]
+        >>> run = grade(rows, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> table = Path(tempfile.mkdtemp()) / "labels.csv"
+        >>> _ = table.write_text("id,criterion,label\na,Short,MET\nb,Short,MET\n")
+        >>> _ = import_labels(run, files=table, annotator="ana")
+        >>> label_agreement(run).judge.accuracy.value
+        0.5
     """
     stored = read_run(run)
     source = label_source(settings, stored)
@@ -155,6 +167,13 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
 
     Raises:
         InputError: the directory is not a run, or its label store is damaged.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade, label_status
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> label_status(grade(["Yes"], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())).pairs
+        0
     """
     stored = read_run(run)
     history, finder = read_history(run), PairFinder(stored.dataset)
@@ -184,6 +203,11 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
         InputError: a file or label is wrong; nothing was added.
         RunLockedError: another process labels this run.
         NotSavedError: the disk is full; nothing was added.
+
+    Example:
+        >>> import_labels("no-such-run", files="labels.csv")
+        Traceback (most recent call last):
+        autorubric.errors.MissingFileError: no-such-run is not a run directory (no readable manifest.json)
     """
     stored: StoredRun = read_run(run)
     paths = [Path(path) for path in cast("list[Path]", settings.files)]
@@ -216,6 +240,11 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
 
     Raises:
         InputError: there are no labels, the suffix is unknown, or the file exists and `force` is not set.
+
+    Example:
+        >>> export_labels("no-such-run", target="labels.txt")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: labels.txt: expected a name that ends in .csv, .jsonl, .json
     """
     if settings.target is None:
         raise InputError("no file to write; pass --export FILE (Python: target=)")

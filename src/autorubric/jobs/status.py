@@ -212,6 +212,13 @@ async def doctor_async(_: None, settings: DoctorSettings) -> list[Finding]:
 
     Returns:
         Findings; the `verdict` of each is `ok`, `note` or `problem`.
+
+    Raises:
+        ConfigError: a setting is wrong.
+
+    Example:
+        >>> [finding.subject for finding in asyncio.run(doctor_async())][:3]
+        ['autorubric', 'python', 'system']
     """
     from autorubric.runs.doctor import disk_findings, endpoint_findings, environment_findings, sqlite_finding
 

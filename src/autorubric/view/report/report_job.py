@@ -140,6 +140,15 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
 
     Raises:
         InputError: it is not a report, the run does not exist, or the baseline is missing.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade, report, verify
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> run = grade(["Yes"], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> made = report(run, out=Path(tempfile.mkdtemp()) / "report.html")
+        >>> verify(made.path, run=run).is_verified
+        True
     """
     text, held = held_numbers(Path(report))
     if held.get("layout") != _LAYOUT:
