@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -16,7 +17,9 @@ from autorubric.jobs.grade import GradeData, check_data
 from autorubric.jobs.job import RubricSource, RunSettings, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, read_dataset
+from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
+from autorubric.runs.stopping import Stop, StoppableRun
 from autorubric.settings import Names, NewDirectory, setting
 from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.rewards import Reward, RewardRule, SoftOverlong
@@ -109,10 +112,45 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
     with settings.attempts_logged(), run_folder(out, (), settings.sources()):
         grader = make_grader(settings, run_dir=out / LEDGER_FOLDER)
         async with aclosing(grader):
-            return await Rewarder(grader, settings.rule()).rewards(samples)
+            rewarder, session = _CountingRewarder(grader, settings.rule()), await grader.open_session()
+            run = _RewardRun(executor=session.executor, samples=samples, rewarder=rewarder)
+            with (settings.stop or Stop()).bound(run):
+                async with reported(settings.progress, run.state):
+                    await run.to_the_end()
+            return run.rewards
 
 
 reward = blocking(reward_async)
+
+
+class _CountingRewarder(Rewarder):
+    """Counts the rewards that it has given, and those of them that are none."""
+
+    given = failed = 0
+
+    async def _reward(self, sample: Sample) -> Reward:
+        made = await super()._reward(sample)
+        self.given += 1
+        self.failed += made.failure is not None
+        return made
+
+
+@dataclass(kw_only=True)
+class _RewardRun(StoppableRun):
+    """The rewards of some samples; where it is stopped, the others have none."""
+
+    samples: Sequence[Sample]
+    rewarder: _CountingRewarder
+    rewards: list[Reward] = field(default_factory=list)
+
+    async def execute(self) -> None:
+        self.rewards = await self.rewarder.rewards(self.samples)
+
+    def state(self) -> RunState:
+        """How far it is."""
+        given, failed, activity = self.rewarder.given, self.rewarder.failed, self.activity
+        stage = StageState("rewarded", given - failed, sum(one.in_flight for one in activity), failed)
+        return RunState.of(len(self.samples), given, [stage], activity)
 
 
 def _samples(data: RewardData, settings: RewardSettings) -> list[Sample]:

@@ -24,6 +24,7 @@ from autorubric.llm.http.access import checked_token
 from autorubric.llm.models import open_models
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import run_folder
+from autorubric.runs.stopping import Stop
 from autorubric.settings import NewDirectory, setting
 from autorubric.training.rewards import RewardRule
 
@@ -190,7 +191,8 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
     """Serve rewards to trainers: POST /v1/reward, GET /healthz, GET /metrics.
 
     All callers share one limit, one budget and one ledger; equal requests are sent only
-    once. A failed judgment gives no reward, not 0. On SIGTERM or Ctrl-C it answers open requests, then returns.
+    once. A failed judgment gives no reward, not 0. On SIGTERM, on Ctrl-C, and when `stop` is called, it answers open
+    requests, then returns.
 
     Args:
         settings: the keyword arguments, as a settings object.
@@ -225,8 +227,8 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
 
         if processes is not None:
             budget = partial(Budget, usd=settings.budget_usd, tokens=settings.budget_tokens)
-            return await serve_by_processes(service, grader, processes, budget, announce)
-        return await serve_rewards(service, grader, rule, audit, announce)
+            return await serve_by_processes(service, grader, processes, budget, announce, settings.stop or Stop())
+        return await serve_rewards(service, grader, rule, audit, announce, settings.stop)
 
 
 def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -> ServiceSettings:

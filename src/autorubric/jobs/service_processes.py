@@ -24,6 +24,7 @@ from autorubric.llm.http.access import listening_at
 from autorubric.llm.records.lock import PROCESSES_FOLDER
 from autorubric.llm.sharing import Sum
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
+from autorubric.runs.stopping import Stop
 from autorubric.training.service.door import Board, Door
 from autorubric.training.service.metrics import ServiceMetrics
 from autorubric.training.service.reward_server import (
@@ -99,8 +100,8 @@ class ServiceProcesses:
         """What all processes have done so far, by role."""
         return self._whole().activity
 
-    async def run(self, listening: socket.socket, announce: Callable[[], object]) -> None:
-        """Serve until SIGTERM or Ctrl-C, then let all processes answer what is open; a second signal ends them.
+    async def run(self, listening: socket.socket, announce: Callable[[], object], stop: Stop) -> None:
+        """Serve until SIGTERM, Ctrl-C or `stop`, let all processes answer what is open; a second signal ends them.
 
         Raises:
             InputError: no process can serve with these settings.
@@ -112,6 +113,7 @@ class ServiceProcesses:
             self._door, self._announce = Door(listening), announce
             stack.callback(self._door.close)
             stack.enter_context(ending_heard(self._end))
+            stack.enter_context(stop.heard_by(self._end))
             self._workers = [_Worker(place=place) for place in range(self.processes)]
             await asyncio.gather(*(self._supervise(one) for one in self._workers))
         if self._problem is not None:
@@ -242,8 +244,9 @@ async def serve_by_processes(
     processes: ServiceProcesses,
     budget: Callable[..., Budget],
     announce: Callable[[str], object],
+    stop: Stop,
 ) -> ServiceProcesses:
-    """Serve with several processes until SIGTERM or Ctrl-C; returns what they did.
+    """Serve with several processes until SIGTERM, Ctrl-C or `stop`; returns what they did.
 
     Args:
         service: the settings of the service.
@@ -251,6 +254,7 @@ async def serve_by_processes(
         processes: the number of processes.
         budget: a function of what was spent before.
         announce: called with the address once all processes serve.
+        stop: ends the service.
     """
     async with AsyncExitStack() as stack:
         content = describe_service(service, grader, None)
@@ -261,7 +265,7 @@ async def serve_by_processes(
         listening, url = stack.enter_context(listening_at(service.host, service.port))
         stack.enter_context(shown_as_running(service.out, content))
         stack.callback(_take_in, service)
-        await processes.run(listening, partial(announce, url))
+        await processes.run(listening, partial(announce, url), stop)
     return processes
 
 

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from autorubric.background import interrupt_heard
@@ -109,27 +110,32 @@ class Stop:
     """
 
     requested = False
-    _running: tuple[asyncio.AbstractEventLoop, Stoppable] | None = None
+    _told: tuple[asyncio.AbstractEventLoop, Callable[[], object]] | None = None
     _hearing: Callable[[Callable[[], object]], AbstractContextManager[None]] = staticmethod(interrupt_heard)
 
     def __call__(self) -> None:
         """Stop the run; a run that has not started does nothing."""
         self.requested = True
-        if self._running is not None:
-            loop, run = self._running
-            loop.call_soon_threadsafe(self._end, loop, run)
+        if self._told is not None:
+            loop, heard = self._told
+            loop.call_soon_threadsafe(heard)
 
     @contextmanager
     def bound(self, run: Stoppable) -> Iterator[None]:
-        """Stop `run` when called, while the block lasts."""
-        self._running = (asyncio.get_running_loop(), run)
+        """Stop `run` when called, and at Ctrl-C, while the block lasts."""
+        with self.heard_by(partial(self._end, run)), self._hearing(self._heard):
+            yield
+
+    @contextmanager
+    def heard_by(self, heard: Callable[[], object]) -> Iterator[None]:
+        """Call `heard` in the running event loop when this is called, while the block lasts."""
+        self._told = (asyncio.get_running_loop(), heard)
         if self.requested:
             self()
         try:
-            with self._hearing(self._heard):
-                yield
+            yield
         finally:
-            self._running = None
+            self._told = None
 
     def _heard(self) -> None:
         """End the run at the Ctrl-C that a synchronous call in a notebook passes on."""
@@ -137,7 +143,7 @@ class Stop:
         self()
 
     @staticmethod
-    def _end(loop: asyncio.AbstractEventLoop, run: Stoppable) -> None:
+    def _end(run: Stoppable) -> None:
         run.interrupt()
         if run.executor is not None:
-            loop.call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
+            asyncio.get_running_loop().call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")

@@ -27,6 +27,7 @@ from autorubric.runs.another_run import move_run_away, refuse_another_run
 from autorubric.runs.changes import changed_grader, changed_values
 from autorubric.runs.manifest import write_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
+from autorubric.runs.stopping import Stop
 from autorubric.training.audit import AuditPlan
 from autorubric.training.rewards import DEFAULT_RULE, RewardRule
 from autorubric.training.service.engine import RewardEngine
@@ -187,8 +188,9 @@ async def serve_rewards(
     rule: RewardRule = DEFAULT_RULE,
     audit: AuditPlan | None = None,
     announce: Callable[[str], object] = print,
+    stop: Stop | None = None,
 ) -> RewardEngine:
-    """Serve until SIGTERM or Ctrl-C, answer open requests, and return the engine."""
+    """Serve until SIGTERM, Ctrl-C or `stop`, answer open requests, and return the engine."""
     models = list((await grader.open_session()).models.values())
     if audit is not None:
         models += (await audit.grader.open_session()).models.values()
@@ -208,6 +210,7 @@ async def serve_rewards(
         stack.enter_context(shown_as_running(settings.out, content))
         ends: asyncio.Queue[None] = asyncio.Queue()
         stack.enter_context(ending_heard(partial(ends.put_nowait, None)))
+        stack.enter_context((stop or Stop()).heard_by(partial(ends.put_nowait, None)))
         try:
             await serve_connections(service.handle, at_socket(listening), settings.grace, lambda: announce(url), ends)
         finally:
