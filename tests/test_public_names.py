@@ -41,6 +41,7 @@ def test_every_name_that_a_type_stub_lists_is_there() -> None:
         for home in sorted(listed)
         for name in import_module(home).__all__
         if getattr(import_module(home), name, None) is None
+        or (home != "autorubric" and name not in dir(import_module(home)))  # where editors look
     ]
     assert missing == []
 

@@ -8,8 +8,4 @@ from autorubric.lazy_names import lazy_names, names_in_stub
 NAMES = names_in_stub(__file__)
 """The module of each name."""
 
-__all__, __getattr__ = lazy_names(__name__, __file__)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __dir__, __getattr__ = lazy_names(__name__, __file__)

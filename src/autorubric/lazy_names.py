@@ -26,12 +26,12 @@ def names_in_stub(file: str) -> dict[str, str]:
     return {words[3]: words[1] for words in map(str.split, lines) if words[:1] == ["from"] and words[4:5] == ["as"]}
 
 
-def lazy_names(module: str, file: str) -> tuple[list[str], Callable[[str], Any]]:
-    """`__all__` and `__getattr__` of a package whose type stub lists its names.
+def lazy_names(module: str, file: str) -> tuple[list[str], Callable[[], list[str]], Callable[[str], Any]]:
+    """`__all__`, `__dir__` and `__getattr__` of a package whose type stub lists its names.
 
     Example:
         >>> import autorubric.graders
-        >>> names, load = lazy_names("autorubric.graders", autorubric.graders.__file__)
+        >>> names, _, load = lazy_names("autorubric.graders", autorubric.graders.__file__)
         >>> names, load("Grader").__name__
         (['CriterionGrader', 'EscalationConfig', 'Grader', 'JudgeSpec'], 'Grader')
     """
@@ -42,4 +42,4 @@ def lazy_names(module: str, file: str) -> tuple[list[str], Callable[[str], Any]]
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         return getattr(import_module(homes[name]), name)
 
-    return sorted(homes), load
+    return sorted(homes), lambda: sorted({*homes, *vars(import_module(module))}), load

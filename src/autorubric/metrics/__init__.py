@@ -2,4 +2,4 @@
 
 from autorubric.lazy_names import lazy_names
 
-__all__, __getattr__ = lazy_names(__name__, __file__)
+__all__, __dir__, __getattr__ = lazy_names(__name__, __file__)
