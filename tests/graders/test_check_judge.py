@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autorubric.checks import CheckContext
+from autorubric.checks import CheckContext, CheckOutcome, check
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.errors import InputError
@@ -50,6 +50,24 @@ def test_a_check_that_cannot_decide_is_a_mistake_and_not_unmet() -> None:
     assert judgment.verdict is None and judgment.failure is not None
     assert judgment.failure.category == "check"
     assert "has too little text to detect its language" in judgment.failure.message
+
+
+def test_an_error_in_a_check_fails_its_criterion_alone() -> None:
+    @check("fails")
+    def fails(text: str) -> CheckOutcome:
+        raise KeyError(text)
+
+    @check("says_true")
+    def says_true(text: str) -> Any:
+        return bool(text)
+
+    wrong = [Criterion(requirement="?", check={"name": name}) for name in ("fails", "says_true")]
+    first, second, third = asyncio.run(ChecksFirst().judge(JudgeInput("So.", (*wrong, SHORT)), (0, 1, 2), never))
+    assert [one.failure and (one.failure.category, one.failure.message) for one in (first, second)] == [
+        ("check", "check 'fails' cannot decide: KeyError: 'So.'"),
+        ("check", "check 'says_true' cannot decide: TypeError: it returned True; expected a CheckOutcome"),
+    ]
+    assert third.verdict is MET
 
 
 def test_a_rubric_of_checks_needs_no_judge() -> None:

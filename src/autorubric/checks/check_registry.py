@@ -121,6 +121,7 @@ def run_check(
 
     Raises:
         InputError: unknown check, or its parameters are unknown, missing or unusable; nothing has run.
+        TypeError: a check of another package returned something else than an outcome.
 
     Example:
         >>> run_check("word_count", {"at_most": 2}, "Far too long")
@@ -135,11 +136,14 @@ def run_check(
     if _takes_context(check.function):
         values["context"] = context or CheckContext()
     try:
-        return check.function(submission, **values)
+        found = check.function(submission, **values)
     except CannotCheck as reason:
         return CheckFailure(name, str(reason))
     except RecursionError:
         return CheckFailure(name, "the submission is nested too deeply")
+    if not isinstance(found, CheckOutcome):
+        raise TypeError(f"it returned {found!r:.60}; expected a CheckOutcome")
+    return found
 
 
 def validated(check: str, function: Callable[..., Any], parameters: object) -> dict[str, Any]:

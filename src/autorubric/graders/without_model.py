@@ -25,7 +25,7 @@ CHECK = "check"
 class ChecksFirst:
     """Decides criteria that carry a check by running it, at no cost; the judge inside gets the others.
 
-    A check that cannot decide is a failure with its reason, never UNMET.
+    A check that cannot decide, or raises an error, is a failure with its reason, never UNMET.
 
     Attributes:
         inside: the judge for criteria without a check, or None if all have one.
@@ -100,7 +100,12 @@ class ChecksFirst:
         from autorubric.checks import CheckFailure, run_check
 
         check = inputs.criteria[index].check or {}
-        found = run_check(check["name"], check.get("parameters"), inputs.submission, context=self.context)
+        try:
+            found = run_check(check["name"], check.get("parameters"), inputs.submission, context=self.context)
+        except InputError:
+            raise
+        except Exception as error:  # a check of another package; the other criteria of the item have verdicts
+            found = CheckFailure(check["name"], f"{type(error).__name__}: {error}")
         if isinstance(found, CheckFailure):
             return Judgment(CHECK, failure=JudgmentFailure("check", str(found)))
         verdict = CriterionVerdict.MET if found.passed else CriterionVerdict.UNMET
