@@ -70,6 +70,22 @@ def test_an_error_in_a_check_fails_its_criterion_alone() -> None:
     assert third.verdict is MET
 
 
+def test_a_judge_that_returns_something_else_than_judgments_is_named() -> None:
+    class Odd:
+        judge_ids = ("odd",)
+
+        def __init__(self, made: Any) -> None:
+            self.made = made
+
+        async def judge(self, *_: Any) -> Any:
+            """Whatever it was given."""
+            return self.made
+
+    for made, shown in ((None, "None"), ([True], r"\[True\]"), ([], r"\[\]")):
+        with pytest.raises(TypeError, match=f"^Odd.judge returned {shown}; expected a Judgment for each criterion"):
+            asyncio.run(ChecksFirst(Odd(made)).judge(JudgeInput("So.", (POLITE,)), (0,), never))
+
+
 def test_a_rubric_of_checks_needs_no_judge() -> None:
     judge = ChecksFirst()
     judge.check_rubric([SHORT, ENGLISH])

@@ -42,6 +42,11 @@ class OwnFormat(BaseModel):
     ("settings", "message"),
     [
         ({}, "no judge; pass judge_model_config, judges or judge"),
+        ({"judge": "openai/m"}, "judge is 'openai/m'; expected an object with judge_ids and judge; a model is a"),
+        (
+            {"judge": CriterionJudge},
+            "judge is <class .*CriterionJudge'>; expected an object with judge_ids and judge",
+        ),
         ({"judge_model_config": MODEL, "judges": [JudgeSpec(MODEL, "a")]}, "are given; pass only one of them"),
         ({"judge_model_config": MODEL, "llm_config": MODEL}, "are the same setting"),
         ({"judges": []}, "judges is an empty list"),

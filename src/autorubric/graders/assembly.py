@@ -337,6 +337,12 @@ def judge_specs(
         return tuple(judges)
     if judge_model_config is None and judge is None:
         raise ConfigError("no judge; pass judge_model_config, judges or judge")
+    if judge is not None and (
+        isinstance(judge, type) or not (hasattr(judge, "judge") and hasattr(judge, "judge_ids"))
+    ):
+        raise ConfigError(
+            f"judge is {judge!r:.100}; expected an object with judge_ids and judge; a model is a judge_model_config"
+        )
     return () if judge_model_config is None else (JudgeSpec(judge_model_config, "default"),)
 
 

@@ -93,7 +93,13 @@ class ChecksFirst:
         if rest and self.inside is None:
             self.check_rubric(inputs.criteria)
         if rest and self.inside is not None:
-            checked |= dict(zip(rest, await self.inside.judge(inputs, rest, ask), strict=True))
+            made = await self.inside.judge(inputs, rest, ask)
+            if not isinstance(made, Sequence) or len(made) != len(rest) or set(map(type, made)) != {Judgment}:
+                name = type(self.inside).__name__
+                raise TypeError(
+                    f"{name}.judge returned {made!r:.100}; expected a Judgment for each criterion it is asked"
+                )
+            checked |= dict(zip(rest, made, strict=True))
         return [checked[index] for index in wanted]
 
     def _checked(self, inputs: JudgeInput, index: int) -> Judgment:
