@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BeforeValidator, PlainValidator
 
+from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
+from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.remote import make_path
 from autorubric.formats import Conversion, Options, format_names
@@ -17,11 +20,13 @@ from autorubric.formats import convert as convert_file
 from autorubric.jobs.job import job
 from autorubric.jobs.submissions import columns_named
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
-from autorubric.linting.rubric_sources import iter_rubrics
+from autorubric.linting.records import is_row
+from autorubric.linting.rubric_sources import iter_rubrics, rubrics_in_memory
+from autorubric.rows import memory_rows
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
-LintData: TypeAlias = Rubric | Path | str | Sequence[Path | str | Mapping[str, Any]]
-"""A rubric, its criteria as mappings, or one or several files of rubrics, datasets or rows."""
+LintData: TypeAlias = Rubric | RubricDataset | Path | str | Sequence[Path | str | Criterion | Mapping[str, Any]]
+"""A rubric, its criteria, a dataset, rows with rubrics, or one or several files of these."""
 
 _ROLES = ("query", "rubric", "id", "reference")
 
@@ -31,9 +36,12 @@ def _check_data(value: Any) -> Any:
         return [make_path(value)]
     if isinstance(value, list | tuple) and value and all(isinstance(one, str | Path) for one in value):
         return [make_path(one) for one in value]
-    if isinstance(value, Rubric | list | tuple):
-        return value
-    raise ValueError("expected a Rubric, criteria as mappings, or paths of files")
+    if isinstance(value, RubricDataset):
+        return json.loads(value.to_json())
+    rows = memory_rows(value)
+    if isinstance(rows, Rubric | list | tuple):
+        return rows
+    raise ValueError("expected a Rubric, criteria, a RubricDataset, rows with rubrics, or paths of files")
 
 
 def _check_ids(value: Any) -> Any:
@@ -106,12 +114,14 @@ class LintRun:
 
     def _findings(self) -> Iterator[Finding]:
         data: Any = self._data
-        if isinstance(data, Rubric) or not isinstance(data[0], Path):
+        if isinstance(data, Rubric) or not _is_read(data, self._columns):
             yield from lint_rubric(data, rules=self._rules)
             return
-        for file in data:
+        is_files = not isinstance(data, Mapping) and isinstance(data[0], Path)
+        for source in data if is_files else [data]:
             try:
-                for rubric in iter_rubrics(file, self.problems, self._columns):
+                read = iter_rubrics if is_files else rubrics_in_memory
+                for rubric in read(source, self.problems, self._columns):
                     self.rubrics += 1
                     self.criteria += len(rubric.criteria)
                     yield from lint_raw_rubric(rubric, self._rules)
@@ -119,12 +129,20 @@ class LintRun:
                 self.problems += error.problems
 
 
+def _is_read(data: Any, columns: Mapping[str, str]) -> bool:
+    """Whether rubrics are found in it: files, a dataset, or rows; not in the criteria of one rubric."""
+    if isinstance(data, Mapping) or isinstance(data[0], Path):
+        return True
+    return any(isinstance(one, Mapping) and (bool(columns) or is_row(one)) for one in data)
+
+
 @job(LintSettings)
 def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
     """Find weak or faulty criteria in rubrics, without a model.
 
     Args:
-        data: a rubric, its criteria as mappings, or one or several files.
+        data: a rubric, its criteria, a dataset, rows with rubrics such as those of `synthesize`, or one or several
+            files.
         settings: the keyword arguments, as a settings object.
 
     Raises:

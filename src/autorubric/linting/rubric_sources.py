@@ -54,6 +54,23 @@ def iter_rubrics(
         problems.append(f"{path}: no rubric found")
 
 
+def rubrics_in_memory(
+    document: Any, problems: list[str], columns: Mapping[str, str] | None = None
+) -> Iterator[RawRubric]:
+    """The rubrics of a dataset or of rows in memory, in order; messages and findings call them `data`.
+
+    Args:
+        document: what a JSON file of them holds.
+        problems: takes what could not be read, with its row; reading goes on behind it.
+        columns: as in `iter_rubrics`.
+
+    Example:
+        >>> [found.query for found in rubrics_in_memory([{"question": "Why?", "rubrics": ["Says why."]}], [])]
+        ['Why?']
+    """
+    return _of_document(document, "data", problems, by_role(columns or {}))
+
+
 def _rubrics(path: str | Path, problems: list[str], columns: Mapping[str, str]) -> Iterator[RawRubric]:
     found = row_file(path)
     if found.is_document:
