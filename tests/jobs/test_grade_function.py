@@ -16,7 +16,7 @@ import pandas
 import pytest
 
 import autorubric
-from autorubric import Criterion, DataItem, EvalResult, InputError, Rubric, RubricDataset, RunState, Stop
+from autorubric import Criterion, DataItem, EvalResult, InputError, LLMConfig, Rubric, RubricDataset, RunState, Stop
 from autorubric.cli.app import run
 from autorubric.errors import ConfigError
 from autorubric.jobs.grade import GradeSettings, grade, grade_async
@@ -167,6 +167,20 @@ def test_rows_and_tables_in_memory_without_a_submission_are_refused(tmp_path: Pa
         for data, says in table:
             with case(says), pytest.raises(InputError, match=re.escape(says)):
                 grade(data, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_judge_that_is_no_name_is_refused_with_its_value(tmp_path: Path) -> None:
+    config = LLMConfig("judge", api_base="http://localhost:9/v1")
+    table: list[tuple[Any, str]] = [
+        (config, f"judge is {config!r}; expected a string or a list of strings"),
+        (["a@http://localhost:9/v1", config], f"{config!r}]; expected a string or a list of strings"),
+        (None, "judge is None; expected a string or a list of strings"),
+    ]
+    with offenders() as case:
+        for judge, says in table:
+            with case(says), pytest.raises(ConfigError, match=re.escape(says)):
+                grade(TEXTS, rubric=RUBRIC, judge=judge, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
