@@ -132,8 +132,8 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     if until_stdin_closes:
-        # A daemon thread, because an executor's would keep the process alive until stdin closes. It reads past Python's
-        # buffer, whose lock is needed to end.
+        # A daemon thread, because an executor's would keep the process alive until stdin closes. It reads past
+        # Python's buffer, whose lock is needed to end.
         def watch() -> None:
             while os.read(sys.stdin.fileno(), 4096):
                 pass
