@@ -84,6 +84,16 @@ def test_sigterm_ends_it_with_its_counts_as_the_last_line() -> None:
     assert process.returncode == 0
 
 
+def test_sigterm_ends_it_as_well_while_it_waits_for_stdin_to_close() -> None:
+    command = [PYTHON, "-m", "autorubric.testing.endpoint", "--until-stdin-closes"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.terminate()
+        assert process.wait() == 0 and process.stderr.read() == ""
+
+
 @each(
     ("options", "problem"),
     [

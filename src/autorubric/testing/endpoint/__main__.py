@@ -132,9 +132,11 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     if until_stdin_closes:
-        # A daemon thread, because an executor's would keep the process alive until stdin closes.
+        # A daemon thread, because an executor's would keep the process alive until stdin closes. It reads past
+        # Python's buffer, whose lock is needed to end.
         def watch() -> None:
-            sys.stdin.buffer.read()
+            while os.read(sys.stdin.fileno(), 4096):
+                pass
             loop.call_soon_threadsafe(ended.set)
 
         threading.Thread(target=watch, daemon=True).start()
