@@ -127,6 +127,16 @@ def test_labels_skips_and_undo_are_events_that_survive_a_kill(view: Viewer, fold
     assert all(event.draw is not None and 0 < event.draw.probability <= 1 for event in draws)
 
 
+def test_a_label_that_is_sent_again_is_stored_once(view: Viewer, folder: Path) -> None:
+    do(view, "open", policy="random", size=8)
+    first = do(view, "next")["task"]
+    saved = label(view, first, "MET")
+    again = label(view, first, "MET")
+    assert (again["saved"], again["task"]) == (saved["saved"], saved["task"])
+    assert label(view, first, "UNMET")["saved"] != saved["saved"]
+    assert [event.verdict for event in read_history(folder).events if event.kind == "label"] == ["MET", "UNMET"]
+
+
 def test_two_annotators_who_label_at_once_lose_no_label_and_share_the_pairs(view: Viewer, folder: Path) -> None:
     do(view, "open", policy="random", size=2 * ITEMS)
 

@@ -171,15 +171,12 @@ def _next(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, An
 
 
 def _label(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    event = queue.label(
-        annotator,
-        _whole(body, "index"),
-        _whole(body, "place"),
-        _text(body, "verdict"),
-        note=_text(body, "note"),
-        quote=_text(body, "quote"),
-        seconds=body.get("seconds"),
-    )
+    index, place = _whole(body, "index"), _whole(body, "place")
+    verdict, note, quote = (_text(body, name) for name in ("verdict", "note", "quote"))
+    event = queue.history.own(queue.task(index, place).pair.key, annotator)
+    # The label is sent again where it was saved and the disk had no room for the draw of the next pair.
+    if event is None or (event.kind, event.verdict, event.note, event.quote) != ("label", verdict, note, quote):
+        event = queue.label(annotator, index, place, verdict, note=note, quote=quote, seconds=body.get("seconds"))
     return {"saved": event.id, "task": task_values(queue.next(annotator))}
 
 
