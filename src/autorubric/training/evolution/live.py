@@ -147,7 +147,7 @@ class LiveEvolution:
         )
 
     def _recalled(self, one: Mapping[str, Any]) -> Hashable:
-        lineage = _lineage_of(one, self.log.lineages, self.log.path)
+        lineage = _find_lineage(one, self.log.lineages, self.log.path)
         rubric = lineage.versions[one["version"]].rubric
         self._keep(lineage, one["version"], _rollout(rubric, one["submission"], one["reward"], one["values"]))
         return _key(one)
@@ -241,7 +241,7 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
     found: dict[str, list[Rollout]] = {group: [] for group in lineages}
     with ledger_view(ledger_folder(out) or out) as view:
         for _, one in view.observations(ROLLOUT):
-            newest = _lineage_of(one, lineages, out / VERSIONS_FILE).newest
+            newest = _find_lineage(one, lineages, out / VERSIONS_FILE).newest
             if one["version"] == newest.number:
                 found[one["group"]].append(_rollout(newest.rubric, one["submission"], one["reward"], one["values"]))
     return [
@@ -250,7 +250,7 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
     ]
 
 
-def _lineage_of(row: Mapping[str, Any], lineages: Mapping[str, Lineage], log: Path) -> Lineage:
+def _find_lineage(row: Mapping[str, Any], lineages: Mapping[str, Lineage], log: Path) -> Lineage:
     """The lineage of a recorded rollout. The version that graded it was on the disk before."""
     lineage = lineages.get(row["group"])
     if lineage is None or row["version"] >= len(lineage.versions):
