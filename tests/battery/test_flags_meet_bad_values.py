@@ -262,7 +262,7 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     (["report", "nowhere"], "the run directory nowhere does not exist"),
     (["report", "prompts"], "prompts is not a run directory"),
     (["report", "rewards"], "has graded nothing"),
-    (["report", "a\0b"], "the run directory"),
+    (["report", "a\0b"], "null byte"),
     (["report", "x" * 5000], "the run directory"),
     (["report", "run", "--out", "report.json"], "--force"),
     (["report", "run", "--items", "worst:-1"], "worst:50"),

@@ -268,7 +268,8 @@ def test_each_kind_of_problem_of_an_import_is_told_once_with_its_first_places(tm
     with pytest.raises(InputError) as caught:
         read(tmp_path / "labels.csv", answers())
     at = f"{tmp_path / 'labels.csv'}:"
-    nobody = "the file does not say whose label this is; pass --annotator NAME (Python: annotator=)"
+    ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column says it"
+    nobody = f"the file does not say whose label this is; {ways}"
     unknown = "label 'perhaps' is not one of MET, UNMET, CANNOT_ASSESS"
     assert str(caught.value).splitlines() == [
         "10 problems:",

@@ -25,9 +25,11 @@ S = TypeVar("S", bound=Settings)
 def _directory(value: Any) -> Any:
     names = ("experiment_dir", "out", "directory")
     found = next((held for name in names if (held := getattr(value, name, None))), value)
-    if isinstance(found, str | Path) and find_address(found):
-        raise ValueError("a run directory has to be on this machine")
     if isinstance(found, str | Path) and str(found).strip():
+        if find_address(found):
+            raise ValueError("a run directory has to be on this machine")
+        if "\0" in str(found):
+            raise ValueError("a path cannot contain a null byte")
         return Path(found)
     raise ValueError("expected a run directory, or the result of a run that has one")
 

@@ -338,8 +338,9 @@ def label_queue(
         InputError: the directory contains no run of `autorubric grade`, or the store cannot be written.
     """
     path = Path(run)
-    load_manifest(path)
+    manifest = load_manifest(path)
     found = RubricDataset.from_stored(path / DATASET_FILE) if items is None else items
+    manifest.warn_of_change(path / DATASET_FILE)
     with label_store(path) as store:
         queue = Queue(store, path, found, ask, second_share)
         try:

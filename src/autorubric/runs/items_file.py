@@ -361,8 +361,7 @@ class StoredRun:
             report = record["report"]
             if not isinstance(report, dict) or report.get("report_type") not in ("single", "ensemble"):
                 raise InputError(f"{path}: the line of item {index} is damaged: it has no report")
-            found = True
-            record["item"] = items[index]
+            found, record["item"] = True, items[index]
             yield record
         if not found:
             raise InputError(f"{self.directory}: no item has been graded yet")
@@ -389,12 +388,12 @@ def read_run(directory: Path | str) -> StoredRun:
     folder = Path(directory)
     manifest, path = load_manifest(folder), folder / DATASET_FILE
     if manifest.dataset_path is not None or path.exists():
-        return StoredRun(folder, RubricDataset.from_stored(path), manifest, manifest.grader_config)
+        dataset = RubricDataset.from_stored(path)
+        manifest.warn_of_change(path)
+        return StoredRun(folder, dataset, manifest, manifest.grader_config)
     rubrics = {record["item_idx"]: _rubric(record) for record in read_items(folder / ITEMS_FILE)}
     known = next((rubric for rubric in rubrics.values() if rubric is not None), None)
-    items = [
-        DataItem("", "", rubric=rubrics.get(index) or known)
-        for index in range(max(manifest.total_items, *rubrics, 0) if known else 0)
-    ]
+    count = max(manifest.total_items, *rubrics, 0) if known else 0
+    items = [DataItem("", "", rubric=rubrics.get(index) or known) for index in range(count)]
     dataset = RubricDataset("", None, items, name=manifest.dataset_name)
     return StoredRun(folder, dataset, manifest, manifest.grader_config)

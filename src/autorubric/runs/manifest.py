@@ -142,9 +142,22 @@ class ExperimentManifest:
         """Replace the manifest of `directory`, atomically."""
         write_manifest(directory, {"kind": "evaluation", **self.to_dict()})
 
+    def warn_of_change(self, path: Path) -> None:
+        """Warn if the dataset at `path`, the run's copy, is not the one that the run wrote."""
+        if self.status == "running" or not self.dataset_hash or not path.is_file():
+            return
+        content = memoryview(path.read_bytes())[:-1]  # the digest is without the line break at the end
+        if sha256(content).hexdigest()[:16] != self.dataset_hash:
+            warnings.warn(
+                f"{path} has changed since the run wrote it, so its texts, weights and labels may be wrong; grade "
+                "into the run directory again: saved replies are not paid for twice",
+                UserWarning,
+                stacklevel=2,
+            )
+
 
 def load_manifest(directory: Path) -> ExperimentManifest:
-    """The manifest of an experiment directory. Warns if the dataset there is not the one that the run wrote.
+    """The manifest of an experiment directory.
 
     Raises:
         MissingFileError: there is none.
@@ -161,16 +174,6 @@ def load_manifest(directory: Path) -> ExperimentManifest:
     kind = found.get("kind", "evaluation")
     if kind != "evaluation":
         raise InputError(f"{directory} is a run of {kind}; expected a run of `autorubric grade`")
-    path = directory / DATASET_FILE
-    if found.get("status") != "running" and found.get("dataset_hash") and path.is_file():
-        content = memoryview(path.read_bytes())[:-1]  # the digest is without the line break at the end
-        if sha256(content).hexdigest()[:16] != found["dataset_hash"]:
-            warnings.warn(
-                f"{path} has changed since the run wrote it, so its texts, weights and labels may be wrong; grade "
-                "into the run directory again: saved replies are not paid for twice",
-                UserWarning,
-                stacklevel=2,
-            )
     try:
         return ExperimentManifest.from_dict(found)
     except InputError as error:

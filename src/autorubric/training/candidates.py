@@ -212,6 +212,7 @@ def read_graded_run(folder: Path) -> GradedRun:
     if not (manifest.grader_config or {}).get("normalize", True):
         raise InputError(f"{folder}: its scores are bare sums (normalize=False); selection needs scores in [0, 1]")
     dataset = RubricDataset.from_stored(folder / DATASET_FILE)
+    manifest.warn_of_change(folder / DATASET_FILE)
     queries, own = group_items(dataset, folder / DATASET_FILE)
     records = {record["item_idx"]: record for record in read_items(folder / ITEMS_FILE)}
     _check_finished(folder, manifest, len(dataset), records)

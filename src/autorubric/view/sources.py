@@ -286,7 +286,7 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
         if lines.is_changed:
             warn_of_change(path / ITEMS_FILE, lines.missing)
         with suppress(InputError):  # it is no graded run, or the pages say what is wrong with it
-            load_manifest(path)
+            load_manifest(path).warn_of_change(path / DATASET_FILE)
     names = [path.resolve().name for path in directories]
     return [
         Source(

@@ -463,5 +463,5 @@ def test_the_filter_of_keys_forgets_none_and_rules_out_nearly_all_others() -> No
 
 
 def test_a_path_that_is_too_long_for_a_database_is_told(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="SQLite takes no path this long; pass a shorter --out"):
+    with pytest.raises(LedgerError, match="too long a path for SQLite; pass a shorter --out"):
         Ledger.open(tmp_path.joinpath(*(5 * ["d" * 100])))

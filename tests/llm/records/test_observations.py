@@ -33,7 +33,7 @@ async def test_observations_of_a_kind_come_back_in_order_until_a_run_is_replaced
 async def test_a_flipped_bit_costs_one_observation_at_most_and_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damaged: str, left: list[str]
 ) -> None:
-    told = "1 recorded values of the kind 'reward' are damaged and left out"
+    told = "damaged and left out: recorded values of the kind 'reward' (1)"
     with Ledger.open(tmp_path) as ledger:
         for value in ("a", "b", "c"):
             ledger.observe("reward", value)

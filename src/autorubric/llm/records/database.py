@@ -132,9 +132,7 @@ def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoR
     if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
         raise LedgerError(f"{place} cannot be opened: {TOO_MANY_FILES}") from error
     if code == sqlite3.SQLITE_CANTOPEN and len(os.fsencode(Path(place).absolute())) > _LONGEST_PATH:
-        raise LedgerError(
-            f"{place} cannot be opened: SQLite takes no path this long; pass a shorter --out"
-        ) from error
+        raise LedgerError(f"{place} cannot be opened: too long a path for SQLite; pass a shorter --out") from error
     recovers = "run the same command again: it recovers what can be read and requests the rest"
     advice = recovers if code in CORRUPT else "check the disk and run the same command again"
     if code in _UNREADABLE and os.access(place, os.W_OK):
@@ -266,38 +264,27 @@ def insert_observation(kind: str, value: Any, at: float, connection: sqlite3.Con
     connection.execute(query, (kind, at, *seal(kind.encode(), value)))
 
 
-def read_observations(
-    connection: sqlite3.Connection, kind: str, after: int, place: str
-) -> Iterator[tuple[float, Any]]:
+_OBSERVED = "CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM observations WHERE"
+
+
+def read_observations(db: sqlite3.Connection, kind: str, after: int, place: str) -> Iterator[tuple[float, Any]]:
     """The observations of a kind behind number `after`, with their times, a page at a time.
 
     A damaged one is left out, with a warning. One whose kind is damaged is found by the digest, which covers it.
     """
-    name = kind.encode()
-    kinds = [name, *_damaged_kinds(connection, after)]
+    name, damaged, last = kind.encode(), 0, after
+    first = f"SELECT {_OBSERVED} id IN (SELECT min(id) FROM observations WHERE id > ? GROUP BY CAST(kind AS BLOB))"
+    kinds = [name, *(other for other, *sealed in db.execute(first, (after,)) if not is_whole(other, *sealed))]
     marks = ", ".join("?" * len(kinds))
-    query = (
-        "SELECT id, at, CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM observations "
-        f"WHERE CAST(kind AS BLOB) IN ({marks}) AND id > ? ORDER BY id LIMIT 2000"
-    )
-    last, damaged = after, 0
-    while page := connection.execute(query, (*kinds, last)).fetchall():
+    query = f"SELECT id, at, {_OBSERVED} CAST(kind AS BLOB) IN ({marks}) AND id > ? ORDER BY id LIMIT 2000"
+    while page := db.execute(query, (*kinds, last)).fetchall():
         for last, at, stored, data, digest in page:  # noqa: B007 (the next page starts there)
             if is_whole(name, data, digest):
                 yield at, unseal(name, data, digest)
             else:
                 damaged += stored == name
     if damaged:
-        _LOG.warning("%s: %d recorded values of the kind %r are damaged and left out", place, damaged, kind)
-
-
-def _damaged_kinds(connection: sqlite3.Connection, after: int) -> list[bytes]:
-    """Names of kinds that do not match the digest of their first observation."""
-    query = (
-        "SELECT CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM observations "
-        "WHERE id IN (SELECT min(id) FROM observations WHERE id > ? GROUP BY CAST(kind AS BLOB))"
-    )
-    return [kind for kind, data, digest in connection.execute(query, (after,)) if not is_whole(kind, data, digest)]
+        _LOG.warning("%s: damaged and left out: recorded values of the kind %r (%d)", place, kind, damaged)
 
 
 _LOG = logging.getLogger("autorubric.ledger")
