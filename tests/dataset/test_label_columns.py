@@ -109,6 +109,18 @@ def test_labels_for_a_part_of_the_criteria_are_noted_whatever_holds_the_blanks(t
             assert (item.ground_truth, item.metadata["Tone"], source.notes) == (None, "Kind", [UNREAD])
 
 
+def test_a_row_with_only_some_labels_leaves_all_of_them_in_the_metadata(tmp_path: Path) -> None:
+    source = read(tmp_path, "submission,Tone,Names a cause", "So.,Kind,yes", "Why.,Rude,", "No.,,")
+    items = source.items()
+    assert [item.ground_truth for item in items] == [None, None, None]
+    assert [item.metadata.get("Tone") for item in items] == ["Kind", "Rude", None]
+    [note] = source.notes
+    assert note.startswith(
+        f"labels in 'Names a cause', 'Tone' are not read, since {tmp_path / 'a.csv'}:3 has only some"
+    )
+    assert note.endswith("`autorubric labels RUN --import FILE`")
+
+
 def test_a_value_that_is_no_label_among_labels_is_named_with_its_line(tmp_path: Path) -> None:
     rows = ["submission,Tone,Names a cause", "So.,Kind,MET", "No.,Rudee,UNMET", "Why,Kind,"]
     with pytest.raises(InputError) as raised:
@@ -149,10 +161,12 @@ def test_numbers_are_labels_only_where_all_are() -> None:
 
 def test_a_column_of_labels_that_is_nearly_called_like_a_criterion_is_noted(tmp_path: Path) -> None:
     near = "column 'Name a cause' is not read; rename it to 'Names a cause' if it has the labels of this criterion"
+    by_text = near.replace("'Name a cause'", "'Names at least one cause'").replace("a cause'", "at least one cause.'")
     for rows, notes in [
         (["submission,Tone,Name a cause", "So.,Kind,yes"], [UNREAD, near]),
         (["submission,Name a cause", "So.,1"], [near]),
         (["submission,Name a cause", "So.,0.4"], []),
+        (["submission,Names at least one cause", "So.,yes"], [by_text]),
         (["submission,Tone,Name a cause", "So.,Kind,wind"], [UNREAD]),
     ]:
         source = read(tmp_path, *rows)

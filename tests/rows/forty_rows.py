@@ -128,6 +128,21 @@ UNREAD: list[tuple[Any, str]] = [
     ),
     ([{"description": "Names scattering.", "worth": 5}], "'worth' is 5; rename it to 'weight'"),
     ([{"requirement": "Names scattering.", "points": 5}], "'points' is 5; rename it to 'weight'"),
+    ([{"description": "Names scattering.", "pts": 5}], "'pts' is 5; rename it to 'weight'"),
+    (
+        [{"criterion": "Is late.", "penalty": 3}],
+        "'penalty' is 3; give a criterion that describes a fault a negative we",
+    ),
+    (
+        [{"criterion": "Is late.", "weight": 3, "pitfall": True}],
+        "'pitfall' is True; give a criterion that describes a",
+    ),
+    (
+        [{**OWN[0], "polarity": "negative"}],
+        "'polarity' is 'negative'; give a criterion that describes a fault a nega",
+    ),
+    ([{**OWN[0], "range": [0, 5]}], "'range' is [0, 5], but without options a criterion is met or not"),
+    ({"sections": [{"name": "Style", "weight": 0.3, "criteria": OWN}]}, "sections have no weights: multiply it into"),
     (
         [{"text": "Names scattering.", "importance": "vital"}],
         "'importance' is 'vital'; rename it to 'weight', as a num",

@@ -12,9 +12,26 @@ from autorubric.rows.columns import listed
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks", "worth", "importance"))
+_ALONE = frozenset(("pts", "weightage", "percent", "percentage", "credit", "credits", "multiplier", "coefficient"))
+"""Words that mean a weight where a key has no other."""
+_FAULTS = frozenset(("pitfall", "negative", "penalty", "penalties", "deduction", "deductions", "deduct"))
 _IN_WORDS = frozenset(("weight", "importance"))
 _MOST = frozenset(("max", "score"))
-_SCALES = frozenset(("levels", "scale", "choices", "scoring", "ranges", "ratings", "descriptors", "bands", "anchors"))
+_SCALES = frozenset(
+    (
+        "levels",
+        "scale",
+        "choices",
+        "scoring",
+        "range",
+        "ranges",
+        "rating",
+        "ratings",
+        "descriptors",
+        "bands",
+        "anchors",
+    )
+)
 _PARTS = frozenset(("sub", "subcriteria", "subtasks", "children", "criteria"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS"))
 _OWN = frozenset(("metadata", "tags", "check"))
@@ -43,6 +60,8 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
             kind = "" if as_number(value) is not None else ", as a number,"
             advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
             yield f"{key!r} is {value!r:.60}; {advice}"
+        elif _is_fault(words, value, known.get("weight")):
+            yield f"{key!r} is {value!r:.60}; give a criterion that describes a fault a negative weight, {_ELSE}"
         elif known.get("options") is None and words & _SCALES and _is_scale(value):
             advice = f"write it as options, each with a label and a value from 0 to 1, {_ELSE}"
             yield f"{key!r} is {value!r:.60}, but without options a criterion is met or not; {advice}"
@@ -75,6 +94,18 @@ def weights_beside(around: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
 
 
+def section_weights(around: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each key of a section that is its weight, which nothing applies.
+
+    Example:
+        >>> list(section_weights({"weight": 0.7, "total_weight": "all"}))
+        ["'weight' is 0.7; sections have no weights: multiply it into those of its criteria"]
+    """
+    for key, value in around.items():
+        if _words(str(key)) & _WEIGHTS and as_number(value) not in (None, 1):
+            yield f"{key!r} is {value!r:.60}; sections have no weights: multiply it into those of its criteria"
+
+
 @lru_cache(maxsize=4096)
 def _words(key: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORDS.findall(key))
@@ -83,7 +114,17 @@ def _words(key: str) -> frozenset[str]:
 def _is_weight(words: frozenset[str], value: Any) -> bool:
     if isinstance(value, str) and value.strip() and words & _IN_WORDS:
         return True
-    return bool(words & _WEIGHTS or words >= _MOST) and as_number(value) is not None
+    return bool(words & _WEIGHTS or words >= _MOST or words <= _ALONE) and as_number(value) is not None
+
+
+def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
+    """Whether a key says that to meet the criterion is a fault, whose weight is positive."""
+    number = as_number(weight)
+    if number is not None and number < 0:
+        return False
+    if words & {"polarity", "sign"}:
+        return isinstance(value, str) and value.strip().casefold() in ("negative", "-")
+    return bool(words & _FAULTS) and (value is True or (weight is None and as_number(value) is not None))
 
 
 def _is_scale(value: Any) -> bool:

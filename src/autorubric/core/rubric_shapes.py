@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import weights_beside
+from autorubric.core.misread_keys import section_weights, weights_beside
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.text import decode, read_text
@@ -188,6 +188,7 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     strangers = {key: value for key, value in section.items() if key not in _SECTION_KEYS}
     wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
+    problems += (f"{where}: {problem}" for problem in section_weights(strangers))
     flat: list[Any] = []
     for index, entry in enumerate([{"requirement": one} if isinstance(one, str) else one for one in entries]):
         if not isinstance(entry, dict):

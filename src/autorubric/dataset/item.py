@@ -213,6 +213,9 @@ def query_notes(where: str, items: Iterable[DataItem]) -> list[str]:
     return [f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt"]
 
 
+_WAYS = "label all criteria, or import single labels into the run with `autorubric labels RUN --import FILE`"
+
+
 def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:
     """Read labels from columns with the names or texts of the criteria, one column for each criterion.
 
@@ -243,6 +246,12 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     bare, has_label = [name for name in by_name if name not in columns], _are_labels(meant)
     if bare or not has_label:
         notes += [*_unread_note(listed(columns.values()), bare, has_label=has_label), *_hints(placed, by_name)]
+        return
+    partial = (
+        where for (where, _), row in zip(placed, rows, strict=True) if any(row.values()) and "" in row.values()
+    )
+    if None not in meant.values() and (first := next(partial, None)) is not None:
+        notes.append(f"labels in {listed(columns.values())} are not read, since {first} has only some; {_WAYS}")
         return
     whole, problems, labels = GroundTruthReader(rubric), list[str](), list[Any]()
     for (where, _), row in zip(placed, rows, strict=True):
@@ -279,16 +288,16 @@ def _are_labels(meant: Mapping[Any, str | None]) -> bool:
 def _unread_note(named: str, bare: list[str], *, has_label: bool) -> list[str]:
     if not bare:
         return [f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"]
-    ways = "label all criteria, or import single labels into the run with `autorubric labels RUN --import FILE`"
-    return [f"labels in {named} are not read, since {listed(bare)} has none; {ways}"] * has_label
+    return [f"labels in {named} are not read, since {listed(bare)} has none; {_WAYS}"] * has_label
 
 
 def _hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Criterion]) -> Iterator[str]:
     """Sentences on columns of labels that are nearly called like a criterion."""
     columns = dict.fromkeys(column for _, item in placed for column in item.metadata)
+    called = {criterion.requirement: criterion for criterion in by_name.values()} | dict(by_name)
     for column, name in columns_meant(columns, [*by_name.values()]).items():
         words = {_word(item.metadata.get(column)) for _, item in placed} - {""}
-        if words and all(label_meant(by_name[name], word) for word in words):
+        if words and all(label_meant(called[name], word) for word in words):
             yield NEAR.format(column, name)
 
 
