@@ -130,7 +130,7 @@ UNREAD: list[tuple[Any, str]] = [
     ([{"requirement": "Names scattering.", "points": 5}], "'points' is 5; rename it to 'weight'"),
     ([{"description": "Names scattering.", "pts": 5}], "'pts' is 5; rename it to 'weight'"),
     (
-        [{"criterion": "Is late.", "penalty": 3}],
+        [{"requirement": "Is late.", "penalty": 3}],
         "'penalty' is 3; give a criterion that describes a fault a negative we",
     ),
     (
