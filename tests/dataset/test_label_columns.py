@@ -109,6 +109,14 @@ def test_labels_for_a_part_of_the_criteria_are_noted_whatever_holds_the_blanks(t
             assert (item.ground_truth, item.metadata["Tone"], source.notes) == (None, "Kind", [UNREAD])
 
 
+def test_columns_next_to_a_ground_truth_are_told_to_stay_metadata() -> None:
+    source = Submissions([{"submission": "So.", "ground_truth": ["MET", "Kind"], "Tone": "Rude"}], rubric=RUBRIC)
+    [item] = source.items()
+    assert item.ground_truth == [CriterionVerdict.MET, "Kind"]
+    assert item.metadata == {"Tone": "Rude"}
+    assert source.notes == ["kept as metadata, since 'ground_truth' has the labels: 'Tone'"]
+
+
 def test_a_row_with_only_some_labels_leaves_all_of_them_in_the_metadata(tmp_path: Path) -> None:
     source = read(tmp_path, "submission,Tone,Names a cause", "So.,Kind,yes", "Why.,Rude,", "No.,,")
     items = source.items()

@@ -16,8 +16,8 @@ autorubric view graded graded-by-another --port 8300
 def view(settings: ViewSettings) -> int:
     """Browse runs in a browser.
 
-    Shows items, verdicts, rubrics and agreement of any runs, finished or in progress. The runs are only read; the
-    index in RUN/.view can be deleted. Press Ctrl-C to stop.
+    Shows items, verdicts, rubrics and agreement of any runs, finished or in progress. Labels go to the run's label
+    store; nothing else of a run is changed. The index in RUN/.view can be deleted. Press Ctrl-C to stop.
     """
     require(("starlette", "uvicorn"), "ui", "autorubric view")
     from autorubric.view.view_server import serve_view

@@ -236,9 +236,11 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
         >>> item.ground_truth, item.metadata, notes
         ([<CriterionVerdict.MET: 'MET'>], {'model': 'm'}, ["labels are read from 'brief', named like the criteria"])
     """
-    if any(item.ground_truth is not None for _, item in placed):
-        return
     columns = _label_columns(rubric, (item.metadata for _, item in placed), notes)
+    if any(item.ground_truth is not None for _, item in placed):
+        kept = f"kept as metadata, since 'ground_truth' has the labels: {listed(columns.values())}"
+        notes += [kept] * bool(columns)
+        return
     by_name = dict(zip(criterion_names(rubric.rubric), rubric, strict=True))
     rows = [{name: _word(item.metadata.get(column)) for name, column in columns.items()} for _, item in placed]
     used = dict.fromkeys(pair for row in rows for pair in row.items() if pair[1])

@@ -41,7 +41,7 @@ class LabelSettings(Settings):
     )
     labels: FileNames = setting(
         (),
-        "Labels as rows of id, criterion, label, or completed --label-next files for the mean score; repeatable.",
+        "Labels: rows of id, criterion, label, a column per criterion, or completed --label-next files; repeatable.",
         group="Input",
         reads=True,
     )

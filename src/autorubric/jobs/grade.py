@@ -115,7 +115,9 @@ class GradeSettings(GradingSettings):
     column: Mapping[str, str] | Names = setting(
         (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
     )
-    labels: FileNames = setting((), "Labels: rows of id, criterion, label[, annotator]; repeatable.", group="Input")
+    labels: FileNames = setting(
+        (), "Labels: rows of id, criterion, label[, annotator], or a column per criterion; repeatable.", group="Input"
+    )
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     limit: int | None = setting(None, "Grade only the first N items.", group="Input", ge=1, le=10**9)
     on_failure: Literal["none", "skip"] = setting(

@@ -167,7 +167,7 @@ def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measur
     missing = {name for name, found in whole.intervals.items() if found is None and known.get(name) is not None}
     fixed = "it stays the same, or is undefined, without one of the items"
     notes = (
-        (failed, f"{failed} of {labelled} labelled judgments failed and are left out"),
+        (failed, f"{failed} of {labelled} labelled judgments failed, or were not requested, and are left out"),
         (abstained, f"{abstained} of {labelled} labelled judgments are left out: the judge or the label abstains"),
         (items - scores, f"{items - scores} of {items} items have no score or no true score"),
         (values == 1, "scores by labels have 1 distinct value; correlations are not informative"),

@@ -159,4 +159,4 @@ def _warnings(table: Table, errored: int) -> Iterator[str]:
     if table.missing:
         yield describe_ungraded(table.missing)
     if errored:
-        yield f"left out: {counted(errored, 'item')} without a judgment (every one failed)"
+        yield f"left out: {counted(errored, 'item')} without a judgment (every one failed, or was not requested)"
