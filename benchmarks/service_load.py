@@ -36,7 +36,7 @@ CALLERS = int(os.environ.get("AUTORUBRIC_CALLERS", "1000"))
 SECONDS = float(os.environ.get("AUTORUBRIC_SECONDS", "60"))
 LATENCY = 0.2
 CONCURRENCY = 2000
-CONTROL = 20.0  # calls per second to the judge itself, beside those of the service
+CONTROL = 20.0  # calls per second to the judge itself, in addition to those of the service
 CONTROL_CALLERS = 64
 RUBRICS = 500
 

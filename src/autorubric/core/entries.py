@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import misread_keys, weights_beside
+from autorubric.core.misread_keys import misread_keys, stray_weights
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, is_finite, without_nulls
@@ -214,9 +214,9 @@ def rubric_from(value: Any, where: str) -> Rubric:
     if held is None:
         keys = f"one of the keys {', '.join(_HOLDERS)}; its keys are {listed(value)}"
         raise InputError(f"{where}: has no rubric; expected a list of criteria, or {keys}")
-    beside = [f"{where}: {problem}" for problem in weights_beside({**value, held: None})]
-    if beside:
-        raise InputError(beside)
+    strays = [f"{where}: {problem}" for problem in stray_weights({**value, held: None})]
+    if strays:
+        raise InputError(strays)
     around = {name: value[name] for name in ("guidelines", "metadata") if value.get(name)}
     if isinstance(value[held], Mapping) and held in ("rubric", "criteria"):
         return rubric_from({**around, **value[held]}, where)

@@ -82,11 +82,11 @@ def unread_notes(entries: Any, known: Collection[str]) -> list[str]:
     return [f"{listed(unread)} of the criteria is metadata, which judges do not see"] if unread else []
 
 
-def weights_beside(around: Mapping[str, Any]) -> Iterator[str]:
+def stray_weights(around: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each key next to a list of criteria that has weights for them.
 
     Example:
-        >>> list(weights_beside({"weights": {"Tone": 0.4}, "total_weight": 1}))
+        >>> list(stray_weights({"weights": {"Tone": 0.4}, "total_weight": 1}))
         ["'weights' is {'Tone': 0.4}; write each weight into its criterion"]
     """
     for key, value in around.items():

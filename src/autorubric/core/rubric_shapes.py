@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import section_weights, weights_beside
+from autorubric.core.misread_keys import section_weights, stray_weights
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.text import decode, read_text
@@ -130,8 +130,8 @@ def _opened(data: Mapping[str, Any], inside: str = "") -> tuple[dict[str, Any], 
     for holder in _HOLDERS:
         if holder in data:
             strangers = {key: value for key, value in data.items() if key not in _RUBRIC_KEYS}
-            if strangers and (beside := list(weights_beside(strangers))):
-                raise InputError(beside)
+            if strangers and (strays := list(stray_weights(strangers))):
+                raise InputError(strays)
             return {key: value for key, value in data.items() if key != holder}, data[holder]
     if inside == "rubric":
         raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")

@@ -206,7 +206,7 @@ class LabelStore:
                 for number, event in enumerate(events, _last_number(self._connection) + 1):
                     made.append(replace(event, id=number, at=event.at or now))
                     values = _row(made[-1])
-                    self._connection.execute(_INSERT, (*values, _sum(values)))
+                    self._connection.execute(_INSERT, (*values, _checksum(values)))
                 self._connection.execute("COMMIT")
             except BaseException as error:
                 with suppress(sqlite3.Error):
@@ -275,7 +275,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         _check(connection, path)
         header = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION};"
         connection.executescript(f"BEGIN IMMEDIATE; {header} {_SCHEMA} COMMIT;")
-        if not _has_sums(connection):
+        if not _has_checksums(connection):
             connection.execute("ALTER TABLE events ADD COLUMN crc INTEGER")
     except BaseException as error:
         if connection is not None:
@@ -345,17 +345,18 @@ def read_history(run: Path, known: History | None = None) -> History:
 
 def _events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[Event]:
     """The events behind number `after`; those that are damaged are left out, with a warning."""
-    # What is no UTF-8 is not what was written, so its sum shows it.
+    # Text that is not valid UTF-8 was damaged after it was written, so its checksum does not match.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     connection.execute("BEGIN")  # both queries see the same state
     try:
-        rows = connection.execute(_SELECT.format("crc" if _has_sums(connection) else "NULL"), (after,)).fetchall()
+        crc = "crc" if _has_checksums(connection) else "NULL"
+        rows = connection.execute(_SELECT.format(crc), (after,)).fetchall()
         end = max(after, _last_number(connection))
     finally:
         connection.execute("COMMIT")
     whole = 0
     for found, *row in rows:
-        if row[0] > end or row[2] not in KINDS or (found is not None and found != _sum(row)):
+        if row[0] > end or row[2] not in KINDS or (found is not None and found != _checksum(row)):
             continue
         batch, policy, scope, seed, probability, n_open, seen = row[_PLAIN:]
         draw = None if batch is None else Draw(batch, policy, scope, int(seed), probability, n_open, seen)
@@ -370,8 +371,8 @@ def _events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[
         )
 
 
-def _has_sums(connection: sqlite3.Connection) -> bool:
-    """Whether the store has a sum of each event; those of earlier versions have none."""
+def _has_checksums(connection: sqlite3.Connection) -> bool:
+    """Whether the store has a checksum for each event; stores of earlier versions have none."""
     return any(name == "crc" for _, name, *_ in connection.execute("PRAGMA table_info(events)"))
 
 
@@ -381,7 +382,7 @@ def _last_number(connection: sqlite3.Connection) -> int:
     return number
 
 
-def _sum(values: Iterable[Any]) -> int:
+def _checksum(values: Iterable[Any]) -> int:
     """The CRC-32 of the values of an event."""
     return crc32(ascii([float(one) if isinstance(one, int) else one for one in values]).encode())
 

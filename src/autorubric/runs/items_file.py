@@ -162,11 +162,11 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
                 self._places.extend((start, len(line.rstrip())))
             start += len(line)
             digest = crc32(line, digest)
-        if (told := read_manifest(path.parent) or {}).get("status") != "running":
-            done = told.get("completed_indices")
+        if (manifest := read_manifest(path.parent) or {}).get("status") != "running":
+            done = manifest.get("completed_indices")
             listed = (index for index in done if isinstance(index, int)) if isinstance(done, list) else ()
             self.missing = sum(index not in self._found for index in listed)
-            self.is_changed = self.missing > 0 or told.get("items_digest") not in (None, f"{digest:08x}")
+            self.is_changed = self.missing > 0 or manifest.get("items_digest") not in (None, f"{digest:08x}")
 
     def refuse_damaged(self) -> None:
         """Raise an InputError if a line is damaged."""

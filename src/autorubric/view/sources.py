@@ -285,7 +285,7 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
         lines = StoredLines(path / ITEMS_FILE)
         if lines.is_changed:
             warn_of_change(path / ITEMS_FILE, lines.missing)
-        with suppress(InputError):  # it is no graded run, or the pages say what is wrong with it
+        with suppress(InputError):  # not a graded run, or the pages say what is wrong with it
             load_manifest(path).warn_of_change(path / DATASET_FILE)
     names = [path.resolve().name for path in directories]
     return [

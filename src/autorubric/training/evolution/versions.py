@@ -141,8 +141,8 @@ class VersionLog:
         self.path = path
         self.lineages: dict[str, Lineage] = {}
         self._by_rubric: dict[str, Lineage] = {}
-        self._size = self._sum = 0
-        for event, self._size, self._sum in _events(path):
+        self._size = self._checksum = 0
+        for event, self._size, self._checksum in _events(path):
             self._take(event)
         is_new = not path.exists()
         self._file = path.open("ab", buffering=0)
@@ -196,11 +196,11 @@ class VersionLog:
         """
         if not events:
             return
-        lines, total = b"", self._sum
+        lines, total = b"", self._checksum
         for event in events:
             body = json_bytes(event)[:-1]
             total = crc32(body, total)
-            lines += body + _SUM + b"%d}\n" % total
+            lines += body + _CHECKSUM + b"%d}\n" % total
         try:
             written = 0
             while written < len(lines):
@@ -209,7 +209,7 @@ class VersionLog:
         except OSError as error:
             self._file.truncate(self._size)
             raise NotSavedError(f"{self.path}: not saved: {error.strerror}; check the disk and try again") from error
-        self._size, self._sum = self._size + len(lines), total
+        self._size, self._checksum = self._size + len(lines), total
         for event in events:
             self._take(event)
 
@@ -241,12 +241,12 @@ def read_log(path: Path) -> VersionLog:
     return reader
 
 
-_SUM = b',"crc32":'
+_CHECKSUM = b',"crc32":'
 """Ends each line, with the CRC-32 of all lines so far: it shows what has changed, is missing or has moved."""
 
 
 def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """The events of a log, each with the offset of its end and the sum up to there."""
+    """The events of a log, each with the offset of its end and the checksum up to there."""
     end = total = 0
     try:
         data = path.read_bytes()
@@ -259,7 +259,7 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
         try:
             event = parse_json(line.decode("utf-8", "surrogatepass"), "the line")
             _check(event)
-            body = line.rpartition(_SUM)[0] or line.rstrip()[:-1]  # earlier versions wrote no sum
+            body = line.rpartition(_CHECKSUM)[0] or line.rstrip()[:-1]  # earlier versions wrote no checksum
             total = crc32(body, total)
             if event.get("crc32", total) != total:
                 raise InputError("it or a line before it has changed or is missing")
