@@ -57,13 +57,13 @@ def _unfold_mapping(data: Any) -> Unfolded:
         raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
     outer, entries = _opened(data)
     if not isinstance(entries, dict):
-        return Unfolded(_flat(_as_list(entries)), outer.get("guidelines"), _metadata(outer))
+        return Unfolded(_flat(as_entries(entries)), outer.get("guidelines"), _metadata(outer))
     inner, nested = _opened(entries, next(holder for holder in _HOLDERS if holder in data))
     given = [text for text in (outer.get("guidelines"), inner.get("guidelines")) if not _is_blank(text)]
     if len(given) > 1:
         raise InputError("'guidelines' is given both next to and inside 'rubric'; give it once")
     guidelines = given[0] if given else None
-    return Unfolded(_flat(_as_list(nested)), guidelines, {**_metadata(outer), **_metadata(inner)})
+    return Unfolded(_flat(as_entries(nested)), guidelines, {**_metadata(outer), **_metadata(inner)})
 
 
 def _is_blank(text: Any) -> bool:
@@ -148,16 +148,25 @@ def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
     return {**{k: v for k, v in rest.items() if k not in ("guidelines", "metadata")}, **own}
 
 
-def _as_list(entries: Any) -> list[Any]:
+def as_entries(entries: Any) -> list[Any]:
+    """Criteria and sections as a list of mappings; a string is the requirement of a criterion.
+
+    Raises:
+        InputError: they are not a list.
+
+    Example:
+        >>> as_entries(["Is brief", {"requirement": "Is kind", "weight": 2}])
+        [{'requirement': 'Is brief'}, {'requirement': 'Is kind', 'weight': 2}]
+    """
     if not isinstance(entries, list):
         raise InputError(f"The criteria of a rubric are a list, got {type(entries).__name__}")
-    return entries
+    return [{"requirement": entry} if isinstance(entry, str) else entry for entry in entries]
 
 
 def _flat(entries: list[Any]) -> list[Any]:
     flat: list[Any] = []
     problems: list[str] = []
-    for index, entry in enumerate([{"requirement": one} if isinstance(one, str) else one for one in entries]):
+    for index, entry in enumerate(entries):
         if type(entry) is not dict and isinstance(entry, Criterion):
             flat.append(entry)
         elif not isinstance(entry, dict):
@@ -190,7 +199,7 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
     problems += (f"{where}: {problem}" for problem in section_weights(strangers))
     flat: list[Any] = []
-    for index, entry in enumerate([{"requirement": one} if isinstance(one, str) else one for one in entries]):
+    for index, entry in enumerate(as_entries(entries)):
         if not isinstance(entry, dict):
             kind = type(entry).__name__
             problems.append(f"{where}: Invalid item at index {index}: expected a dictionary, got {kind}")

@@ -257,7 +257,7 @@ class BatchSettings(Settings):
 
     batch: Annotated[Any, PlainValidator(_read_size)] = setting(
         None,
-        "Use batches: half the price, within a day.",
+        "Send batches of up to SIZE; half price, within a day.",
         metavar="[SIZE]",
         group="Endpoint",
     )
@@ -292,7 +292,7 @@ class BatchSettings(Settings):
 class RunSettings(Settings):
     """The directory of a run, how it resumes, and what it logs."""
 
-    out: NewDirectory = setting("run", "Run directory; the same command resumes.", short="-o", group="Run")
+    out: NewDirectory = setting("run", "Run directory; the same command resumes it.", short="-o", group="Run")
     wait: bool = setting(False, "Wait if another process is using the run directory.", group="Run")
     log_json: LocalName | None = setting(
         None, "Append a JSON line per request attempt; - for standard output.", metavar="FILE", group="Run"

@@ -14,7 +14,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.entries import rule_of_tags
 from autorubric.core.misread_keys import misread_keys
 from autorubric.core.rubric import Rubric
-from autorubric.core.rubric_shapes import read_criteria, unfold
+from autorubric.core.rubric_shapes import as_entries, read_criteria, unfold
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, is_finite
 from autorubric.files.keys import nearest, unknown_key
@@ -159,7 +159,7 @@ def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
     ):
         return []
     try:
-        Rubric(read_criteria([{"requirement": entry} if isinstance(entry, str) else entry for entry in entries]))
+        Rubric(read_criteria(as_entries(list(entries))))
     except InputError as error:
         return [_refusal(problem) for problem in error.problems]
     return []
