@@ -57,13 +57,13 @@ def _unfold_mapping(data: Any) -> Unfolded:
         raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
     outer, entries = _opened(data)
     if not isinstance(entries, dict):
-        return Unfolded(_flat(as_entries(entries)), outer.get("guidelines"), _metadata(outer))
+        return Unfolded(_flat(entries), outer.get("guidelines"), _metadata(outer))
     inner, nested = _opened(entries, next(holder for holder in _HOLDERS if holder in data))
     given = [text for text in (outer.get("guidelines"), inner.get("guidelines")) if not _is_blank(text)]
     if len(given) > 1:
         raise InputError("'guidelines' is given both next to and inside 'rubric'; give it once")
     guidelines = given[0] if given else None
-    return Unfolded(_flat(as_entries(nested)), guidelines, {**_metadata(outer), **_metadata(inner)})
+    return Unfolded(_flat(nested), guidelines, {**_metadata(outer), **_metadata(inner)})
 
 
 def _is_blank(text: Any) -> bool:
@@ -163,10 +163,10 @@ def as_entries(entries: Any) -> list[Any]:
     return [{"requirement": entry} if isinstance(entry, str) else entry for entry in entries]
 
 
-def _flat(entries: list[Any]) -> list[Any]:
+def _flat(entries: Any) -> list[Any]:
     flat: list[Any] = []
     problems: list[str] = []
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(as_entries(entries)):
         if type(entry) is not dict and isinstance(entry, Criterion):
             flat.append(entry)
         elif not isinstance(entry, dict):
