@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, overload
@@ -14,6 +13,7 @@ from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, C
 from autorubric.core.rubric_shapes import check_extension, criterion_record, read_criteria, read_source, unfold
 from autorubric.core.scoring import Cell, cell, score
 from autorubric.errors import InputError
+from autorubric.notes import warn
 
 
 class Grader(Protocol):
@@ -311,7 +311,7 @@ class Rubric(Displayed):
                 given["guidelines"] = self._guidelines
             elif not self._warned:
                 self._warned = True
-                warnings.warn(f"{type(grader).__name__} ignores rubric guidelines", UserWarning, stacklevel=2)
+                warn(f"{type(grader).__name__} ignores rubric guidelines")
         return await grader.grade(to_grade=to_grade, rubric=self.rubric, **given)
 
     def grade_sync(

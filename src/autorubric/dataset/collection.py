@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from autorubric.errors import InputError
 from autorubric.files.descriptors import unreadable
 from autorubric.files.strict_json import dump_json
 from autorubric.files.text import size_of_plain
+from autorubric.notes import warn
 
 
 @dataclass
@@ -342,7 +342,7 @@ class RubricDataset(Displayed):
         notes: list[str] = []
         made = cls._from_parts(load(path, columns, notes, "columns={{'{role}': NAME}}"))
         for note in notes:
-            warnings.warn(note, stacklevel=2)
+            warn(note)
         return made
 
     @classmethod

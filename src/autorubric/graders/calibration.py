@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJud
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
+from autorubric.notes import warn
 
 Reports: TypeAlias = Sequence[EnsembleEvaluationReport | None]
 """One report an item of a dataset, in order; None where grading failed."""
@@ -232,11 +232,7 @@ class CascadeCurve:
         """
         known = len(self.items & _fingerprints(dataset))
         if known:
-            warnings.warn(
-                f"{known} of {len(dataset)} items were used to calibrate the cascade; their agreement is optimistic",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn(f"{known} of {len(dataset)} items were used to calibrate the cascade; their agreement is optimistic")
         limit = self.best().threshold if threshold is None else threshold
         return Replay.of(labelled_cells(first_reports, then_reports, dataset)).at(limit or 0.0)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from autorubric.labels.event import (
 )
 from autorubric.labels.label_files import LabelFile
 from autorubric.labels.label_store import History, LabelStore
+from autorubric.notes import warn
 from autorubric.rows import input_name, read_rows
 
 Form: TypeAlias = Literal["csv", "jsonl", "dataset"]
@@ -284,11 +284,7 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
         )
     whole = sum(items[index].ground_truth is not None for index in found)
     if whole < len(found):
-        warnings.warn(
-            f"{len(found) - whole} of {len(found)} labelled items have labels for some criteria only; left out",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn(f"{len(found) - whole} of {len(found)} labelled items have labels for some criteria only; left out")
     return replace(dataset, items=items)
 
 
