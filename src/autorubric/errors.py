@@ -103,10 +103,21 @@ def shortened(text: str, most: int = _LONGEST_SHOWN) -> str:
     return text if len(text) <= most else f"{text[: most * 7 // 10]} … {text[-(most // 4) :]}"
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number with its noun in the right form; the plural ends in s unless it is given.
+
+    Example:
+        >>> counted(2, "list item"), counted(2, "query", "queries")
+        ('2 list items', '2 queries')
+    """
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def _joined(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
         return shortened(problems[0])
     found = list(_by_kind(dict.fromkeys(problems)))
+    found = [one.replace("\n", "\n  ") for one in found]
     most = max(_LONGEST_SHOWN // 4, min(_LONGEST_SHOWN, 5 * _LONGEST_SHOWN // len(found)))
     lines = [f"{len(problems)} problems:", *(f"  {shortened(one, most)}" for one in found[:_MOST_SHOWN])]
     if len(found) > _MOST_SHOWN:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.cli.command import command
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files import dump_json
 from autorubric.formats import Conversion, list_formats
 from autorubric.jobs.rubric_files import ConvertSettings

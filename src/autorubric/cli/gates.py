@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autorubric.cli.command import command, run
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files import dump_json
 from autorubric.jobs.gates import GatesSettings, gates_async
 from autorubric.synthesis.replayed_gates import GatesReplay, Share

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from autorubric.cli import EXIT_SCORE
 from autorubric.cli.command import command
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.jobs.rubric_files import LintRun, LintSettings
 from autorubric.linting import SEVERITIES, Finding, Rule
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.jobs.select import SelectSettings, select_async
 from autorubric.jobs.selection_run import SelectionResult
 

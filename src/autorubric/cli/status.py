@@ -9,7 +9,7 @@ from dataclasses import asdict
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run
 from autorubric.cli.spending import cost_notes
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files import dump_json
 from autorubric.jobs.status import DoctorSettings, StatusSettings, doctor_async
 from autorubric.jobs.status import status as status_of_run

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import division_line, print_early_end, print_failures, print_spending
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files.printable import escaped, raw
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
 from autorubric.runs.progress import format_cost, format_count, format_duration

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.display import Displayed, clipped, counted
+from autorubric.core.display import Displayed, clipped
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import totals
@@ -17,7 +17,7 @@ from autorubric.dataset.ground_truth import weighted_cells
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.splitting import split_indices
 from autorubric.dataset.storage import dataset_record, load, load_text, parse_dataset, save
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.files.descriptors import unreadable
 from autorubric.files.strict_json import dump_json
 from autorubric.files.text import size_of_plain

@@ -174,6 +174,9 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """The settings: a pickled or deep-copied grader has not graded anything yet."""
         return {**self.__dict__, "_occurrences": Occurrences(most=_MOST_REMEMBERED), "_listed": {}}
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self.judge_ids)}>"
+
     @classmethod
     def of_checks(cls, **settings: Any) -> CriterionGrader:
         """A grader without a judge, for rubrics whose criteria all have checks.

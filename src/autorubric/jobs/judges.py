@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import LengthPenalty
@@ -75,10 +75,17 @@ class ModelSettings(EndpointSettings):
         return specs
 
 
+def _model_names(value: Any) -> Any:
+    judges = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(one, LLMConfig | JudgeSpec | CriterionGrader) for one in judges):
+        raise ValueError("expected names of models; for a configuration or a grader, use evaluate(dataset, grader)")
+    return value
+
+
 class JudgeSettings(ModelSettings):
     """The judges and how they are called."""
 
-    judge: Names = setting(
+    judge: Annotated[Names, BeforeValidator(_model_names)] = setting(
         (), "Judge: MODEL or MODEL@BASE_URL; several form a panel. Omit if checks decide all.", group="Judges"
     )
     judge_key_env: VariableName | None = setting(

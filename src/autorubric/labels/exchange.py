@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.label_rows import Given, ItemFinder
 from autorubric.errors import InputError
+from autorubric.expectations import expectation, place_name
 from autorubric.files.printable import defused, undefused
 from autorubric.labels.event import (
     Event,
@@ -228,7 +229,7 @@ def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problem
             if event.verdict is not None and pair is not None:
                 checked_verdict(dataset.get_item_rubric(pair.index)[pair.place], event.verdict)
         except ValidationError as error:
-            said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
+            said = "; ".join(f"{place_name(one['loc'])}: {expectation(one)}" for one in error.errors()[:3])
             problems.append(f"{record.where}: this is not an event as `labels --export` writes it: {said}")
             return
         except ValueError as error:

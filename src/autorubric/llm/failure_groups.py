@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.llm.http.secrets import redacted
 from autorubric.llm.request import FailureKind
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals

@@ -16,8 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.display import counted
-from autorubric.errors import InputError, LedgerError
+from autorubric.errors import InputError, LedgerError, counted
 from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, answered
 from autorubric.jobs.cluster.ray_worker import versions
 from autorubric.jobs.lending import Lender, Purse
