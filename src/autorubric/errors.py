@@ -103,14 +103,22 @@ def shortened(text: str, most: int = _LONGEST_SHOWN) -> str:
     return text if len(text) <= most else f"{text[: most * 7 // 10]} … {text[-(most // 4) :]}"
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """A number with its noun in the right form; the plural ends in s unless it is given.
+def counted(count: int, noun: str) -> str:
+    """A number with its noun in the right form.
 
     Example:
-        >>> counted(2, "list item"), counted(2, "query", "queries")
-        ('2 list items', '2 queries')
+        >>> counted(2, "list item"), counted(0, "query"), counted(2, "batch"), counted(1_000, "criterion")
+        ('2 list items', '0 queries', '2 batches', '1,000 criteria')
     """
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    return f"{count:,} {noun if count == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("criterion"):
+        return f"{noun[:-2]}a"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
 
 
 def _joined(problems: tuple[str, ...]) -> str:

@@ -33,7 +33,7 @@ def grade(settings: GradeSettings) -> int:
     """
     result = run_shown(grade_async, settings, keep=False)
     if result.estimate is not None:
-        head = f"{result.total_items} items; no request was sent"
+        head = f"{counted(result.total_items, 'item')}; no request was sent"
         return print_estimate(head, result.estimate, divided=settings.is_divided)
     return print_result(result, settings)
 
@@ -117,7 +117,7 @@ def _consistency_lines(summary: EvaluationSummary) -> Iterable[str]:
 
 def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:
     if summary.flagged:
-        yield f"{summary.flagged} submissions may contain a prompt injection; see 'flags' in items.jsonl"
+        yield f"{counted(summary.flagged, 'submission')} may contain a prompt injection; see 'flags' in items.jsonl"
     for flag, meaning in _DOUBTS.items():
         if summary.flags[flag]:
             yield f"{summary.flags[flag]} judgments are {flag}: {meaning}; see 'flags' in items.jsonl"

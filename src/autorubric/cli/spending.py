@@ -124,7 +124,7 @@ def cost_notes(totals: Iterable[Totals]) -> Iterator[str]:
         if total.unpriced > total.unmetered:
             unpriced[total.model] = None
     for model, count in unmetered.items():
-        replies = counted(count, "reply", "replies")
+        replies = counted(count, "reply")
         yield f"{replies} of {model} had no usable token counts; a budget charges each at its worst case"
     if unpriced:
         yield (

@@ -77,8 +77,8 @@ def _batch_lines(found: RunStatus) -> Iterator[str]:
     ended = [record for record in found.batches if record.state == "collected"]
     if ended:
         replies, asked = sum(r.replies for r in ended), sum(r.count for r in ended)
-        batches = counted(len(ended), "batch", "batches")
-        yield f"  batches    {batches} collected: {replies:,} replies to {asked:,} requests"
+        batches = counted(len(ended), "batch")
+        yield f"  batches    {batches} collected: {counted(replies, 'reply')} to {counted(asked, 'request')}"
 
 
 _MARKS = {"ok": "   ", "note": " ! ", "problem": "!! "}

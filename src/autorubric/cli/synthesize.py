@@ -72,7 +72,7 @@ def print_summary(summary: Summary, out: Path) -> None:
     print(f"\n{summary.finished} of {summary.rows} queries finished in {format_duration(summary.seconds)}")
     if summary.exported:
         files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
-        criteria = counted(summary.exported.criteria, "criterion", "criteria")
+        criteria = counted(summary.exported.criteria, "criterion")
         print(f"  {counted(summary.exported.rows, 'rubric')} with {criteria} in {files}")
         for remark in summary.exported.remarks:
             print(f"  {remark}")
@@ -126,7 +126,7 @@ def print_estimate(estimate: Estimate) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    title = f"{counted(estimate.queries, 'query', 'queries')}; no request was sent"
+    title = f"{counted(estimate.queries, 'query')}; no request was sent"
     table = Table(title=title, title_justify="left", padding=0)
     for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
         left = name in {"role", "model"}

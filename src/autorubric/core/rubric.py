@@ -12,7 +12,7 @@ from autorubric.core.display import Displayed
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
 from autorubric.core.rubric_shapes import check_extension, criterion_record, read_criteria, read_source, unfold
 from autorubric.core.scoring import Cell, cell, score
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.notes import warn
 
 
@@ -362,7 +362,7 @@ class Rubric(Displayed):
             (0.6, None)
         """
         if len(verdicts) != len(self.rubric):
-            raise InputError(f"Expected {len(self.rubric)} verdicts, got {len(verdicts)}")
+            raise InputError(f"Expected {counted(len(self.rubric), 'verdict')}, got {len(verdicts)}")
         config = CannotAssessConfig(strategy=cannot_assess_strategy, partial_credit=partial_credit)
         cells = [_cell(criterion, verdict) for criterion, verdict in zip(self.rubric, verdicts, strict=True)]
         return score(cells, config, normalize=normalize)

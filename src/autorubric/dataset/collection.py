@@ -76,7 +76,7 @@ class RubricDataset(Displayed):
         name = "" if self.name is None else f" {clipped(self.name, 60)!r}"
         prompt = "" if self.prompt is None else f"; prompt {clipped(self.prompt, 80)!r}"
         count = 0 if self.rubric is None else len(self.rubric)
-        rubric = f"; {counted(count, 'criterion', 'criteria')}" if count else ""
+        rubric = f"; {counted(count, 'criterion')}" if count else ""
         return f"<RubricDataset{name}: {counted(len(self.items), 'item')}, {labelled} labelled{prompt}{rubric}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:

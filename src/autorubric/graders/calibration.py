@@ -14,7 +14,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.notes import warn
 
 Reports: TypeAlias = Sequence[EnsembleEvaluationReport | None]
@@ -108,7 +108,7 @@ class Replay:
 def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
     """The labelled criteria of a dataset as both judges found them."""
     problems = [
-        f"there are {len(reports)} reports of the {which} judge for {len(dataset)} items"
+        f"got {counted(len(reports), 'report')} of the {which} judge for {counted(len(dataset), 'item')}"
         for which, reports in (("first", first_reports), ("second", then_reports))
         if len(reports) != len(dataset)
     ]
@@ -143,7 +143,7 @@ def _entries(
     if found is None:
         return [None] * count
     if len(found) != count:
-        problems.append(f"the report on item {index} has {len(found)} criteria; its rubric has {count}")
+        problems.append(f"the report on item {index} has {counted(len(found), 'criterion')}; its rubric has {count}")
         return [None] * count
     return found
 

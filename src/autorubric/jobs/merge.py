@@ -177,5 +177,5 @@ def _uncollected(found: _Found) -> Iterator[str]:
     if records:
         requests = counted(sum(record.count for record in records), "request")
         how = f": {found.again}" if found.again else " with the command that sent them"
-        batches = counted(len(records), "open batch", "open batches")
+        batches = counted(len(records), "open batch")
         yield f"{found.folder}: {requests} in {batches} would be paid for twice; collect them first{how}"

@@ -265,7 +265,7 @@ class StoredItems(Sequence[ItemResult]):
     def _read(self, record: dict[str, Any]) -> ItemResult:
         index = record["item_idx"]
         if index >= len(self._dataset):
-            known = f"{DATASET_FILE}, which has {len(self._dataset)} items"
+            known = f"{DATASET_FILE}, which has {counted(len(self._dataset), 'item')}"
             raise InputError(f"{self._path}: item {index} is not in {known}")
         try:
             return ItemResult.from_dict(record, self._dataset[index])
