@@ -291,8 +291,8 @@ def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path)
         text, number, newest = old[0]
         raise InputError(
             f"{source}: the rollouts of {counted(len(old), 'query')} were graded by an older version of their "
-            f"rubric, such as {text!r}: version {number}, but {newest} is the newest; grade them with {EVOLVED_FILE}, "
-            "or pass another --out"
+            f"rubric, such as {text!r}: version {number}, but {newest} is the newest; grade them with "
+            f"{EVOLVED_FILE}, or pass another --out"
         )
 
 
