@@ -31,6 +31,7 @@ YES_NO = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
 AN_OPTION = 'expected an option, such as {"label": "Partly", "value": 0.5}'
 OPTIONS = 'expected a list of options, such as [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]'
 CHECK = 'expected a check with its parameters, such as {"name": "word_count", "parameters": {"at_most": 80}}'
+ANY: Callable[[Any], Any] = lambda value: value  # noqa: E731 (hides a wrong type from mypy)
 FIRST = "Invalid criterion at index 0:\n  "
 
 
@@ -104,7 +105,7 @@ def from_text(read: Callable[[str], Any], name: str, content: Any) -> Any:
 
 
 CALLS: list[tuple[Callable[[], Any], str]] = [
-    (Criterion, "missing"),
+    (lambda: Criterion.model_validate({}), "missing"),
     (lambda: Criterion(requirement="x", options=["bad", "ok"]), f"{AN_OPTION}, got 'bad'"),
     (lambda: Criterion(requirement="x", check="word_count"), f"{CHECK}, got 'word_count'"),
     (lambda: CriterionOption(label="x", value="y"), "expected a number, got 'y'"),
@@ -126,8 +127,8 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: checked(at_most=-5), "parameter 'at_most' is -5; expected a number of at least 0"),
     (lambda: checked(atmost=5), "check 'word_count': unknown parameter 'atmost'; did you mean 'at_most'?"),
     (lambda: checked(name="json_schema", schema="x"), "parameter 'schema' is 'x'; expected a mapping"),
-    (lambda: DataItem(3, "d"), "'submission' must be a string, got int"),
-    (lambda: DataItem("x", "d", ground_truth="MET"), "ground_truth must be a list of verdicts, got str"),
+    (lambda: DataItem(ANY(3), "d"), "'submission' must be a string, got int"),
+    (lambda: DataItem("x", "d", ground_truth=ANY("MET")), "ground_truth must be a list of verdicts, got str"),
     (
         lambda: from_text(RubricDataset.from_file, "d.json", {"prompt": "p", "rubric": [BRIEF], "items": 3}),
         "d.json: 'items' must be a list, got int",
@@ -156,8 +157,11 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: agree("nowhere", confidence=95), "confidence is 95; expected a number below 1"),
     (lambda: synthesize(["Why?"], models=3), "models is 3; expected a string"),
     (lambda: lint([RUBRIC, Criterion(**BRIEF)]), "expected a list of Rubrics or a list of criteria, got both in one"),
-    (lambda: lint(3), "data is 3; expected a Rubric, a list of Rubrics, criteria, a RubricDataset, rows with"),
-    (lambda: LLMConfig("openai/gpt-5.1", temperature="hot"), "has temperature='hot'; expected a number from 0 to 2"),
+    (lambda: lint(ANY(3)), "data is 3; expected a Rubric, a list of Rubrics, criteria, a RubricDataset, rows with"),
+    (
+        lambda: LLMConfig("openai/gpt-5.1", temperature=ANY("hot")),
+        "has temperature='hot'; expected a number from 0 to 2",
+    ),
 ]
 
 

@@ -59,7 +59,8 @@ def test_several_rubrics_are_linted_one_after_the_other_and_found_by_their_place
     both, alone = lint([plain, VAGUE]), lint(VAGUE)
     assert [one.place.row for one in both] == [1] * len(lint(plain)) + [2] * len(alone)
     assert [one.message for one in both] == [one.message for one in [*lint(plain), *alone]]
-    for mixed in ([VAGUE, VAGUE[0]], [VAGUE, "rubric.yaml"]):
+    mixtures: list[list[Any]] = [[VAGUE, VAGUE[0]], [VAGUE, "rubric.yaml"]]
+    for mixed in mixtures:
         with pytest.raises(
             InputError, match="expected a list of Rubrics or a list of criteria, got both in one list"
         ):

@@ -91,7 +91,7 @@ class LintSettings(Settings):
     list_rules: bool = setting(False, "List the rules and exit.", group="Rules")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
-        "error", "Exit with 100 on a finding this severe: error, warning, note, never.", group="Output"
+        "error", "Exit with 100 from error, warning, note or never.", group="Output"
     )
 
     def rules(self) -> Sequence[Rule]:
@@ -202,8 +202,8 @@ class ConvertSettings(Settings):
     )
     polarity: str = setting(
         "as-is",
-        "Meaning of a met criterion of negative weight in IN: met-is-bad (a fault), met-is-good (gets a positive "
-        "weight), as-is (leave it), or audit (report only, write nothing).",
+        "A met criterion of negative weight: met-is-bad (a fault), met-is-good (its weight becomes positive), as-is, "
+        "or audit (report only).",
         group="Input",
     )
     against: FileNames = setting(
@@ -211,7 +211,7 @@ class ConvertSettings(Settings):
     )
     extras: Literal["keep", "drop"] = setting(
         "keep",
-        "Fields that the format of OUT does not have: keep (under the key 'autorubric') or drop.",
+        "Fields unknown to the format of OUT: keep (under 'autorubric') or drop.",
         group="Output",
     )
     strict: bool = setting(False, "Write nothing if anything would be lost.", group="Output")

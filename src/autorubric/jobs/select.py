@@ -59,7 +59,7 @@ class SelectSettings(GradingSettings):
     command: ClassVar[str] = "select"
     data: _Data = setting(
         ...,
-        "Queries with rubrics (a dataset or rows), or a run directory of `autorubric grade`.",
+        "Queries with rubrics (dataset or rows), or a run of `autorubric grade`.",
         argument=True,
         group="Input",
         reads=True,

@@ -112,7 +112,7 @@ class SynthesisSettings(EndpointSettings):
     )
     max_criteria: int = setting(
         0,
-        "Maximum criteria per rubric; those with the most points are kept (0: all).",
+        "Maximum criteria per rubric, by points (0: all).",
         group="Output",
         ge=0,
         le=10**6,
