@@ -34,7 +34,7 @@ notebook). Keyword arguments are the fields of a settings model, such as `GradeS
 the keys of its `--config` file have the same names. `help(autorubric.grade)` lists them.
 
 Classes: Rubric, Criterion, CriterionOption, CriterionVerdict, RubricDataset, DataItem, LLMConfig, JudgeSpec,
-CriterionGrader, EvalResult, ItemResult, EvaluationReport, Reward, Finding, InputError.
+CriterionGrader, EvalResult, ItemResult, EvaluationReport, Reward, Finding, InputError, Note.
 
 Names of the published AutoRubric package work too; `autorubric.compat` lists those that exist only for compatibility.
 Every name is loaded when it is first used.

@@ -103,10 +103,29 @@ def shortened(text: str, most: int = _LONGEST_SHOWN) -> str:
     return text if len(text) <= most else f"{text[: most * 7 // 10]} … {text[-(most // 4) :]}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun in the right form.
+
+    Example:
+        >>> counted(2, "list item"), counted(0, "query"), counted(2, "batch"), counted(1_000, "criterion")
+        ('2 list items', '0 queries', '2 batches', '1,000 criteria')
+    """
+    return f"{count:,} {noun if count == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("criterion"):
+        return f"{noun[:-2]}a"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+
+
 def _joined(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
         return shortened(problems[0])
     found = list(_by_kind(dict.fromkeys(problems)))
+    found = [one.replace("\n", "\n  ") for one in found]
     most = max(_LONGEST_SHOWN // 4, min(_LONGEST_SHOWN, 5 * _LONGEST_SHOWN // len(found)))
     lines = [f"{len(problems)} problems:", *(f"  {shortened(one, most)}" for one in found[:_MOST_SHOWN])]
     if len(found) > _MOST_SHOWN:

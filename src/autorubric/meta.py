@@ -5,7 +5,6 @@ A rubric of rubrics assesses a rubric; `autorubric.review` gives more.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
@@ -27,6 +26,7 @@ from autorubric.improvement.improvement_record import improved_rubric
 from autorubric.improvement.published import ImprovementConfig, ImprovementResult, IssueDetail, IterationResult
 from autorubric.jobs.improve import ImproveResult, improve_async
 from autorubric.llm.config import LLMConfig
+from autorubric.notes import warn
 from autorubric.reviewing.principles import as_submission, meta_rubric, principles
 from autorubric.runs.progress import ProgressDisplay
 
@@ -205,10 +205,7 @@ def _check(config: ImprovementConfig, task_prompt: str | None) -> None:
         raise InputError(problems)
     defaults = {one.name: one.default for one in fields(config)}
     if changed := [name for name in _WITHOUT_EFFECT if getattr(config, name) != defaults[name]]:
-        warnings.warn(
-            f"{', '.join(changed)} have no effect: a wording is accepted if labels show that it is better",
-            stacklevel=3,
-        )
+        warn(f"{', '.join(changed)} have no effect: a wording is accepted if labels show that it is better")
 
 
 def _data_problems(config: ImprovementConfig, task_prompt: str | None) -> Iterator[str]:

@@ -27,6 +27,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from autorubric.errors import ConfigError, InputError, shortened
+from autorubric.expectations import expectation
 from autorubric.files import advice, read_document
 from autorubric.files.remote import find_address, make_path, without_credentials
 
@@ -389,12 +390,11 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
         advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
         return [f"{named(field)} is missing{advice_on_file}"]
     shown = without_credentials(shortened(repr(value) if str(value).isprintable() else ascii(value), 200))
-    message = str(raised) if raised is not None else problem["msg"].replace("Input should", "must")
     if flag_for(field, model.model_fields[field]).secret:
-        return [f"{named(field)} {message}"]
+        return [f"{named(field)} {expectation(problem)}"]
     if kind == "literal_error":
         words = [
             str(word) for literal in kinds_in(model.model_fields[field].annotation) for word in get_args(literal)
         ]
         return [f"{named(field)} {shown} is unknown; {advice(str(value), words)}"]
-    return [f"{named(field)} is {shown}; {message}"]
+    return [f"{named(field)} is {shown}; {expectation(problem)}"]

@@ -7,7 +7,6 @@ outside the marked parts.
 from __future__ import annotations
 
 import re
-import warnings
 
 from autorubric.core.scoring import LengthPenalty, lost_points, measured
 from autorubric.core.submission import ThinkingOutputDict, ToGradeInput, word_count
@@ -18,6 +17,7 @@ from autorubric.core.usage import (
     aggregate_token_usage,
 )
 from autorubric.errors import InputError
+from autorubric.notes import warn
 from autorubric.runs.runner import fill_ground_truth
 
 __all__ = [
@@ -72,11 +72,7 @@ def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
             raise InputError(f"{key!r} must be a string, got {type(value).__name__}")
     extra = to_grade.keys() - parts.keys()
     if extra:
-        warnings.warn(
-            f"Unexpected keys in to_grade dict: {extra}. Only 'thinking' and 'output' are used.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn(f"Unexpected keys in to_grade dict: {extra}. Only 'thinking' and 'output' are used.")
     return parts
 
 

@@ -39,9 +39,8 @@ def test_an_unknown_check_is_refused_with_the_nearest_name() -> None:
 def test_all_offending_parameters_are_named_at_once() -> None:
     assert problems("KeywordFrequencyChecker", {"keywrd": "x", "frequency": "two", "relation": "at most"}) == (
         "check 'KeywordFrequencyChecker': parameter 'keyword' is missing",
-        "check 'KeywordFrequencyChecker': parameter 'frequency' is 'two'; input should be a valid integer",
-        "check 'KeywordFrequencyChecker': parameter 'relation' is 'at most'; "
-        "input should be 'less than' or 'at least'",
+        "check 'KeywordFrequencyChecker': parameter 'frequency' is 'two'; expected a whole number",
+        "check 'KeywordFrequencyChecker': parameter 'relation' is 'at most'; expected 'less than' or 'at least'",
         "check 'KeywordFrequencyChecker': unknown parameter 'keywrd'; did you mean 'keyword'?",
     )
 

@@ -225,3 +225,31 @@ def test_groups_of_one_size_come_in_the_same_order_whichever_failed_first() -> N
             groups.add(kind, message)
         orders.add(tuple(group.message for group in groups))
     assert orders == {("HTTP 500: no worker", "HTTP 500: out of memory", "HTTP 502: down")}
+
+
+@each(
+    ("message", "line"),
+    [
+        (
+            "m: HTTP 404: 'no such model'; the URL was http://a/v1: check the base URL (3 attempts)",
+            "HTTP 404 from m: 'no such model'; the URL was http://a/v1: check the base URL (3 attempts)",
+        ),
+        (
+            "m: HTTP 500: 'no worker' (the same response twice)",
+            "HTTP 500 from m: 'no worker' (the same response twice)",
+        ),
+        ("m: HTTP 500: no worker", "HTTP 500 from m: 'no worker'"),  # of an earlier version
+    ],
+)
+def test_remarks_of_ours_are_outside_the_quotes_of_what_an_endpoint_says(message: str, line: str) -> None:
+    assert (
+        FailureGroup("", "server", message, 1, []).line("judgment", is_advised=False) == f"1 judgment failed: {line}"
+    )
+
+
+def test_a_long_quote_is_shortened_within_its_quotes() -> None:
+    groups = FailureGroups()
+    groups.add("server", f"m: HTTP 500: '{300 * 'a'}' (2 attempts)", "7")
+    [group] = groups
+    assert group.line("judgment").startswith(f"1 judgment failed: HTTP 500 from m: '{225 * 'a'}")
+    assert "…' (item 7); " in group.line("judgment")

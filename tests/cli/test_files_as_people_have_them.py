@@ -202,7 +202,7 @@ def test_labels_of_all_kinds_that_do_not_fit_are_named_at_once(
         "5 problems:",
         f"{rows}:1: ground_truth[1]: invalid verdict 'maybe'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
         f"{rows}:2: ground_truth[1]: invalid verdict '3'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
-        f"{rows}:3: Ground truth has 1 values, but rubric has 2 criteria",
+        f"{rows}:3: Ground truth has 1 value, but rubric has 2 criteria",
         f"{rows}:4: ground_truth must be a list of verdicts, got int",
         f"{rows}:5: ground_truth: no criterion is named 'Lenght'; did you mean 'Length'?",
     ]

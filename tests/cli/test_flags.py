@@ -126,7 +126,7 @@ def test_a_key_that_is_not_text_is_unknown() -> None:
 
 
 def test_models_of_another_type_are_one_problem() -> None:
-    assert refusal({**FILES, "models": 5}) == "models is 5; must be a valid string"
+    assert refusal({**FILES, "models": 5}) == "models is 5; expected a string"
 
 
 def test_an_unknown_key_deep_in_a_role_is_found() -> None:

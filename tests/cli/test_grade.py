@@ -131,7 +131,7 @@ def test_every_wrong_row_of_submissions_is_named(tmp_path: Path, capsys: pytest.
         assert line in told
     path.write_text('{"submission": "Two words.", "ground_truth": ["UNMET", "MET"]}\n')
     assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 2
-    assert f"{path}:1: Ground truth has 2 values, but rubric has 1 criteria" in capsys.readouterr().err
+    assert f"{path}:1: Ground truth has 2 values, but rubric has 1 criterion" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

@@ -95,8 +95,8 @@ def test_where_nothing_is_kept_the_distribution_says_what_would_be(
     # Of 0.1, 0.1, 0.6 and 1.0 the quartiles are 0.1, 0.35 and 0.6 + 0.1 = 0.7 by linear interpolation.
     assert "scores of 4 candidates: min 0.100, quartiles 0.100, 0.350 and 0.700, max 1.000" in told
     assert "candidates by score: 0.1-0.2: 2, 0.6-0.7: 1, 0.9-1.0: 1" in told
-    assert "--threshold 0.9 would keep 1 answers to 1 queries" in told
-    assert "--threshold 0.5 would keep 2 answers to 1 queries" in told
+    assert "--threshold 0.9 would keep 1 answer to 1 query" in told
+    assert "--threshold 0.5 would keep 2 answers to 1 query" in told
     assert "--threshold 0 would keep 4 answers to 2 queries" in told
     # What the earlier selection wrote is gone, and nothing empty is in its place.
     assert sorted(path.name for path in out.iterdir()) == ["decisions.jsonl", "manifest.json", "selection.json"]

@@ -58,10 +58,10 @@ def test_all_faults_of_a_criterion_are_named_at_once_and_a_misspelt_key_is_not_a
     ("fields", "told"),
     [
         ({"requirement": " ", "weight": float("nan")}, ["requirement is empty", "finite number"]),
-        ({"requirement": "a", "weight": "1_000"}, ["valid number"]),
+        ({"requirement": "a", "weight": "1_000"}, ["expected a number"]),
         ({"requirement": " ", "wieght": 3}, ["requirement is empty", "did you mean 'weight'"]),
-        ({"weight": "x", "aggregation": "most"}, ["valid number", "Field required", "'most' is unknown"]),
-        ({"requirement": "a", "weight": "x", "options": [*NO_YES, *NO_YES]}, ["valid number", "given twice"]),
+        ({"weight": "x", "aggregation": "most"}, ["expected a number", "missing", "'most' is unknown"]),
+        ({"requirement": "a", "weight": "x", "options": [*NO_YES, *NO_YES]}, ["expected a number", "given twice"]),
     ],
 )
 def test_faults_of_fields_by_themselves_and_taken_together_are_named_at_once(

@@ -113,7 +113,7 @@ def test_guidelines_are_text_and_blank_ones_are_none() -> None:
         ({"guidelines": 3, "criteria": [A]}, "Expected 'guidelines' to be a string, got int"),
         ([A, 3], "Invalid item at index 1: expected a dictionary, got int"),
         ([{"criteria": 3}], "Invalid section at index 0: 'criteria' must be a list"),
-        ([A, {"name": "x"}], "Invalid criterion at index 1:\n  requirement: Field required"),
+        ([A, {"name": "x"}], "Invalid criterion at index 1:\n  requirement: missing; the keys are"),
         ([{**A, "wieght": 3}], "unknown key 'wieght'; did you mean 'weight'?"),
         ([{"name": "S", "critera": [A]}], "unknown key 'critera' in the section; did you mean 'criteria'?"),
         (

@@ -124,7 +124,7 @@ def test_verdicts_that_cannot_be_scored_have_the_seeds_messages(verdicts: list[A
         ({"ground_truth": "MET"}, "ground_truth must be a list of verdicts, got str"),
         ({"ground_truth": [1, MET]}, "ground_truth[0] must be CriterionVerdict or str (an option's label), got 1"),
         ({"rubric": [ACCURACY]}, "'rubric' must be a Rubric or None, got list"),
-        ({"rubric": RUBRIC, "ground_truth": [MET]}, "Ground truth has 1 values, but rubric has 2 criteria"),
+        ({"rubric": RUBRIC, "ground_truth": [MET]}, "Ground truth has 1 value, but rubric has 2 criteria"),
         ({"rubric": RUBRIC, "ground_truth": [MET, "banana"]}, "ground_truth[1]: invalid verdict 'banana'"),
         ({"ground_truth_reasons": "x"}, "ground_truth_reasons must be a list, got str"),
         ({"ground_truth_reasons": ["x"]}, "ground_truth_reasons are given without ground_truth"),
@@ -153,7 +153,7 @@ def test_a_dataset_names_every_item_that_does_not_fit() -> None:
     with pytest.raises(InputError) as error:
         dataset(items=items)
     assert list(error.value.problems) == [
-        "Item 1: Ground truth has 1 values, but rubric has 2 criteria",
+        "Item 1: Ground truth has 1 value, but rubric has 2 criteria",
         "Item 2, ground_truth[1]: invalid verdict 'maybe'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
         "Item 2 has the id 'x' of item 0",
         "Item 3 must be a DataItem, got dict",
@@ -177,8 +177,8 @@ def test_adding_an_item_that_does_not_fit_leaves_the_dataset_alone() -> None:
     made = dataset()
     made.add_item("s", "d", id="x")
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"ground_truth": [MET]}, "Ground truth has 1 values, but rubric has 2 criteria"),
-        ({"ground_truth": [MET], "rubric": RUBRIC}, "Ground truth has 1 values, but rubric has 2 criteria"),
+        ({"ground_truth": [MET]}, "Ground truth has 1 value, but rubric has 2 criteria"),
+        ({"ground_truth": [MET], "rubric": RUBRIC}, "Ground truth has 1 value, but rubric has 2 criteria"),
         ({"ground_truth": [MET, "x"]}, "ground_truth[1]: invalid verdict 'x'"),
         ({"id": "x"}, "the id 'x' is taken"),
     ]

@@ -174,7 +174,7 @@ def test_each_fault_of_a_dataset_has_its_message(change: dict[str, Any], message
             {"ground_truth": ["MET", 3]},
             "Item 0, ground_truth[1]: invalid verdict '3'. Must be",
         ),
-        ({"ground_truth": ["MET"]}, "Item 0: Ground truth has 1 values, but rubric has 2 criteria"),
+        ({"ground_truth": ["MET"]}, "Item 0: Ground truth has 1 value, but rubric has 2 criteria"),
         ({"ground_truth": "MET"}, "Item 0: ground_truth must be a list of verdicts, got str"),
         ({"ground_truth": 3}, "Item 0: ground_truth must be a list of verdicts, got int"),
         ({"submission": 3}, "Item 0: 'submission' must be a string, got int"),

@@ -137,7 +137,7 @@ def test_reports_that_do_not_fit_the_dataset_are_refused() -> None:
     with pytest.raises(InputError, match="no item of the dataset has ground truth"):
         calibrate_cascade([None], [None], RubricDataset("p", RUBRIC, [DataItem("a", "a")]))
     two = RubricDataset("p", Rubric([*RUBRIC, Criterion(requirement="r")]), [DataItem("a", "a", ["MET", "MET"])])
-    with pytest.raises(InputError, match="item 0 has 1 criteria; its rubric has 2"):
+    with pytest.raises(InputError, match="item 0 has 1 criterion; its rubric has 2"):
         calibrate_cascade(FIRST[:1], THEN[:1], two)
     with pytest.raises(InputError, match=r"threshold 1\.5; expected a number from 0 to 1"):
         calibrate_cascade(FIRST, THEN, LABELS, thresholds=[0.5, 1.5])

@@ -173,8 +173,8 @@ def test_rows_and_tables_in_memory_without_a_submission_are_refused(tmp_path: Pa
 def test_a_judge_that_is_no_name_is_refused_with_its_value(tmp_path: Path) -> None:
     config = LLMConfig("judge", api_base="http://localhost:9/v1")
     table: list[tuple[Any, str]] = [
-        (config, f"judge is {config!r}; expected a string or a list of strings"),
-        (["a@http://localhost:9/v1", config], f"{config!r}]; expected a string or a list of strings"),
+        (config, f"judge is {config!r}; expected names of models; for a configuration or a grader, use evaluate"),
+        (["a@http://localhost:9/v1", config], f"{config!r}]; expected names of models; for a configuration or"),
         (None, "judge is None; expected a string or a list of strings"),
     ]
     with offenders() as case:
@@ -268,7 +268,7 @@ def test_a_dry_run_makes_no_request_and_writes_nothing(tmp_path: Path) -> None:
 def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Path) -> None:
     table: list[tuple[dict[str, Any], str]] = [
         ({"judg": "m"}, "unknown setting 'judg'; did you mean 'judge'?"),
-        ({"concurrency": 0}, "concurrency is 0; must be greater than or equal to 1"),
+        ({"concurrency": 0}, "concurrency is 0; expected a number of at least 1"),
         ({"concurrency": True}, "concurrency is True; expected a number, not true or false"),
         ({"aggregation": "majorty"}, "aggregation 'majorty' is unknown; did you mean 'majority'?"),
         ({"api_key_env": "sk-planted-0123456789abcdef"}, "api_key_env is not the name of an environment variable"),
@@ -364,7 +364,7 @@ def test_a_command_line_wins_over_the_config_file_and_both_over_the_defaults(
     assert "conf/bad.toml: unknown key 'judg'; did you mean 'judge'?" in told
     assert "conf/bad.toml: concurrency is 0; " in told
     assert run(["grade", "--config", "conf/grade.yaml", "--temperature", "nan"]) == 2
-    assert "--temperature is nan; must be a finite number" in capsys.readouterr().err
+    assert "--temperature is nan; expected a finite number" in capsys.readouterr().err
 
 
 def test_a_required_argument_may_be_in_the_config_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

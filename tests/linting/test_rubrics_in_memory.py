@@ -48,5 +48,20 @@ def test_a_dataset_rows_and_a_table_are_linted_as_their_file_is(tmp_path: Path) 
 def test_a_row_that_cannot_be_read_is_named_by_its_place() -> None:
     with pytest.raises(InputError, match=r"^data:2: criterion 1: it has no text"):
         lint([ROWS[0], {**ROWS[1], "rubrics": [{"points": 1}]}])
-    with pytest.raises(InputError, match=r"^data is 3; expected a Rubric, criteria, a RubricDataset, rows"):
+    with pytest.raises(
+        InputError, match=r"^data is 3; expected a Rubric, a list of Rubrics, criteria, a RubricDataset, rows"
+    ):
         lint(3)  # type: ignore[arg-type]
+
+
+def test_several_rubrics_are_linted_one_after_the_other_and_found_by_their_place() -> None:
+    plain = Rubric([Criterion(name=name, requirement=f"Names {name} and says why it did so.") for name in "abcd"])
+    both, alone = lint([plain, VAGUE]), lint(VAGUE)
+    assert [one.place.row for one in both] == [1] * len(lint(plain)) + [2] * len(alone)
+    assert [one.message for one in both] == [one.message for one in [*lint(plain), *alone]]
+    mixtures: list[list[Any]] = [[VAGUE, VAGUE[0]], [VAGUE, "rubric.yaml"]]
+    for mixed in mixtures:
+        with pytest.raises(
+            InputError, match="expected a list of Rubrics or a list of criteria, got both in one list"
+        ):
+            lint(mixed)

@@ -99,9 +99,9 @@ def test_the_notes_on_scores_say_whose_they_are(graded: Make) -> None:
         strange.item_results[place].report = report.model_copy(update={"score": 0.5})
     found = compare_judges(penalized, strange, made.dataset, n_replicates=20, seed=1)
     assert found.warnings == [
-        "run a: 1 scores carry a length penalty; the true scores were lowered by as much",
+        "run a: a length penalty is in 1 score; the true scores were lowered by as much",
         "run a: 1 of the scores are 0 and may have lost more than their true scores did",
-        "run b: 2 scores are not what their verdicts make them under any known rule",
+        "run b: no known rule makes 2 scores of the verdicts",
     ]
 
 

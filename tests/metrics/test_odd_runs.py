@@ -135,7 +135,7 @@ def test_true_scores_leave_out_what_the_scores_leave_out(graded: Callable[..., G
     found = compute_metrics(run, made.dataset)
     # Each verdict there is is right.
     assert (found.n_scores, found.score_mae) == (8, 0.0)
-    assert any(w.startswith("4 scores leave criteria without a verdict out") for w in found.warnings)
+    assert any(w.startswith("criteria without a verdict are left out of 4 scores") for w in found.warnings)
 
 
 def test_a_length_penalty_takes_from_a_true_score_what_it_hides_in_a_score_of_0(

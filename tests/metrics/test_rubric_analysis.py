@@ -127,7 +127,7 @@ def test_the_variance_of_a_group_is_that_of_its_rollouts() -> None:
     assert expected_group_variance([0, 1], ["a", "a"], 3).silent is None
     with pytest.raises(InputError, match="n=1"):
         expected_group_variance([0], ["a"], 1)
-    with pytest.raises(InputError, match="1 rewards for 2 queries"):
+    with pytest.raises(InputError, match="1 reward for 2 queries"):
         expected_group_variance([0], ["a", "b"], 2)
 
 

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from annotated_types import Ge
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from autorubric.core.display import counted
-from autorubric.errors import AutorubricError, ConfigError
+from autorubric.errors import AutorubricError, ConfigError, counted
 
 Relation = Literal["less than", "at least"]
 Natural = Annotated[int, Ge(0)]

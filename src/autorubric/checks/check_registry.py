@@ -34,6 +34,7 @@ from autorubric.checks.rules import (
 )
 from autorubric.core.entries import with_integers
 from autorubric.errors import InputError
+from autorubric.expectations import expectation
 from autorubric.extras import require
 from autorubric.files.keys import nearest
 from autorubric.plugins import load_plugin, plugins
@@ -187,7 +188,7 @@ def _problems(check: str, error: ValidationError, given: Parameters, known: list
         elif detail["type"] == "value_error":
             said = f"parameter {name!r} {detail['ctx']['error']}"
         else:
-            said = f"parameter {name!r} is {given.get(name)!r}; {detail['msg'][0].lower()}{detail['msg'][1:]}"
+            said = f"parameter {name!r} is {given.get(name)!r}; {expectation(detail)}"
         problems.setdefault(name, f"check {check!r}: {said}")
     return list(problems.values())
 

@@ -13,7 +13,7 @@ from annotated_types import Ge, Le, MinLen
 
 from autorubric.checks.check import CannotCheck, CheckOutcome, check, judged_count, quoted
 from autorubric.checks.length import Count
-from autorubric.core.display import counted
+from autorubric.errors import counted
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from autorubric.core.display import counted
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.files.printable import csv_text, markdown_text
 from autorubric.metrics.agreement_statistics import MeasuredModel, statistics
 from autorubric.metrics.compare import JudgeComparison, describe_winner
@@ -117,7 +116,7 @@ def show_agreement(found: MetricsResult, by: str) -> Shown:
     ends = drawn and drawn.kappa_ci
     kappa = None if not ends else ConfidenceInterval(lower=ends[0], upper=ends[1])
     above = [
-        f"{found.n_items} labelled items, {found.n_samples} pairs of label and verdict; "
+        f"{counted(found.n_items, 'labelled item')}, {counted(found.n_samples or 0, 'pair')} of label and verdict; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
         f"accuracy {show(found.criterion_accuracy, found.accuracy_ci)} (majority-class baseline "
         f"{show(found.majority_baseline)}), mean kappa {show(found.mean_kappa, kappa)}, "
@@ -258,7 +257,8 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
     confidence = 0.95 if ends is None else ends.confidence
     least = found.each_judge[0]
     above = [
-        f"{', '.join(found.judges)}: {found.n_items} items, {overall.n} pairs of verdicts, without labels; "
+        f"{', '.join(found.judges)}: {counted(found.n_items, 'item')}, "
+        f"{counted(overall.n, 'pair')} of verdicts, without labels; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
         f"two judges give the same verdict in {show(overall.agreement, ends)} of the pairs",
         *([f"least with the others: {least.name}, {show(least.agreement)}"] if len(found.judges) > 2 else []),
@@ -339,7 +339,7 @@ def show_analysis(found: RubricAnalysis, rollouts: int) -> Shown:
         rows,
         {**asdict(found), "group": found.group._asdict()},
         [
-            f"{counted(len(rows), 'criterion', 'criteria')}, equivalent to {effective} independent ones",
+            f"{counted(len(rows), 'criterion')}, equivalent to {effective} independent ones",
             f"groups of {rollouts} submissions to one prompt: expected variance of the score "
             f"{show(found.group.expected)}, all scores equal in {show(found.group.silent)} of the groups",
             "",

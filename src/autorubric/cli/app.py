@@ -19,6 +19,7 @@ from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.errors import AutorubricError, InputError, first_cause, shortened
 from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
+from autorubric.notes import Note
 
 COMMANDS = {
     "synthesize": ("Rubrics", "Turn queries into rubrics."),
@@ -130,7 +131,7 @@ def run(arguments: list[str]) -> int:
         named = next(([word] for word in arguments if word in COMMANDS), [])
         loaded = COMMANDS.keys() if "_AUTORUBRIC_COMPLETE" in os.environ else named
         with warnings.catch_warnings():
-            warnings.simplefilter("always", UserWarning)
+            warnings.simplefilter("always", Note)
             warnings.showwarning = partial(_print_note, set())
             words = [word for word in arguments if word != "--debug"]
             status = _build(frozenset(loaded))(
@@ -164,7 +165,7 @@ def _print_note(
     told: set[str], message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any
 ) -> None:
     """Print a warning of the package as a note on standard error, once; print other warnings as Python does."""
-    if category is not UserWarning:
+    if category is not Note:
         print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
     elif str(message) not in told:
         told.add(str(message))

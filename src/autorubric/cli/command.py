@@ -39,6 +39,7 @@ _GROUPS = (
     "Sampling",
     "Judges",
     "Panel",
+    "Prompt cache",
     "Scoring",
     "Reward",
     "Service",

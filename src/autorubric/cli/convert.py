@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.cli.command import command
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files import dump_json
 from autorubric.formats import Conversion, list_formats
 from autorubric.jobs.rubric_files import ConvertSettings
@@ -85,7 +85,7 @@ def report_lines(done: Conversion, target: Path | None = None) -> Iterator[str]:
         questions: no repeats
     """
     where = f"written to {target} as {done.target}" if done.target else "nothing was written"
-    read = f"{counted(done.records, 'record')} with {counted(done.criteria, 'criterion', 'criteria')}"
+    read = f"{counted(done.records, 'record')} with {counted(done.criteria, 'criterion')}"
     yield f"read {read} from {done.source or 'an empty file'}; {where}"
     if done.lost:
         yield f"lost (records): {_counts(done.lost)}"
@@ -99,7 +99,7 @@ def _polarity_lines(done: Conversion) -> Iterator[str]:
     audit = done.polarity
     if audit.turned or audit.kept:
         kept = f"; {audit.kept} are kept, because they are worded as faults" if audit.kept else ""
-        yield f"polarity: {audit.turned} criteria with negative weight became positive{kept}"
+        yield f"polarity: {counted(audit.turned, 'criterion')} with negative weight became positive{kept}"
     for sign in ("negative", "positive"):
         said = {wording: count for (of, wording), count in audit.counts.items() if of == sign}
         if said:

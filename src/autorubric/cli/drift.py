@@ -11,6 +11,7 @@ from autorubric.charts.html import figure
 from autorubric.cli.agreement_report import Shown
 from autorubric.cli.command import command
 from autorubric.core.display import clipped
+from autorubric.errors import counted
 from autorubric.jobs.status import DriftSettings
 from autorubric.jobs.status import drift as drift_in_run
 from autorubric.training.audit_log import DROPPED, AuditSummary
@@ -90,7 +91,7 @@ def _criterion_line(criterion: CriterionDrift) -> str:
     words = clipped(criterion.requirement, _MOST_WORDS)
     return (
         f"{criterion.saturated}: {criterion.name} (weight {criterion.weight:g}): mean {criterion.before:.2f} before, "
-        f"{criterion.recent:.2f} lately, {criterion.count} verdicts: {words}"
+        f"{criterion.recent:.2f} lately, {counted(criterion.count, 'verdict')}: {words}"
     )
 
 
@@ -128,7 +129,8 @@ def signal_lines(signals: GroupSignals) -> Iterator[str]:
     noise = signals.noise
     if noise is not None and noise.half is not None:
         share = "" if signals.noise_share is None else f", {signals.noise_share:.0%} of the variance within groups"
-        yield f"  95 % interval of one reward: ± {noise.half:.3f} ({noise.pairs:,} submissions judged twice{share})"
+        twice = f"{counted(noise.pairs, 'submission')} judged twice"
+        yield f"  95 % interval of one reward: ± {noise.half:.3f} ({twice}{share})"
 
 
 def compound_line(found: CompoundShare) -> str:

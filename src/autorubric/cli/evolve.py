@@ -5,7 +5,7 @@ from __future__ import annotations
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.jobs.evolve import EvolveResult, EvolveSettings, evolve_async
 
 _EXAMPLES = """

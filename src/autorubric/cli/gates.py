@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autorubric.cli.command import command, run
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files import dump_json
 from autorubric.jobs.gates import GatesSettings, gates_async
 from autorubric.synthesis.replayed_gates import GatesReplay, Share
@@ -57,13 +57,14 @@ def _values(share: Share) -> dict[str, object]:
 
 
 def _lines(found: GatesReplay) -> Iterator[str]:
-    yield f"{len(found.judged):,} criteria in {counted(found.queries, 'rubric')}"
+    yield f"{counted(len(found.judged), 'criterion')} in {counted(found.queries, 'rubric')}"
     if found.lost:
         yield f"relevance replies that could not be parsed: {found.lost:,}"
     kappa, both = found.kappa(), found.both
     same = sum(mine == other for mine, other in both)
     shown = "" if kappa is None else f" (kappa {kappa:.2f})"
-    yield f"two annotators labelled {len(both)} criteria and agree on {same}{shown}; the table counts these"
+    labelled = counted(len(both), "criterion")
+    yield f"two annotators labelled {labelled} and agree on {same}{shown}; the table counts these"
     if not both:
         yield "the shares need labels of two annotators: fill in `labels` in the file"
     for name, share in found.shares().items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.jobs.grade import GradeSettings, grade_async
 from autorubric.runs.result import EvalResult
 
@@ -33,7 +33,7 @@ def grade(settings: GradeSettings) -> int:
     """
     result = run_shown(grade_async, settings, keep=False)
     if result.estimate is not None:
-        head = f"{result.total_items} items; no request was sent"
+        head = f"{counted(result.total_items, 'item')}; no request was sent"
         return print_estimate(head, result.estimate, divided=settings.is_divided)
     return print_result(result, settings)
 
@@ -117,7 +117,7 @@ def _consistency_lines(summary: EvaluationSummary) -> Iterable[str]:
 
 def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:
     if summary.flagged:
-        yield f"{summary.flagged} submissions may contain a prompt injection; see 'flags' in items.jsonl"
+        yield f"{counted(summary.flagged, 'submission')} may contain a prompt injection; see 'flags' in items.jsonl"
     for flag, meaning in _DOUBTS.items():
         if summary.flags[flag]:
             yield f"{summary.flags[flag]} judgments are {flag}: {meaning}; see 'flags' in items.jsonl"

@@ -8,6 +8,7 @@ from typing import Any
 from autorubric.charts.html import figure
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
+from autorubric.errors import counted
 from autorubric.improvement.improvement_page import advice_on, describe_sets, headline, list_warnings, signed
 from autorubric.improvement.run_files import LOG_FILE, PAGE_FILE, RECORD_FILE, RUBRIC_FILE
 from autorubric.jobs.improve import ImproveResult, ImproveSettings, improve_async
@@ -29,7 +30,7 @@ def improve(settings: ImproveSettings) -> int:
     """
     result = run_shown(improve_async, settings)
     if result.estimate is not None:
-        print_estimate(f"{result.items} items; no request was sent", result.estimate)
+        print_estimate(f"{counted(result.items, 'item')}; no request was sent", result.estimate)
         print("  the number of calls depends on the writer's proposals; losing candidates are dropped early")
         return 0
     if settings.undo:

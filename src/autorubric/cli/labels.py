@@ -10,8 +10,7 @@ from pydantic import model_validator
 
 from autorubric.cli.agreement_report import INTERVALS, Ranged, Shown, simulation_lines
 from autorubric.cli.command import command
-from autorubric.core.display import counted
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.files import dump_json
 from autorubric.jobs.label_next import TEXTS, LabelledScore
 from autorubric.jobs.labels import (

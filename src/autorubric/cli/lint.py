@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from autorubric.cli import EXIT_SCORE
 from autorubric.cli.command import command
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.jobs.rubric_files import LintRun, LintSettings
 from autorubric.linting import SEVERITIES, Finding, Rule
 
@@ -47,7 +47,7 @@ def lint(settings: LintSettings) -> int:
 def _summary(run: LintRun) -> str:
     """Sizes and counts, a line for each rule that found something."""
     found = ", ".join(counted(run.by_severity[name], name) for name in SEVERITIES)
-    lines = [f"{run.criteria:,} criteria in {counted(run.rubrics, 'rubric')}: {found}"]
+    lines = [f"{counted(run.criteria, 'criterion')} in {counted(run.rubrics, 'rubric')}: {found}"]
     lines += [f"{count:>7,}  {rule}" for rule, count in run.by_rule.most_common()]
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files import dump_json
 from autorubric.view.report.report_job import ReportSettings, VerifySettings
 from autorubric.view.report.report_job import report as made_report

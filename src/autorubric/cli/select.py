@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.jobs.select import SelectSettings, select_async
 from autorubric.jobs.selection_run import SelectionResult
 
@@ -33,7 +33,7 @@ def select(settings: SelectSettings) -> int:
     """
     result = run_shown(select_async, settings)
     if result.estimate is not None:
-        head = f"{result.queries} queries, {result.candidates} candidates; no request was sent"
+        head = f"{counted(result.queries, 'query')}, {counted(result.candidates, 'candidate')}; no request was sent"
         return print_estimate(head, result.estimate, divided=settings.is_divided)
     return print_result(result, settings)
 
@@ -84,7 +84,7 @@ def print_selection(
     if written.flagged:
         print(f"  {written.flagged} kept answers may contain a prompt injection; see 'flags' in items.jsonl")
     if summary.unjudged:
-        print(f"  {summary.unjudged} candidates have no score; see 'failure' in decisions.jsonl")
+        print(f"  no score for {counted(summary.unjudged, 'candidate')}; see 'failure' in decisions.jsonl")
     print_spending(list(totals))
     print_failures(failures, "candidate", told=stopped)
 
@@ -102,7 +102,8 @@ def _spread_lines(written: Written) -> Iterable[str]:
     tenths = [f"{n / 10:.1f}-{(n + 1) / 10:.1f}: {count}" for n, count in enumerate(spread.tenths) if count]
     yield f"candidates by score: {', '.join(tenths)}"
     for offer in written.lower_thresholds:
-        yield f"--threshold {offer.threshold:g} would keep {offer.answers} answers to {offer.queries} queries"
+        kept = f"{counted(offer.answers, 'answer')} to {counted(offer.queries, 'query')}"
+        yield f"--threshold {offer.threshold:g} would keep {kept}"
     if not written.lower_thresholds:
         yield f"no threshold below {threshold:g} would keep anything" if threshold else "no score is above 0"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autorubric.cli.command import command, run
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.jobs.serve import ServeSettings, serve_async
 from autorubric.runs.progress import ProgressDisplay
 

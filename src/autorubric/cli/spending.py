@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.failure_groups import failure_lines
 from autorubric.runs.progress import format_cost, format_count, format_duration
@@ -124,7 +124,7 @@ def cost_notes(totals: Iterable[Totals]) -> Iterator[str]:
         if total.unpriced > total.unmetered:
             unpriced[total.model] = None
     for model, count in unmetered.items():
-        replies = counted(count, "reply", "replies")
+        replies = counted(count, "reply")
         yield f"{replies} of {model} had no usable token counts; a budget charges each at its worst case"
     if unpriced:
         yield (

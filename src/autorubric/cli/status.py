@@ -9,7 +9,7 @@ from dataclasses import asdict
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run
 from autorubric.cli.spending import cost_notes
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files import dump_json
 from autorubric.jobs.status import DoctorSettings, StatusSettings, doctor_async
 from autorubric.jobs.status import status as status_of_run
@@ -77,8 +77,8 @@ def _batch_lines(found: RunStatus) -> Iterator[str]:
     ended = [record for record in found.batches if record.state == "collected"]
     if ended:
         replies, asked = sum(r.replies for r in ended), sum(r.count for r in ended)
-        batches = counted(len(ended), "batch", "batches")
-        yield f"  batches    {batches} collected: {replies:,} replies to {asked:,} requests"
+        batches = counted(len(ended), "batch")
+        yield f"  batches    {batches} collected: {counted(replies, 'reply')} to {counted(asked, 'request')}"
 
 
 _MARKS = {"ok": "   ", "note": " ! ", "problem": "!! "}

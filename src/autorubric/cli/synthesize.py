@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.command import command, run_shown
 from autorubric.cli.spending import division_line, print_early_end, print_failures, print_spending
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files.printable import escaped, raw
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
 from autorubric.runs.progress import format_cost, format_count, format_duration
@@ -72,7 +72,7 @@ def print_summary(summary: Summary, out: Path) -> None:
     print(f"\n{summary.finished} of {summary.rows} queries finished in {format_duration(summary.seconds)}")
     if summary.exported:
         files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
-        criteria = counted(summary.exported.criteria, "criterion", "criteria")
+        criteria = counted(summary.exported.criteria, "criterion")
         print(f"  {counted(summary.exported.rows, 'rubric')} with {criteria} in {files}")
         for remark in summary.exported.remarks:
             print(f"  {remark}")
@@ -126,7 +126,7 @@ def print_estimate(estimate: Estimate) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    title = f"{counted(estimate.queries, 'query', 'queries')}; no request was sent"
+    title = f"{counted(estimate.queries, 'query')}; no request was sent"
     table = Table(title=title, title_justify="left", padding=0)
     for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
         left = name in {"role", "model"}

@@ -24,9 +24,9 @@ MOST_WEIGHT = 1e12
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("expected a number, got a truth value")
+        raise ValueError(f"expected a number, got {str(value).lower()}")
     if isinstance(value, str) and "_" in value:  # Python reads 1_000 as a number; files of other tools do not
-        raise ValueError("Input should be a valid number")
+        raise ValueError(f"expected a number, got {value!r}")
     return value
 
 
@@ -55,6 +55,8 @@ class CriterionOption(KeepingModel):
     value: Annotated[FiniteFloat, BeforeValidator(_number)]
     na: bool = False
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    _expected: ClassVar[Mapping[str, str]] = {"": 'an option, such as {"label": "Partly", "value": 0.5}'}
 
     def problems(self) -> list[str]:
         """What is wrong with the label and the value.
@@ -110,6 +112,12 @@ class Criterion(KeepingModel):
     check: dict[str, Any] | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
+    _expected: ClassVar[Mapping[str, str]] = {
+        "": 'a criterion, such as {"requirement": "Names the year.", "weight": 2}',
+        "options": 'a list of options, such as [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]',
+        "check": 'a check with its parameters, such as {"name": "word_count", "parameters": {"at_most": 80}}',
+        "tags": "a list of strings",
+    }
     _depends: ClassVar[dict[str, frozenset[str]]] = {"aggregation": frozenset({"options", "scale_type"})}
 
     def __hash__(self) -> int:
@@ -267,6 +275,9 @@ def _option_problems(options: list[CriterionOption]) -> list[str]:
     return found
 
 
+_PARAMETERS = "what a check takes is under 'parameters'"
+
+
 def _check_problems(check: dict[str, Any]) -> list[str]:
     found = []
     if "name" not in check:
@@ -276,9 +287,10 @@ def _check_problems(check: dict[str, Any]) -> list[str]:
     if not isinstance(check.get("parameters", {}), dict):
         found.append(f"check has parameters of type {type(check['parameters']).__name__}; expected a mapping")
     for key in check:
+        if key in ("name", "parameters"):
+            continue
         right = nearest(key, ("name", "parameters"))
-        if right:
-            found.append(f"unknown key {key!r} in check; did you mean {right!r}?")
+        found.append(f"unknown key {key!r} in check; {f'did you mean {right!r}?' if right else _PARAMETERS}")
     return found
 
 

@@ -196,13 +196,3 @@ def listed(parts: Sequence[str], most: int = _MOST_OF_ONE) -> str:
         shown.append(clipped(part, most))
     rest = len(parts) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
-
-
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """A number with its noun in the right form; the plural ends in s unless it is given.
-
-    Example:
-        >>> counted(2, "list item"), counted(2, "query", "queries")
-        ('2 list items', '2 queries')
-    """
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

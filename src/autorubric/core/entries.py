@@ -102,7 +102,9 @@ def _further(
     """The fields in the remaining keys of an entry; a `check` decides a criterion in every format."""
     check = rest.pop("check", None)
     fields = more(rest) if more is not None else {"metadata": rest}
-    return fields if check is None else {**fields, "check": from_json_text(check, f"{place}.check")}
+    if isinstance(check, str) and check.lstrip().startswith("{"):
+        check = from_json_text(check, f"{place}.check")
+    return fields if check is None else {**fields, "check": check}
 
 
 def _usual_fields(rest: Mapping[str, Any]) -> dict[str, Any]:

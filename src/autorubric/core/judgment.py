@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.core.display import BriefModel
+from autorubric.core.known_keys import PlainModel
 from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
 
@@ -39,7 +40,7 @@ class CannotAssessStrategy(str, Enum):  # noqa: UP042 (published base classes)
     FAIL = "fail"
 
 
-class CannotAssessConfig(BaseModel):
+class CannotAssessConfig(PlainModel):
     """How to score abstentions.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -10,13 +10,41 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from autorubric.core.display import set_fields
+from autorubric.expectations import expectation, place_name
 from autorubric.files.keys import nearest
 
 _MOST_UNKNOWN = 500
 """Each unknown key is held against all known ones, which would keep a service busy for seconds."""
 
 
-class KeepingModel(BaseModel):
+class PlainModel(BaseModel):
+    """A frozen model whose errors are in plain English.
+
+    Example:
+        >>> class Span(PlainModel):
+        ...     words: int
+        >>> Span(words="many")
+        Traceback (most recent call last):
+        pydantic_core._pydantic_core.ValidationError: 1 validation error for Span
+        words
+          expected a whole number, got 'many' [type=value_error]
+    """
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+    _expected: ClassVar[Mapping[str, str]] = {}
+    """What a field takes, where its type does not say it; of the whole model under an empty name."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            raise ValidationError.from_exception_data(cls.__name__, [*_plain(cls, error)]) from None
+
+
+class KeepingModel(PlainModel):
     """A frozen model that keeps keys it does not know in its field `metadata`, misspelt known ones excepted.
 
     Example:
@@ -26,8 +54,6 @@ class KeepingModel(BaseModel):
         >>> Note(text="a", color="red").metadata
         {'color': 'red'}
     """
-
-    model_config = ConfigDict(frozen=True)
 
     known_keys: ClassVar[frozenset[str]] = frozenset()
     _depends: ClassVar[dict[str, frozenset[str]]] = {}
@@ -56,10 +82,8 @@ class KeepingModel(BaseModel):
                 raise _all_errors(cls, strangers, data, handler)
         try:
             made = handler(data)
-        except ValidationError as error:
-            if type(data) is dict and _problems_besides(cls, error, data, handler):
-                raise _all_errors(cls, [], data, handler) from None
-            raise
+        except ValidationError:
+            raise _all_errors(cls, [], data, handler) from None
         problems = made.problems()
         if problems:
             # The message goes through a placeholder, so that braces in it stay braces.
@@ -101,20 +125,14 @@ def _sorted_out(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str
     return kept, strangers
 
 
-def _all_errors(
-    cls: type[KeepingModel], found: list[InitErrorDetails], data: dict[str, Any], handler: Any
-) -> ValidationError:
+def _all_errors(cls: type[KeepingModel], found: list[InitErrorDetails], data: Any, handler: Any) -> ValidationError:
     """The errors found so far together with those of the fields, each by itself and taken together."""
     try:
         besides = handler(data).problems()
     except ValidationError as error:
         named = {str(detail["loc"][0]) for detail in found if detail.get("loc")}
-        for detail, line in zip(error.errors(include_url=False), _messages(error), strict=True):
-            # A field is only missing because its name was misspelt: that was said already.
-            place = [str(part) for part in detail["loc"]]
-            if not (detail["type"] == "missing" and any(nearest(key, place) for key in named)):
-                found.append(_error(detail["loc"], line, detail["input"]))
-        besides = _problems_besides(cls, error, data, handler)
+        found += _plain(cls, error, named)
+        besides = _problems_besides(cls, error, data, handler) if type(data) is dict else ()
     found += (_error((), problem, data) for problem in besides)
     return ValidationError.from_exception_data(cls.__name__, found)
 
@@ -140,8 +158,25 @@ def _error(place: tuple[int | str, ...], message: str, value: Any) -> InitErrorD
     return InitErrorDetails(type=kind, loc=place, input=value)
 
 
-def error_lines(error: ValidationError) -> list[str]:
+def _plain(cls: type[PlainModel], error: ValidationError, misspelt: Iterable[str] = ()) -> Iterator[InitErrorDetails]:
+    """The errors in plain English; a field is only missing because its name was misspelt, which was said already."""
+    for detail in error.errors(include_url=False):
+        place = detail["loc"]
+        if detail["type"] == "missing" and any(nearest(key, [str(part) for part in place]) for key in misspelt):
+            continue
+        shape = cls._expected.get(str(place[0]) if place else "", "") if len(place) < _DEEP else ""
+        yield _error(place, _message(detail, shape), detail["input"])
+
+
+_DEEP = 2
+
+
+def error_lines(error: ValidationError, inside: int = 0) -> list[str]:
     """The errors of a model as lines `field: what is wrong`, the value included.
+
+    Args:
+        error: of the model.
+        inside: how many parts of each place are left out.
 
     Example:
         >>> class Note(KeepingModel):
@@ -150,23 +185,18 @@ def error_lines(error: ValidationError) -> list[str]:
         ...     Note(text=3)
         ... except ValidationError as error:
         ...     error_lines(error)
-        ['text: Input should be a valid string, got 3']
+        ['text: expected a string, got 3']
     """
-    places = (".".join(map(str, detail["loc"])) for detail in error.errors(include_url=False))
-    return [f"{place}: {line}" if place else line for place, line in zip(places, _messages(error), strict=True)]
+    details = error.errors(include_url=False)
+    return [": ".join(filter(None, (place_name(one["loc"][inside:]), _message(one)))) for one in details]
 
 
-def _messages(error: ValidationError) -> list[str]:
-    """The error at each place, with the value there."""
-    found = []
-    for detail in error.errors(include_url=False):
-        message = detail["msg"].removeprefix("Value error, ")
-        if detail["type"] == "missing":
-            message += _keys_there(detail["input"])
-        elif detail["type"] not in {"missing", "value_error"}:
-            message += f", got {_shown(detail['input'])}"
-        found.append(message)
-    return found
+def _message(detail: Mapping[str, Any], shape: str = "") -> str:
+    """What is wrong, with the value where the words are not those of a validator."""
+    told = expectation(detail, shape)
+    if detail["type"] == "missing":
+        return told + _keys_there(detail["input"])
+    return told if detail["type"] == "value_error" else f"{told}, got {_shown(detail['input'])}"
 
 
 def _keys_there(data: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, overload
@@ -13,7 +12,8 @@ from autorubric.core.display import Displayed
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
 from autorubric.core.rubric_shapes import check_extension, criterion_record, read_criteria, read_source, unfold
 from autorubric.core.scoring import Cell, cell, score
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
+from autorubric.notes import warn
 
 
 class Grader(Protocol):
@@ -311,7 +311,7 @@ class Rubric(Displayed):
                 given["guidelines"] = self._guidelines
             elif not self._warned:
                 self._warned = True
-                warnings.warn(f"{type(grader).__name__} ignores rubric guidelines", UserWarning, stacklevel=2)
+                warn(f"{type(grader).__name__} ignores rubric guidelines")
         return await grader.grade(to_grade=to_grade, rubric=self.rubric, **given)
 
     def grade_sync(
@@ -362,7 +362,7 @@ class Rubric(Displayed):
             (0.6, None)
         """
         if len(verdicts) != len(self.rubric):
-            raise InputError(f"Expected {len(self.rubric)} verdicts, got {len(verdicts)}")
+            raise InputError(f"Expected {counted(len(self.rubric), 'verdict')}, got {len(verdicts)}")
         config = CannotAssessConfig(strategy=cannot_assess_strategy, partial_credit=partial_credit)
         cells = [_cell(criterion, verdict) for criterion, verdict in zip(self.rubric, verdicts, strict=True)]
         return score(cells, config, normalize=normalize)

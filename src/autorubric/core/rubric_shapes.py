@@ -221,9 +221,8 @@ def _in_section(entry: dict[str, Any], name: str | None, strangers: dict[Any, An
 def _by_criterion(error: ValidationError) -> list[str]:
     """One problem for each criterion, with a line for each of its fields."""
     lines: dict[int, list[str]] = {}
-    for detail, line in zip(error.errors(include_url=False), error_lines(error), strict=True):
-        index = int(detail["loc"][0])
-        lines.setdefault(index, []).append(line.removeprefix(f"{index}").removeprefix(".").removeprefix(": "))
+    for detail, line in zip(error.errors(include_url=False), error_lines(error, inside=1), strict=True):
+        lines.setdefault(int(detail["loc"][0]), []).append(line)
     return [f"Invalid criterion at index {index}:\n  " + "\n  ".join(found) for index, found in lines.items()]
 
 

@@ -15,10 +15,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
+from autorubric.core.known_keys import PlainModel
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input, word_count
 from autorubric.errors import InputError
 
@@ -139,7 +141,7 @@ CountFn: TypeAlias = Callable[[str], int]
 PenaltyType: TypeAlias = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 
 
-class LengthPenalty(BaseModel):
+class LengthPenalty(PlainModel):
     """The penalty for long submissions.
 
     Attributes:
@@ -154,7 +156,7 @@ class LengthPenalty(BaseModel):
         >>> LengthPenalty(free_budget=8000, max_cap=6000)
         Traceback (most recent call last):
         pydantic_core._pydantic_core.ValidationError: 1 validation error for LengthPenalty
-          Value error, max_cap=6000 is below free_budget=8000 ...
+          max_cap=6000 is below free_budget=8000; expected at least as much ...
     """
 
     model_config = ConfigDict(frozen=True)
@@ -169,7 +171,8 @@ class LengthPenalty(BaseModel):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.max_cap < self.free_budget:
-            raise ValueError(f"max_cap={self.max_cap} is below free_budget={self.free_budget}")
+            message = f"max_cap={self.max_cap} is below free_budget={self.free_budget}; expected at least as much"
+            raise PydanticCustomError("value_error", "{message}", {"message": message})
         return self
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.display import Displayed, clipped, counted
+from autorubric.core.display import Displayed, clipped
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import totals
@@ -18,10 +17,11 @@ from autorubric.dataset.ground_truth import weighted_cells
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.splitting import split_indices
 from autorubric.dataset.storage import dataset_record, load, load_text, parse_dataset, save
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.files.descriptors import unreadable
 from autorubric.files.strict_json import dump_json
 from autorubric.files.text import size_of_plain
+from autorubric.notes import warn
 
 
 @dataclass
@@ -76,7 +76,7 @@ class RubricDataset(Displayed):
         name = "" if self.name is None else f" {clipped(self.name, 60)!r}"
         prompt = "" if self.prompt is None else f"; prompt {clipped(self.prompt, 80)!r}"
         count = 0 if self.rubric is None else len(self.rubric)
-        rubric = f"; {counted(count, 'criterion', 'criteria')}" if count else ""
+        rubric = f"; {counted(count, 'criterion')}" if count else ""
         return f"<RubricDataset{name}: {counted(len(self.items), 'item')}, {labelled} labelled{prompt}{rubric}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
@@ -342,7 +342,7 @@ class RubricDataset(Displayed):
         notes: list[str] = []
         made = cls._from_parts(load(path, columns, notes, "columns={{'{role}': NAME}}"))
         for note in notes:
-            warnings.warn(note, stacklevel=2)
+            warn(note)
         return made
 
     @classmethod

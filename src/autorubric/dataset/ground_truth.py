@@ -9,7 +9,7 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, cell
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.files.keys import advice, nearest
 from autorubric.rows.columns import ROLES, folded
 
@@ -98,7 +98,8 @@ class GroundTruthReader:
             problems.append(f"ground_truth must be a list of verdicts, got {type(values).__name__}")
             return None
         if len(values) != len(self._criteria):
-            problems.append(f"Ground truth has {len(values)} values, but rubric has {len(self._criteria)} criteria")
+            criteria = counted(len(self._criteria), "criterion")
+            problems.append(f"Ground truth has {counted(len(values), 'value')}, but rubric has {criteria}")
             return None
         verdicts: GroundTruth = []
         found: list[str] = []
@@ -221,7 +222,7 @@ def weighted_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -
         [Cell(weight=3.0, value=1.0, worst=0.0)]
     """
     if len(verdicts) > len(rubric):
-        raise InputError(f"Expected {len(rubric)} verdicts, got {len(verdicts)}")
+        raise InputError(f"Expected {counted(len(rubric), 'verdict')}, got {len(verdicts)}")
     return [
         _cell(index, criterion, verdict)
         for index, (criterion, verdict) in enumerate(zip(rubric, verdicts, strict=False))

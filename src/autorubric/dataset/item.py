@@ -12,7 +12,7 @@ from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_meant, label_meant, number_in
 from autorubric.dataset.label_rows import one_word
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.rows import Record, RowReader, listed, without_nulls
 from autorubric.rows.columns import COLUMN_OPTION, folded
 from autorubric.rows.record import as_text, is_blank, shown
@@ -93,7 +93,9 @@ def _reason_problems(reasons: Any, ground_truth: list[CriterionVerdict | str] | 
     if ground_truth is None:
         return ["ground_truth_reasons are given without ground_truth"]
     if len(reasons) != len(ground_truth):
-        return [f"ground_truth_reasons has {len(reasons)} values, but ground_truth has {len(ground_truth)}"]
+        return [
+            f"ground_truth_reasons has {counted(len(reasons), 'value')}, but ground_truth has {len(ground_truth)}"
+        ]
     return [
         f"ground_truth_reasons[{index}] must be a string or None, got {type(reason).__name__}"
         for index, reason in enumerate(reasons)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,8 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
+from autorubric.notes import warn
 
 Reports: TypeAlias = Sequence[EnsembleEvaluationReport | None]
 """One report an item of a dataset, in order; None where grading failed."""
@@ -108,7 +108,7 @@ class Replay:
 def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
     """The labelled criteria of a dataset as both judges found them."""
     problems = [
-        f"there are {len(reports)} reports of the {which} judge for {len(dataset)} items"
+        f"got {counted(len(reports), 'report')} of the {which} judge for {counted(len(dataset), 'item')}"
         for which, reports in (("first", first_reports), ("second", then_reports))
         if len(reports) != len(dataset)
     ]
@@ -143,7 +143,7 @@ def _entries(
     if found is None:
         return [None] * count
     if len(found) != count:
-        problems.append(f"the report on item {index} has {len(found)} criteria; its rubric has {count}")
+        problems.append(f"the report on item {index} has {counted(len(found), 'criterion')}; its rubric has {count}")
         return [None] * count
     return found
 
@@ -232,11 +232,7 @@ class CascadeCurve:
         """
         known = len(self.items & _fingerprints(dataset))
         if known:
-            warnings.warn(
-                f"{known} of {len(dataset)} items were used to calibrate the cascade; their agreement is optimistic",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn(f"{known} of {len(dataset)} items were used to calibrate the cascade; their agreement is optimistic")
         limit = self.best().threshold if threshold is None else threshold
         return Replay.of(labelled_cells(first_reports, then_reports, dataset)).at(limit or 0.0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from autorubric.llm.models import stand_ins
 from autorubric.llm.records.accounts import Spent, Totals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer
+from autorubric.notes import warn
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 
 if TYPE_CHECKING:
@@ -94,6 +94,9 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         max_in_flight: maximum concurrent calls of all judges together.
         prefix_first: send the first call of a submission alone, so that its prefix is cached for the others.
         compound: `all` judges each demand of a criterion separately; the criterion is met only if all are met.
+
+    A grader can be pickled and deep-copied if its judge can: the copy has the same settings and opens its own
+    connections. One with a budget or an open `ledger` raises `TypeError` instead.
 
     Raises:
         ValueError: settings contradict each other, or a name is unknown; nothing was spent.
@@ -165,7 +168,14 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         self._occurrences = Occurrences(most=_MOST_REMEMBERED)
         self._listed: dict[Any, Answer[Any]] = {}
         for note in self.recipe.notes():
-            warnings.warn(note, UserWarning, stacklevel=2)
+            warn(note)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings: a pickled or deep-copied grader has not graded anything yet."""
+        return {**self.__dict__, "_occurrences": Occurrences(most=_MOST_REMEMBERED), "_listed": {}}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self.judge_ids)}>"
 
     @classmethod
     def of_checks(cls, **settings: Any) -> CriterionGrader:

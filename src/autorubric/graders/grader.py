@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar, cast
 
@@ -14,6 +13,7 @@ from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
 from autorubric.errors import ConfigError
 from autorubric.graders.reporting import with_length_penalty
+from autorubric.notes import warn
 
 ReportT = TypeVar("ReportT")
 
@@ -117,7 +117,7 @@ class Grader(ABC, Generic[ReportT]):
             return {"guidelines": guidelines}
         if not self._warned:
             self._warned = True
-            warnings.warn(f"{type(self).__name__} ignores rubric guidelines", stacklevel=3)
+            warn(f"{type(self).__name__} ignores rubric guidelines")
         return {}
 
 

@@ -107,6 +107,7 @@ class Sessions:
     ) -> None:
         self.limits = limits
         self._recipe = recipe
+        self._kind = kind
         self._clients = replaced_clients(kind, recipe.configs())
         self.run_dir = run_dir
         self._ledger = ledger
@@ -115,6 +116,23 @@ class Sessions:
         self._held = ExitStack()
         self._process = os.getpid()
         finalize(self, self._held.close)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has the same settings and directory; it opens connections and records of its own.
+
+        Raises:
+            TypeError: copies could spend the budget several times, or the ledger belongs to the caller.
+        """
+        if self.limits.budget(None) is not None:
+            raise TypeError(
+                "a grader with a budget cannot be pickled or deep-copied: each copy could spend the whole budget; "
+                "make one grader per process, each with its share (budget_usd, budget_tokens)"
+            )
+        if self._ledger is not None and self.run_dir is None:
+            raise TypeError(
+                "a grader with an open ledger cannot be pickled or deep-copied; pass run_dir instead of ledger"
+            )
+        return Sessions, (self._recipe, self.limits, self.run_dir, None, self._kind)
 
     @property
     def records(self) -> bool:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from autorubric.charts.html import figure, page_template
 from autorubric.charts.svg import Ranged, interval_chart
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.improvement.improvement_record import word_diff
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
@@ -23,6 +22,7 @@ from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.results import MetricsResult
 from autorubric.metrics.simulated_coverage import simulate_coverage
 from autorubric.metrics.table import Modes
+from autorubric.notes import warn
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, Names, Settings, setting
 
@@ -57,7 +57,7 @@ class StatisticSettings(Settings):
     cannot_assess: Abstentions = setting(
         "exclude", "CANNOT_ASSESS: exclude, as_unmet or as_category.", group="Statistics"
     )
-    na: Abstentions = setting("exclude", "Not applicable: exclude, as_unmet or as_category.", group="Statistics")
+    na: Abstentions = setting("exclude", "Not applicable: exclude, as_unmet, as_category.", group="Statistics")
     confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, lt=1)
     replicates: int = setting(
         1000, "Draws of permutation tests and posteriors.", group="Statistics", ge=2, le=1_000_000
@@ -320,11 +320,9 @@ def _note_other_labels(run: StoredRun) -> None:
     """Warn about labels in the store of a run whose dataset has its own labels."""
     count = sum(read_history(run.directory).annotators().values())
     if count:
-        warnings.warn(
+        warn(
             f"the labels of the dataset count; those of the label store ({count}) do not. Pass --labels "
-            f"{store_path(run.directory).parent} for them",
-            UserWarning,
-            stacklevel=2,
+            f"{store_path(run.directory).parent} for them"
         )
 
 
@@ -391,5 +389,5 @@ def _relabelled(graded: RubricDataset, source: RubricDataset | Path | str) -> Ru
         advice = "Give the labels of what was graded, with the same texts and criteria."
         raise InputError([f"{where}{problem}" for problem in error.problems], advice) from None
     for note in notes:
-        warnings.warn(note, UserWarning, stacklevel=2)
+        warn(note)
     return made

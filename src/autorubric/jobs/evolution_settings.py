@@ -21,7 +21,7 @@ class EvolutionSettings(ModelSettings):
     retire_after: int = setting(8, "Retire a criterion after N equal verdicts.", group="Evolution", ge=2, le=10_000)
     most_rollouts: int = setting(
         8,
-        "Maximum rollouts of a query to show to the writer and to grade proposals on.",
+        "Maximum rollouts per query, shown and graded.",
         group="Evolution",
         ge=3,
         le=100,

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError, InputError, counted
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ROLE as DEMANDS
 from autorubric.graders.demands import assumed_demands
@@ -290,9 +290,9 @@ def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path)
     if old:
         text, number, newest = old[0]
         raise InputError(
-            f"{source}: the rollouts of {len(old)} queries were graded by an older version of their rubric, such as "
-            f"{text!r}: version {number}, but {newest} is the newest; grade them with {EVOLVED_FILE}, or pass "
-            "another --out"
+            f"{source}: the rollouts of {counted(len(old), 'query')} were graded by an older version of their "
+            f"rubric, such as {text!r}: version {number}, but {newest} is the newest; grade them with "
+            f"{EVOLVED_FILE}, or pass another --out"
         )
 
 

@@ -120,9 +120,7 @@ class GradeSettings(GradingSettings):
     )
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     limit: int | None = setting(None, "Grade only the first N items.", group="Input", ge=1, le=10**9)
-    on_failure: Literal["none", "skip"] = setting(
-        "none", "Item with a failure: none (no score) or skip it.", group="Scoring"
-    )
+    on_failure: Literal["none", "skip"] = setting("none", "A failure: none (no score) or skip it.", group="Scoring")
     length_penalty: Annotated[LengthPenalty | str, PlainValidator(_read_penalty)] | None = setting(
         None,
         "Free words, words at full penalty, points.",

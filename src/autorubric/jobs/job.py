@@ -6,7 +6,6 @@ import functools
 import inspect
 import logging
 import operator
-import warnings
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from autorubric.files.remote import make_path
 from autorubric.llm.batches.setting import POLL, Batching, batches_on
 from autorubric.llm.http.providers import keys_missing
 from autorubric.llm.records.ledger_view import session
+from autorubric.notes import warn
 from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
 from autorubric.settings import LocalName, NewDirectory, Settings, flag_for, setting
@@ -122,7 +122,7 @@ def _allow_missing_keys() -> Iterator[None]:
     finally:
         keys_missing.reset(token)
     for problem in noted:
-        warnings.warn(f"{problem}; the dry run continues without it", UserWarning, stacklevel=2)
+        warn(f"{problem}; the dry run continues without it")
 
 
 def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import LengthPenalty
@@ -75,11 +75,18 @@ class ModelSettings(EndpointSettings):
         return specs
 
 
+def _model_names(value: Any) -> Any:
+    judges = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(one, LLMConfig | JudgeSpec | CriterionGrader) for one in judges):
+        raise ValueError("expected names of models; for a configuration or a grader, use evaluate(dataset, grader)")
+    return value
+
+
 class JudgeSettings(ModelSettings):
     """The judges and how they are called."""
 
-    judge: Names = setting(
-        (), "Judge: MODEL or MODEL@BASE_URL; several form a panel. Omit if checks decide all.", group="Judges"
+    judge: Annotated[Names, BeforeValidator(_model_names)] = setting(
+        (), "MODEL or MODEL@BASE_URL; several form a panel; none: checks only.", group="Judges"
     )
     judge_key_env: VariableName | None = setting(
         None, "Environment variable with the API key of the judges.", group="Judges", hidden=True, secret=True
@@ -96,7 +103,7 @@ class JudgeSettings(ModelSettings):
     repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
         "as_is",
-        "Criteria with several demands: as_is (one verdict), all (judge each demand), or split (evolve only).",
+        "Criteria with several demands: as_is, all (judge each) or split (evolve only).",
         group="Judges",
     )
     evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")
@@ -106,15 +113,15 @@ class JudgeSettings(ModelSettings):
     )
     prompts: LocalName | None = setting(None, "Directory of your own prompt templates.", group="Judges", reads=True)
     seed: int = setting(0, "Seed of option order and examples.", group="Judges")
-    prefix_first: bool = setting(True, "Fill a prompt cache by each item's first call.", group="Judges")
+    prefix_first: bool = setting(True, "Fill a prompt cache by each item's first call.", group="Prompt cache")
     aggregation: Literal["majority", "weighted", "unanimous", "any"] = setting(
-        "majority", "Votes: majority, weighted, unanimous or any.", group="Panel"
+        "majority", "majority, weighted, unanimous or any.", group="Panel"
     )
     ordinal_aggregation: Literal["mean", "median", "weighted_mean", "mode", "min", "max"] = setting(
-        "mean", "Ordered options: mean, median, weighted_mean, mode, min, max.", group="Panel"
+        "mean", "mean, median, weighted_mean, mode, min, max.", group="Panel"
     )
     nominal_aggregation: Literal["mode", "weighted_mode", "unanimous"] = setting(
-        "mode", "Other options: mode, weighted_mode or unanimous.", group="Panel"
+        "mode", "mode, weighted_mode or unanimous.", group="Panel"
     )
     quorum: int | None = setting(
         None, "Minimum judges that must return a verdict (default: all).", group="Panel", ge=1
@@ -122,7 +129,7 @@ class JudgeSettings(ModelSettings):
     escalate_to: Names = setting((), "Stronger judge for undecided criteria; repeatable.", group="Panel")
     escalate_below: float | None = setting(None, "Also escalate below this confidence, in [0, 1].", group="Panel")
     cannot_assess: Literal["skip", "zero", "partial", "fail"] = setting(
-        "skip", "Abstention: skip, zero, partial or fail.", group="Scoring"
+        "skip", "Abstention: skip, zero, partial, fail.", group="Scoring"
     )
 
     @property
@@ -163,7 +170,9 @@ class JudgeSettings(ModelSettings):
 
     def of_judges(self) -> tuple[str, ...]:
         """The settings that need a judge."""
-        own = (name for name, flag in JudgeSettings.flags().items() if flag.group in ("Judges", "Panel"))
+        own = (
+            name for name, flag in JudgeSettings.flags().items() if flag.group in ("Judges", "Panel", "Prompt cache")
+        )
         shared = ("base_url", "api_key_env", "allow_plain_http", "max_tokens_ceiling", "share_equal")
         return (*shared, *(name for name in own if name != "judge"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +35,7 @@ from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.results import CoverageSimulation
 from autorubric.metrics.simulated_coverage import simulate_table
 from autorubric.metrics.table import Modes
+from autorubric.notes import warn
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, LocalName, Names, Settings, setting
@@ -224,7 +224,7 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     with label_store(Path(run)) as store:
         done = add_labels(store, read)
     for note in done.notes:
-        warnings.warn(note, UserWarning, stacklevel=2)
+        warn(note)
     return done
 
 

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
-from autorubric.core.display import counted
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError, MissingFileError, counted
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.selection_run import SelectionResult
 from autorubric.jobs.sharding import ShardedSettings, load_job
@@ -178,5 +177,5 @@ def _uncollected(found: _Found) -> Iterator[str]:
     if records:
         requests = counted(sum(record.count for record in records), "request")
         how = f": {found.again}" if found.again else " with the command that sent them"
-        batches = counted(len(records), "open batch", "open batches")
+        batches = counted(len(records), "open batch")
         yield f"{found.folder}: {requests} in {batches} would be paid for twice; collect them first{how}"

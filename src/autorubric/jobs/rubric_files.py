@@ -27,8 +27,10 @@ from autorubric.rows import memory_rows
 from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
-LintData: TypeAlias = Rubric | RubricDataset | Path | str | Sequence[Path | str | Criterion | Mapping[str, Any]]
-"""A rubric, its criteria, a dataset, rows with rubrics, or one or several files of these."""
+LintData: TypeAlias = (
+    Rubric | RubricDataset | Path | str | Sequence[Path | str | Rubric | Criterion | Mapping[str, Any]]
+)
+"""A rubric or several, the criteria of one, a dataset, rows with rubrics, or one or several files of these."""
 
 _ROLES = ("query", "rubric", "id", "reference")
 
@@ -41,9 +43,15 @@ def _check_data(value: Any) -> Any:
     if isinstance(value, RubricDataset):
         return json.loads(value.to_json())
     rows = memory_rows(value)
+    if isinstance(rows, list | tuple) and any(isinstance(one, Rubric) for one in rows):
+        if not all(isinstance(one, Rubric) for one in rows):
+            raise ValueError("expected a list of Rubrics or a list of criteria, got both in one list")
+        return [{"question": "", "rubric": one.to_dict()} for one in rows]
     if isinstance(rows, Rubric | list | tuple):
         return rows
-    raise ValueError("expected a Rubric, criteria, a RubricDataset, rows with rubrics, or paths of files")
+    raise ValueError(
+        "expected a Rubric, a list of Rubrics, criteria, a RubricDataset, rows with rubrics, or paths of files"
+    )
 
 
 def _check_ids(value: Any) -> Any:
@@ -83,7 +91,7 @@ class LintSettings(Settings):
     list_rules: bool = setting(False, "List the rules and exit.", group="Rules")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
-        "error", "Exit with 100 on a finding this severe: error, warning, note, never.", group="Output"
+        "error", "Exit with 100 from error, warning, note or never.", group="Output"
     )
 
     def rules(self) -> Sequence[Rule]:
@@ -154,8 +162,8 @@ def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
     """Find weak or faulty criteria in rubrics, without a model.
 
     Args:
-        data: a rubric, its criteria, a dataset, rows with rubrics such as those of `synthesize`, or one or several
-            files.
+        data: a rubric or a list of them, the criteria of one, a dataset, rows with rubrics such as those of
+            `synthesize`, or one or several files. The row of a finding is the place in the list, from 1.
         settings: the keyword arguments, as a settings object.
 
     Raises:
@@ -194,8 +202,8 @@ class ConvertSettings(Settings):
     )
     polarity: str = setting(
         "as-is",
-        "Meaning of a met criterion of negative weight in IN: met-is-bad (a fault), met-is-good (gets a positive "
-        "weight), as-is (leave it), or audit (report only, write nothing).",
+        "A met criterion of negative weight: met-is-bad (a fault), met-is-good (its weight becomes positive), as-is, "
+        "or audit (report only).",
         group="Input",
     )
     against: FileNames = setting(
@@ -203,7 +211,7 @@ class ConvertSettings(Settings):
     )
     extras: Literal["keep", "drop"] = setting(
         "keep",
-        "Fields that the format of OUT does not have: keep (under the key 'autorubric') or drop.",
+        "Fields unknown to the format of OUT: keep (under 'autorubric') or drop.",
         group="Output",
     )
     strict: bool = setting(False, "Write nothing if anything would be lost.", group="Output")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import astuple
@@ -23,6 +22,7 @@ from autorubric.jobs.submissions import check_weighed, columns_named
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
+from autorubric.notes import warn
 from autorubric.runs.result import EvalResult
 from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.training.candidates import CandidateAnswer, check_candidates, own_answers, read_candidates
@@ -59,7 +59,7 @@ class SelectSettings(GradingSettings):
     command: ClassVar[str] = "select"
     data: _Data = setting(
         ...,
-        "Queries with rubrics (a dataset or rows), or a run directory of `autorubric grade`.",
+        "Queries with rubrics (dataset or rows), or a run of `autorubric grade`.",
         argument=True,
         group="Input",
         reads=True,
@@ -199,7 +199,7 @@ def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], li
                 "nothing to select from; pass --candidates FILE, or --sample MODEL (in Python: candidates, sample)"
             )
     for note in found.notes:
-        warnings.warn(note, UserWarning, stacklevel=2)
+        warn(note)
     queries = queries[: settings.limit]
     if not settings.sample:
         queries, missing = check_candidates(queries, candidates, str(file or path))

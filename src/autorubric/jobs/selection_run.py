@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from autorubric.llm.models import open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
+from autorubric.notes import warn
 from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
 from autorubric.runs.blocks import all_records, feed
 from autorubric.runs.changes import changed_grader, changed_items, changed_values, describe_change
@@ -274,7 +274,7 @@ async def _model_names(selection: Selection) -> list[str]:
     if problems:
         raise InputError(problems)
     for sentence in selection.skipped[:20]:
-        warnings.warn(f"left out: {sentence}", UserWarning, stacklevel=2)
+        warn(f"left out: {sentence}")
     return names
 
 

@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import socket
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from autorubric.llm.budget import Budget
 from autorubric.llm.http.access import listening_at
 from autorubric.llm.records.lock import PROCESSES_FOLDER
 from autorubric.llm.sharing import Sum
+from autorubric.notes import warn
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.stopping import Stop
 from autorubric.training.service.door import Board, Door
@@ -143,7 +143,7 @@ class ServiceProcesses:
                 self._fail(AutorubricError(f"process {one.place + 1} of the service does not start: {why}"))
             else:
                 words = f"process {one.place + 1} of the service {why}; it is restarted"
-                warnings.warn(words, UserWarning, stacklevel=2)
+                warn(words)
                 await asyncio.sleep(min(one.failed_starts - 1, 1))
 
     async def _run_once(self, one: _Worker) -> int | None:
@@ -174,7 +174,7 @@ class ServiceProcesses:
                 announce()
         if "note" in word and word["note"] not in self._notes:
             self._notes.add(word["note"])
-            warnings.warn(word["note"], UserWarning, stacklevel=2)
+            warn(word["note"])
         if "end" in word:
             one.end = word["end"]
             one.counts = one.end.get("counts", one.counts)

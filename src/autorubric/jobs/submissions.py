@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from autorubric.dataset.item import ROLES, item_reader, item_records, query_note
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
+from autorubric.notes import warn
 from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file, without_nulls
 from autorubric.rows.columns import SYNONYMS
 from autorubric.rows.record import plain
@@ -144,7 +144,7 @@ def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
     """The dataset with the labels of a table; a warning lists each column that was guessed."""
     joined = table.joined(dataset)
     for note in table.notes:
-        warnings.warn(note, UserWarning, stacklevel=2)
+        warn(note)
     return joined
 
 
@@ -203,7 +203,7 @@ def _texts(folder: Path) -> list[Path]:
     if others:
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         named = ", ".join(others[:_MOST_NAMED]) + more
-        warnings.warn(f"{folder}: not graded, because no .txt or .md file: {named}", UserWarning, stacklevel=2)
+        warn(f"{folder}: not graded, because no .txt or .md file: {named}")
     return texts
 
 
@@ -295,7 +295,7 @@ def _read_rows(
         source = Submissions(path or submissions, columns, criteria)
         items, where, name = source.items(), source.where, _name(path) if path else IN_MEMORY
         for note in source.notes if prompt or path is None else [*source.notes, *query_notes(where, items)]:
-            warnings.warn(note, UserWarning, stacklevel=2)
+            warn(note)
     else:
         items = [DataItem(one, "") if isinstance(one, str) else one for one in submissions]
         where = name = IN_MEMORY
@@ -334,7 +334,7 @@ def rubric_in(path: Path) -> Rubric:
             raise InputError(problems)
         value = rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
     for note in unread_notes(value, KNOWN):
-        warnings.warn(f"{found.name}: {note}", UserWarning, stacklevel=2)
+        warn(f"{found.name}: {note}")
     try:
         value = _only_rubric(value)
         return rubric_from(value, "") if is_foreign(value) else Rubric.from_dict(value)

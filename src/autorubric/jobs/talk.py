@@ -27,6 +27,7 @@ from autorubric.background import new_event_loop
 from autorubric.errors import AutorubricError, InputError
 from autorubric.files.descriptors import raise_open_file_limit
 from autorubric.llm.sharing import Sharing, Sum, sharing
+from autorubric.notes import Note
 
 REPORT_SECONDS = 0.25
 """How often a process tells what it has sent to endpoints whose limits are not known."""
@@ -228,7 +229,7 @@ def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
         talk: with the parent.
         work: returns the result.
     """
-    warnings.simplefilter("always", UserWarning)
+    warnings.simplefilter("always", Note)
     warnings.showwarning = lambda message, *_, **__: talk.say(note=str(message))
     raise_open_file_limit()
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from autorubric.errors import ConfigError, InputError, UploadError
 from autorubric.files import write_atomically
 from autorubric.files.remote import WRITABLE, check_address, check_writable, find_address, put, read_version
 from autorubric.jobs.job import UploadedSettings
+from autorubric.notes import warn
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
 
@@ -48,7 +48,7 @@ async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None
         return
     address = _destination(settings.upload)
     if not complete:
-        warnings.warn(f"nothing was uploaded to {address}: the run is not complete", UserWarning, stacklevel=2)
+        warn(f"nothing was uploaded to {address}: the run is not complete")
         return
     try:
         await asyncio.to_thread(_upload, address, Path(settings.out))

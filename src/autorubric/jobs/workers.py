@@ -6,7 +6,6 @@ import asyncio
 import math
 import secrets
 import shutil
-import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.sharing import Sum
+from autorubric.notes import warn
 from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Shard, expected_input
@@ -124,7 +124,7 @@ class WorkerProcesses:
             self._lender.gone(one)
             if one.end is not None:
                 return
-            warnings.warn(f"the process of shard {one.shard} ended with status {code}", UserWarning, stacklevel=2)
+            warn(f"the process of shard {one.shard} ended with status {code}")
         one.end = {"stopped": f"the process of shard {one.shard} ended {_MOST_RESTARTS + 1} times without a result"}
 
     def _order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class WorkerProcesses:
             one.state = RunState(**word["state"], stages=stages)
         for note in {word["note"]} - self._notes if "note" in word else ():
             self._notes.add(note)
-            warnings.warn(note, UserWarning, stacklevel=2)
+            warn(note)
         if "end" in word:
             one.end = word["end"]
         self._lender.hear(one, word)

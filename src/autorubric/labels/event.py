@@ -15,7 +15,7 @@ from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem
 from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 
 Kind: TypeAlias = Literal["draw", "label", "skip", "adjudication", "undo"]
 _CANNOT_ASSESS = CriterionVerdict.CANNOT_ASSESS.value
@@ -149,10 +149,12 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
         ('#0', 'Brief', 32)
     """
     if not 0 <= index < len(items):
-        raise InputError(f"item {index} does not exist; the run has {len(items)} items")
+        raise InputError(f"item {index} does not exist; the run has {counted(len(items), 'item')}")
     rubric = items.get_item_rubric(index).rubric
     if not 0 <= place < len(rubric):
-        raise InputError(f"criterion {place} does not exist; the rubric of item {index} has {len(rubric)} criteria")
+        raise InputError(
+            f"criterion {place} does not exist; the rubric of item {index} has {counted(len(rubric), 'criterion')}"
+        )
     digest = pair_digest(items.get_item_prompt(index), items[index].submission, _content(rubric, place))
     return Pair(index, place, item_name(items[index], index), storable(criterion_names(rubric)[place]), digest)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.label_rows import Given, ItemFinder
 from autorubric.errors import InputError
+from autorubric.expectations import expectation, place_name
 from autorubric.files.printable import defused, undefused
 from autorubric.labels.event import (
     Event,
@@ -30,6 +30,7 @@ from autorubric.labels.event import (
 )
 from autorubric.labels.label_files import LabelFile
 from autorubric.labels.label_store import History, LabelStore
+from autorubric.notes import warn
 from autorubric.rows import input_name, read_rows
 
 Form: TypeAlias = Literal["csv", "jsonl", "dataset"]
@@ -228,7 +229,7 @@ def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problem
             if event.verdict is not None and pair is not None:
                 checked_verdict(dataset.get_item_rubric(pair.index)[pair.place], event.verdict)
         except ValidationError as error:
-            said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
+            said = "; ".join(f"{place_name(one['loc'])}: {expectation(one)}" for one in error.errors()[:3])
             problems.append(f"{record.where}: this is not an event as `labels --export` writes it: {said}")
             return
         except ValueError as error:
@@ -284,11 +285,7 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
         )
     whole = sum(items[index].ground_truth is not None for index in found)
     if whole < len(found):
-        warnings.warn(
-            f"{len(found) - whole} of {len(found)} labelled items have labels for some criteria only; left out",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn(f"{len(found) - whole} of {len(found)} labelled items have labels for some criteria only; left out")
     return replace(dataset, items=items)
 
 

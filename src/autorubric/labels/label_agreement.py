@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autorubric.core.display import counted
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import PairFinder
 from autorubric.labels.label_store import History

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -23,6 +22,7 @@ from autorubric.labels.event import KINDS, Draw, Event, PairKey
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger_view import connect_read_only
 from autorubric.llm.records.lock import lock_holder, private_file, run_lock
+from autorubric.notes import warn
 
 
 class History:
@@ -363,11 +363,9 @@ def _events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[
         yield replace(Event(*row[:_PLAIN]), draw=draw)
         whole += 1
     if lost := end - after - whole:
-        warnings.warn(
+        warn(
             f"{path}: {lost} events of {end - after} are damaged or missing, so labels may be; restore the file "
-            "from a copy, or label these pairs again",
-            UserWarning,
-            stacklevel=2,
+            "from a copy, or label these pairs again"
         )
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autorubric.core.display import counted
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.labels.drawing import in_scope
 from autorubric.labels.event import Event, Pair, PairFinder, PairKey
 from autorubric.labels.label_store import History

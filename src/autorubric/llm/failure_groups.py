@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.llm.http.secrets import redacted
 from autorubric.llm.request import FailureKind
 
@@ -91,7 +91,7 @@ class FailureGroup:
         status = _STATUS.fullmatch(self.message)
         source = f" from {status[1]}:" if status and status[1] else ""
         words = (
-            f"{status[2]}{source} '{status[3]}'"
+            f"{status[2]}{source} {_in_quotes(status[3])}"
             if status
             else self.message
             if self.kind in NOT_MADE
@@ -256,6 +256,13 @@ def _cause(message: str) -> str:
         word if last == "HTTP" or not any(map(str.isdigit, word)) else "#"
         for last, word in zip(before, words, strict=False)
     )
+
+
+def _in_quotes(words: str) -> str:
+    """The words of an endpoint in quotes, which messages of earlier versions lack and shortened ones have lost."""
+    if not words.startswith("'"):
+        return f"'{words}'"
+    return f"{words}'" if words.endswith("…") else words
 
 
 def _is_group(entry: object) -> bool:

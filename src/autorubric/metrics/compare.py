@@ -11,7 +11,7 @@ from pydantic import Field
 
 from autorubric.core.display import Displayed
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.metrics.agreement_sums import SUMMED, Layout, pool, sum_items
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
 from autorubric.metrics.intervals import holm
@@ -309,7 +309,7 @@ def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints)
 
 def _lines(found: JudgeComparison) -> Iterator[str]:
     """The text of `JudgeComparison.summary`."""
-    yield f"{found.n_items} items that both judged; {found.n_replicates} replicates"
+    yield f"{counted(found.n_items, 'item')} that both judged; {counted(found.n_replicates, 'replicate')}"
     whole = (found.accuracy, found.mean_kappa, found.micro_kappa, found.score_error, found.score_bias)
     titles = ("accuracy", "mean kappa", "kappa, binary", "score error", "score bias")
     for title, figure in zip(titles, whole, strict=True):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.core.display import Displayed, clipped, counted, flat, listed
+from autorubric.core.display import Displayed, clipped, flat, listed
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.metrics.arrays import Flags, Floats
 from autorubric.metrics.corrected_rate import (
     NO_LABELS,

@@ -10,8 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.core.display import counted
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.metrics.intervals import (
     Estimate,
     Interval,

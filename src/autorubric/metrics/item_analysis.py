@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.metrics.intervals import Estimate, Interval, normal_quantile
 
 Array = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ def estimate_correlation(value: float, n: int, confidence: float = 0.95) -> Esti
     if math.isnan(value):
         return Estimate(None, n=n, reason="one side is constant")
     if n < 4:
-        return Estimate(value, n=n, reason=f"{n} items; an interval needs 4")
+        return Estimate(value, n=n, reason=f"{counted(n, 'item')}; an interval needs 4")
     reach = normal_quantile(0.5 + confidence / 2.0) / math.sqrt(n - 3)
     # A correlation of 1 in a sample is not certain: Fisher's z is taken just short of it.
     centre = math.atanh(max(-1.0 + 0.5 / n, min(1.0 - 0.5 / n, value)))
@@ -134,7 +134,9 @@ def expected_group_variance(rewards: npt.ArrayLike, queries: Sequence[Hashable],
     if n < 2:
         raise InputError(f"n={n}; a group has at least 2 rollouts")
     if len(values) != len(queries):
-        raise InputError(f"there are {len(values)} rewards for {len(queries)} queries; expected one query each")
+        raise InputError(
+            f"got {counted(len(values), 'reward')} for {counted(len(queries), 'query')}; expected one query each"
+        )
     groups: dict[Hashable, list[float]] = {}
     for value, query in zip(values.tolist(), queries, strict=True):
         if not math.isnan(value):

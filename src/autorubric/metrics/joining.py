@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.display import counted
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 
 
 @dataclass
@@ -74,7 +73,7 @@ def match_criteria(said: Sequence[tuple[str | None, str]], criteria: Sequence[Cr
 def describe_mismatch(index: int, item: DataItem, said: Sequence[tuple[str | None, str]], rubric: Rubric) -> str:
     """A sentence on a report whose criteria are not those of its item's rubric."""
     if len(said) != len(rubric):
-        detail = f"the report has {len(said)} criteria, its rubric {len(rubric)}"
+        detail = f"the report has {counted(len(said), 'criterion')}, its rubric {len(rubric)}"
     else:
         known = {criterion.requirement for criterion in rubric}
         other = next((name or requirement for name, requirement in said if requirement not in known), None)

@@ -8,10 +8,9 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from autorubric.core.display import counted
 from autorubric.core.scoring import LengthPenalty, compute_length_penalty
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.confusion import confusion_counts, kappas
 from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStats, NAStats

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from autorubric.errors import counted
 from autorubric.metrics.agreement_statistics import statistics
 from autorubric.metrics.criterion_results import CoverageStats, CriterionMetricsUnion
 from autorubric.metrics.results import JudgeMetrics, MetricsResult, PooledScaleMetrics
@@ -28,13 +29,14 @@ def worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
 def summary_lines(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
     """The metrics as lines of text; see `MetricsResult.summary`."""
     yield (
-        f"{found.n_items} labelled items, {found.n_samples} pairs of label and verdict "
+        f"{counted(found.n_items, 'labelled item')}, {counted(found.n_samples or 0, 'pair')} of label and verdict "
         f"(abstentions: binary {found.cannot_assess_mode}, options {found.na_mode})"
     )
     yield _coverage(found.coverage_stats)
     accuracy, baseline = show(found.criterion_accuracy, found.accuracy_ci), show(found.majority_baseline)
     yield f"  accuracy        {accuracy}; majority-class baseline {baseline}"
-    yield f"  mean kappa      {show(found.mean_kappa, _kappa_ci(found))} over {found.n_kappa_criteria} criteria"
+    kappa, criteria = show(found.mean_kappa, _kappa_ci(found)), counted(found.n_kappa_criteria, "criterion")
+    yield f"  mean kappa      {kappa} over {criteria}"
     balanced = show(found.criterion_balanced_accuracy)
     yield f"  Gwet's AC1      {show(found.criterion_gwet)}; balanced accuracy {balanced}"
     yield (
@@ -43,7 +45,7 @@ def summary_lines(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
     )
     yield (
         f"  score           RMSE {show(found.score_rmse)}, MAE {show(found.score_mae)}, bias "
-        f"{show(found.bias.mean_bias, found.bias.ci)} over {found.n_scores} items ({found.score_rule})"
+        f"{show(found.bias.mean_bias, found.bias.ci)} over {counted(found.n_scores, 'item')} ({found.score_rule})"
     )
     for criterion in worst_first(found):
         accuracy, baseline = show(criterion.accuracy, criterion.accuracy_ci), show(criterion.majority_baseline)

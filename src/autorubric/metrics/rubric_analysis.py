@@ -11,7 +11,7 @@ import numpy as np
 
 from autorubric.core.display import Displayed, flat, listed
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.metrics.arrays import Flags, Floats, defined
 from autorubric.metrics.intervals import Estimate, check_confidence, rate_interval, wilson_interval
 from autorubric.metrics.item_analysis import (
@@ -102,10 +102,13 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
     estimates = found.label_agreement, found.discrimination, found.redundancy
     agreement, rest, alike = (estimate.interval for estimate in estimates)
     if found.saturated:
-        rate = f"pass rate {_shown(found.pass_rate)} over {found.pass_rate.n} submissions"
+        rate = f"pass rate {_shown(found.pass_rate)} over {counted(found.pass_rate.n, 'submission')}"
         return "drop", f"{rate}: it does not separate them"
     if agreement is not None and agreement.high < thresholds.agreement and not split:
-        return "relabel", f"agreement with {found.label_agreement.n} labels is {_shown(found.label_agreement)}"
+        return (
+            "relabel",
+            f"agreement with {counted(found.label_agreement.n, 'label')} is {_shown(found.label_agreement)}",
+        )
     if split:
         return "sharpen", f"{found.disagreement:.0%} of the pairs of votes differ"
     if rest is not None and rest.high < 0.0:
@@ -147,7 +150,7 @@ class RubricAnalysis(Displayed):
     def __repr__(self) -> str:
         advice = listed([f"{one.name}: {one.advice}" for one in self.criteria])
         effective = "unknown" if self.effective is None else f"{self.effective:.2f}"
-        return f"<RubricAnalysis of {len(self.criteria)} criteria, effective {effective}; {advice}>"
+        return f"<RubricAnalysis of {counted(len(self.criteria), 'criterion')}, effective {effective}; {advice}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         return (flat(one.to_row()) for one in self.criteria)

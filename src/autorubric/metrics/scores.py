@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import abstention_value
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.correlation import correlation, mae, rmse
 from autorubric.metrics.distribution import systematic_bias
@@ -127,19 +127,21 @@ def pair_scores(
     both = ~np.isnan(scores) & ~np.isnan(true)
     partly = int(both[np.unique(table.points.row[unjudged])].sum())
     if partly:
-        warnings.append(f"{partly} scores leave criteria without a verdict out; their true scores leave out the same")
+        warnings.append(
+            f"criteria without a verdict are left out of {counted(partly, 'score')} and of the true scores"
+        )
     apart = np.where(both, plain - scores, 0.0)
     apart[np.isnan(apart)] = 0.0
     off = int((np.abs(apart) > _CLOSE).sum())
     if off and penalties is not None:
         known = np.allclose(_lowered(plain, penalties, rule)[both], scores[both], rtol=0.0, atol=_CLOSE)
         true = _lowered(true, penalties if known else apart, rule)
-        warnings.append(f"{off} scores carry a length penalty; the true scores were lowered by as much")
+        warnings.append(f"a length penalty is in {counted(off, 'score')}; the true scores were lowered by as much")
         hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
         if hidden:
             warnings.append(f"{hidden} of the scores are 0 and may have lost more than their true scores did")
     elif off:
-        warnings.append(f"{off} scores are not what their verdicts make them under any known rule")
+        warnings.append(f"no known rule makes {counted(off, 'score')} of the verdicts")
     rows = np.flatnonzero(both)
     return ScorePairs(
         rows, scores[rows], true[rows], rule, tuple(warnings), 1.0 if rule.normalize else _widest(table)

@@ -114,6 +114,10 @@ class Template:
         self._system: str | None = None
         self._varies = varies
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is compiled again from the same text."""
+        return _compiled_again, (self.name, self.source, self.origin, self._varies, self._system)
+
     @classmethod
     @cache
     def from_package(cls, name: str, varies: frozenset[str] = frozenset()) -> Template:
@@ -326,6 +330,11 @@ def _message_parts(tree: nodes.Template, place: str) -> tuple[Literal["system", 
     if problems:
         raise InputError(problems)
     return tuple(role for role in _BLOCKS if role in blocks)
+
+
+def _compiled_again(name: str, source: str, origin: str, varies: frozenset[str], system: str | None) -> Template:
+    made = Template(name, source, origin, varies)
+    return made if system is None else made.with_system(system)
 
 
 @jinja2.pass_context

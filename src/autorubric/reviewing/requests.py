@@ -11,8 +11,8 @@ from typing import Any
 
 from autorubric.charts.html import page_template
 from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.core.display import counted
 from autorubric.core.rubric import Rubric
+from autorubric.errors import counted
 from autorubric.linting.finding import SEVERITIES, Finding, Place, Rule
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.files.parquet import arrow_rows, parquet_rows
 from autorubric.files.remote import find_address, make_path
 from autorubric.files.strict_json import parse_json
@@ -253,7 +253,7 @@ def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
             header = _header(cells, f"{name}:{line}")
         elif len(cells) != len(header):
             problems.append(
-                f"{name}:{line}: the row has {len(cells)} cells, the header has {len(header)}; "
+                f"{name}:{line}: the row has {counted(len(cells), 'cell')}, the header has {len(header)}; "
                 "check for quotes and delimiters in the text"
             )
         else:

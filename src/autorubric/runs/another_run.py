@@ -6,7 +6,6 @@ import json
 import shutil
 import socket
 import time
-import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from autorubric.files.descriptors import sync_folder
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import held_run, run_lock
 from autorubric.llm.records.union import add_all_rows, add_ledger, rename_items
+from autorubric.notes import warn
 from autorubric.runs.changes import describe_change
 from autorubric.runs.manifest import DATASET_FILE, MANIFEST_FILE, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
@@ -131,11 +131,9 @@ async def locked_ledger(
 def note_another_run(directory: Path, kind: str, find_changes: Callable[[Mapping[str, Any]], Sequence[str]]) -> None:
     """Warn, before a dry run, that `refuse_another_run` would refuse the directory. Nothing is locked or changed."""
     for change in _find_another_run(directory, kind, find_changes):
-        warnings.warn(
+        warn(
             f"{directory} contains another run ({change}), so this one needs another --out, or --replace (in Python: "
-            "replace=True)",
-            UserWarning,
-            stacklevel=2,
+            "replace=True)"
         )
 
 
@@ -170,7 +168,7 @@ def move_run_away(directory: Path) -> Path:
         sync_folder(folder)
     moving.rename(target)
     sync_folder(directory)
-    warnings.warn(f"the files of the earlier run in {directory} are now in {target}", UserWarning, stacklevel=2)
+    warn(f"the files of the earlier run in {directory} are now in {target}")
     return target
 
 
@@ -272,11 +270,9 @@ def _take_in_machines(directory: Path, told: Iterable[str]) -> None:
             place.rmdir()
     others = sorted({machine for machine, _ in places if machine != here})
     if others:
-        warnings.warn(
+        warn(
             f"Ray workers on {', '.join(others)} may hold replies that {directory} lacks: only --engine ray takes "
-            "them in; without it, these requests are sent again",
-            UserWarning,
-            stacklevel=2,
+            "them in; without it, these requests are sent again"
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.files import atomic_writer, dump_json
 from autorubric.files.strict_json import parse_json
 from autorubric.llm.records.lock import LEDGER_FILE
+from autorubric.notes import warn
 
 MANIFEST_FILE = "manifest.json"
 CHANGED = "changed"
@@ -148,11 +148,9 @@ class ExperimentManifest:
             return
         content = memoryview(path.read_bytes())[:-1]  # the digest is without the line break at the end
         if sha256(content).hexdigest()[:16] != self.dataset_hash:
-            warnings.warn(
+            warn(
                 f"{path} has changed since the run wrote it, so its texts, weights and labels may be wrong; grade "
-                "into the run directory again: saved replies are not paid for twice",
-                UserWarning,
-                stacklevel=2,
+                "into the run directory again: saved replies are not paid for twice"
             )
 
 
@@ -209,7 +207,7 @@ def told_change(name: str | Path, missing: int) -> str:
 
 def warn_of_change(path: Path, missing: int) -> None:
     """Warn that an items file is not as the run left it."""
-    warnings.warn(told_change(path, missing), UserWarning, stacklevel=2)
+    warn(told_change(path, missing))
 
 
 def ledger_folder(directory: Path) -> Path | None:

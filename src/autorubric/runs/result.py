@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 from autorubric.charts.html import judged_html
 from autorubric.charts.svg import Ranged, bar_chart, interval_chart
-from autorubric.core.display import Displayed, clipped, counted, html_charts, html_text
+from autorubric.core.display import Displayed, clipped, html_charts, html_text
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError, MissingFileError, counted
 from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import Report, read_items, read_run, report_from, report_json
@@ -265,7 +265,7 @@ class StoredItems(Sequence[ItemResult]):
     def _read(self, record: dict[str, Any]) -> ItemResult:
         index = record["item_idx"]
         if index >= len(self._dataset):
-            known = f"{DATASET_FILE}, which has {len(self._dataset)} items"
+            known = f"{DATASET_FILE}, which has {counted(len(self._dataset), 'item')}"
             raise InputError(f"{self._path}: item {index} is not in {known}")
         try:
             return ItemResult.from_dict(record, self._dataset[index])

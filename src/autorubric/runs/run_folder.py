@@ -13,8 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autorubric.core.display import counted
-from autorubric.errors import AutorubricError, InputError, LedgerError
+from autorubric.errors import AutorubricError, InputError, LedgerError, counted
 from autorubric.files.atomic import remove_drafts
 from autorubric.files.descriptors import is_exhausted, is_out_of_files
 from autorubric.files.text import size_of_plain

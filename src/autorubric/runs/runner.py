@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -27,6 +26,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.sharing import sharing
+from autorubric.notes import warn
 from autorubric.runs.changes import changed_grader, digest_grader
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, experiment_name
@@ -361,4 +361,4 @@ def _tell(problems: dict[int, str], kept: int) -> None:
     told = f"{len(problems)} of {len(problems) + kept} items could not be graded; item {first}: {problems[first]}"
     if not kept:
         raise FillError(told)
-    warnings.warn(told, UserWarning, stacklevel=3)
+    warn(told)

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.runs.manifest import ITEMS_FILE
 
 if TYPE_CHECKING:
@@ -217,7 +217,9 @@ class Parts:
                 if held.is_changed:
                     raise InputError(f"{path} has changed since the shard wrote it; {advice}")
             if max(held, default=-1) >= len(places) or (len(held) < len(places) and not self.is_partial):
-                raise InputError(f"{path}: it has {len(held):,} items, and the shard has {len(places):,}; {advice}")
+                raise InputError(
+                    f"{path}: it has {counted(len(held), 'item')}, and the shard has {len(places):,}; {advice}"
+                )
             found.append((held, places))
         return found
 

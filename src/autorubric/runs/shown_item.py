@@ -10,7 +10,7 @@ from typing import Any
 
 from autorubric.core.judgment import CannotAssessConfig
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError, MissingFileError, counted
 from autorubric.graders.assembly import EscalationConfig, JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
@@ -106,7 +106,7 @@ def find_item(dataset: RubricDataset, name: str | None) -> int:
         return int(name)
     known = [one for one in ids if one][:5]
     named = f", such as {', '.join(known)}" if known else ""
-    raise InputError(f"the run has no item {name!r}; it has {len(ids)} items{named}")
+    raise InputError(f"the run has no item {name!r}; it has {counted(len(ids), 'item')}{named}")
 
 
 def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any] | None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.charts.svg import bar_chart
-from autorubric.core.display import counted
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.files import iter_jsonl, write_atomically
 from autorubric.files.printable import markdown_text
 from autorubric.linting.criterion_words import detect_language

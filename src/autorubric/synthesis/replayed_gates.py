@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from pydantic import BeforeValidator, Field, ValidationError
 
 from autorubric.errors import InputError
+from autorubric.expectations import expectation, place_name
 from autorubric.llm.recorded_exchanges import Exchange
 from autorubric.llm.request import Answer, Reply
 from autorubric.rows import read_rows
@@ -175,8 +176,9 @@ def read_recorded(path: Path) -> list[RecordedQuery]:
 
 
 def _describe(problem: Any) -> str:
-    place = ".".join(map(str, problem["loc"]))
-    return f"{place} is {problem['input']!r:.60}; {problem['msg'][0].lower()}{problem['msg'][1:]}"
+    told = expectation(problem)
+    wrong = f"is {told}" if problem["type"] == "missing" else f"is {problem['input']!r:.60}; {told}"
+    return f"{place_name(problem['loc'])} {wrong}"
 
 
 class Share(NamedTuple):

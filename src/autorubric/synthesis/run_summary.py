@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals
@@ -205,7 +205,10 @@ class SynthesisResult:
             return f"SynthesisResult(dry run, {counted(calls, 'call')} to make)"
         summary, cost = self.summary, self.cost
         criteria = summary.exported.criteria if summary.exported else 0
-        parts = [f"{summary.finished} of {summary.rows} queries finished", f"{criteria} criteria"]
+        parts = [
+            f"{summary.finished} of {counted(summary.rows, 'query')} finished",
+            counted(criteria, "criterion"),
+        ]
         parts.append("unknown cost" if cost is None else f"${cost:.2f}")
         parts += [f"failures {self.failures}"] if self.failures else []
         return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
@@ -311,7 +314,7 @@ class RubricCounts:
         if not self.criteria:
             return
         left_out = f", {self.left_out} pitfalls left out of the files" if self.left_out else ""
-        yield f"gates: {self.criteria} criteria kept, {self.rejected} rejected{left_out}"
+        yield f"gates: {counted(self.criteria, 'criterion')} kept, {self.rejected} rejected{left_out}"
         gates = self.gates
         width = max(map(len, gates), default=0)
         if gates:

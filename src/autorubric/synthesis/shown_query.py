@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError, MissingFileError, counted
 from autorubric.llm.models import open_models
 from autorubric.llm.recorded_exchanges import Replay
 from autorubric.llm.records.ledger_view import LedgerView, ledger_view
@@ -80,7 +80,9 @@ def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
             if name == names[2] and found is None:
                 found = row
     if found is None:
-        raise InputError(f"{directory}: no query {name!r} in its step files, which have {known} rows; give an id")
+        raise InputError(
+            f"{directory}: no query {name!r} in its step files, which have {counted(known, 'row')}; give an id"
+        )
     return found
 
 

@@ -12,8 +12,8 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.core.display import counted
 from autorubric.core.values import changed
+from autorubric.errors import counted
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Request

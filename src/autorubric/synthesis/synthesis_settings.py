@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, GetPydanticSchema, PlainValidator, Privat
 from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from autorubric.errors import ConfigError, InputError
+from autorubric.expectations import expectation
 from autorubric.files import nearest
 from autorubric.files.remote import make_path
 from autorubric.llm.endpoint_settings import EndpointSettings
@@ -111,7 +112,7 @@ class SynthesisSettings(EndpointSettings):
     )
     max_criteria: int = setting(
         0,
-        "Maximum criteria per rubric; those with the most points are kept (0: all).",
+        "Maximum criteria per rubric, by points (0: all).",
         group="Output",
         ge=0,
         le=10**6,
@@ -252,8 +253,7 @@ def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
     if isinstance(raised, ConfigError):
         return str(raised)
     # The value may be the key.
-    rule = problem["msg"].replace("Input should", "must").removeprefix("Value error, ")
-    wrong = f"is {problem['input']!r}; {rule}"
+    wrong = f"is {problem['input']!r}; {expectation(problem)}"
     return f"{told} {NO_VARIABLE if path[-1] == 'api_key_env' else wrong}"
 
 

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import re
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -23,6 +22,7 @@ from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model, Request
+from autorubric.notes import warn
 from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
 from autorubric.training.background_grading import BackgroundQueue, Given, grade_anyway, is_chosen
@@ -126,7 +126,7 @@ class AuditPlan:
                 f"the audit's judge and the training judge are both of the family {', '.join(shared)}: what fools "
                 "one is likely to fool the other, and no gap shows; audit with a model of another family"
             )
-            warnings.warn(words, UserWarning, stacklevel=3)
+            warn(words)
 
 
 class Auditor:

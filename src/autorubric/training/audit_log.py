@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
+from autorubric.errors import counted
 from autorubric.metrics.confidence_sequence import Growth, GrowthSequence
 from autorubric.metrics.intervals import Interval
 from autorubric.training.observations import Key
@@ -329,6 +330,6 @@ def audit_warnings(found: AuditSummary) -> Iterator[str]:
 
 def _grown(growth: Growth) -> str:
     return (
-        f"{growth.baseline:+.3f} in the first {growth.since:,} audits, {growth.recent:+.3f} in the next "
+        f"{growth.baseline:+.3f} in the first {counted(growth.since, 'audit')}, {growth.recent:+.3f} in the next "
         f"{growth.count - growth.since:,} (growth at least {max(0.0, growth.interval.low):.3f})"
     )

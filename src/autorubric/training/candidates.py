@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.llm.limits import BYTES_A_TOKEN, ModelEstimate
 from autorubric.llm.request import Answer, Failure, Message, Model, Request, Unreadable
 from autorubric.llm.structured import read_text
@@ -241,7 +241,7 @@ def _check_finished(folder: Path, manifest: ExperimentManifest, total: int, grad
     beyond = [index for index in found if index >= total]
     if beyond:
         path = folder / ITEMS_FILE
-        raise InputError(f"{path}: item {beyond[0]} is not in {DATASET_FILE}, which has {total} items")
+        raise InputError(f"{path}: item {beyond[0]} is not in {DATASET_FILE}, which has {counted(total, 'item')}")
     if len(found) < total:
         again = _again(manifest)
         how = f"; finish it with:\n  {again}" if again else "; run it again to finish it"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autorubric.errors import counted
 from autorubric.linting import lint_rubric
 from autorubric.linting.rules.compound_demands import SEVERAL_DEMANDS
 from autorubric.metrics.intervals import normal_quantile
@@ -164,7 +165,7 @@ def recommend(
         signals: what groups teach.
     """
     for name, end, recent, count in saturated[:_MOST]:
-        yield f"drop or replace {name!r}: {end} by nearly all lately (mean {recent:.2f}, {count:,} verdicts)"
+        yield f"drop or replace {name!r}: {end} by nearly all lately (mean {recent:.2f}, {counted(count, 'verdict')})"
     for one in [] if audit is None else audit.criteria:
         if one.alarm is not None or (one.count >= _MIN_AUDITS and one.mean >= _MUCH):
             parts = (
@@ -180,10 +181,10 @@ def recommend(
     for each in signals.decisive[:_MOST]:
         yield (
             f"reweigh {each.name!r} (weight {each.weight:g}): it decides {each.share:.0%} of the variance within "
-            f"groups ({each.submissions:,} submissions)"
+            f"groups ({counted(each.submissions, 'submission')})"
         )
     if signals.noise is not None and signals.noise_share is not None and signals.noise_share >= _NOISY:
         yield (
             f"use more judgments (--repeat, or a panel): the judge's noise is {signals.noise_share:.0%} of the "
-            f"variance within groups ({signals.noise.pairs:,} submissions judged twice)"
+            f"variance within groups ({counted(signals.noise.pairs, 'submission')} judged twice)"
         )

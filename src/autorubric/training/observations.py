@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -19,11 +20,12 @@ from autorubric.core.rubric import Rubric
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
-from autorubric.training.rewards import Reward
+from autorubric.training.rewards import Reward, RewardRule
 
 if TYPE_CHECKING:
     from autorubric.training.rewarder import Sample
 
+_log = logging.getLogger("autorubric.training")
 
 _MOST_IN_PASS = 65_536
 Key: TypeAlias = tuple[str, str, int | None]
@@ -235,6 +237,21 @@ def failure_kind(failure: str) -> str:
         if piece in ("check", "unknown"):
             return piece
     return "unassessed"
+
+
+class FailureLog:
+    """Logs why rewards are missing, at every power of two of the failures of a kind."""
+
+    def __init__(self, rule: RewardRule) -> None:
+        self._gets = rule.neutral if rule.on_failure == "neutral" else rule.on_failure
+        self.counts: Counter[str] = Counter()
+
+    def note(self, failure: str, kind: str) -> None:
+        """Count a failure of this kind, and log it if it is its turn."""
+        self.counts[kind] += 1
+        count = self.counts[kind]
+        if count & (count - 1) == 0:
+            _log.warning("no reward (%d of this kind so far; the trainer gets %s): %s", count, self._gets, failure)
 
 
 def digest(value: Any) -> str:

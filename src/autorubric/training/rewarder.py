@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from abc import ABC, abstractmethod
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -29,15 +28,13 @@ from autorubric.llm.records.lock import run_lock
 from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import Given, Repeater
-from autorubric.training.observations import Observer, digest_group, failed_indices, failure_kind
+from autorubric.training.observations import FailureLog, Observer, digest_group, failed_indices, failure_kind
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
 if TYPE_CHECKING:
     from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution
 
 _MOST_RUBRICS = 4096
-
-_log = logging.getLogger("autorubric.training")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +68,6 @@ class RewardSource(Protocol):
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
         """A reward for each sample, in order."""
         ...
-
-
-class FailureLog:
-    """Logs why rewards are missing, at every power of two of the failures of a kind."""
-
-    def __init__(self, rule: RewardRule) -> None:
-        self._gets = rule.neutral if rule.on_failure == "neutral" else rule.on_failure
-        self.counts: Counter[str] = Counter()
-
-    def note(self, failure: str, kind: str) -> None:
-        """Count a failure of this kind, and log it if it is its turn."""
-        self.counts[kind] += 1
-        count = self.counts[kind]
-        if count & (count - 1) == 0:
-            _log.warning("no reward (%d of this kind so far; the trainer gets %s): %s", count, self._gets, failure)
 
 
 class RewardPath(ABC):
@@ -233,6 +215,19 @@ class Rewarder(RewardPath):
         if isinstance(grader, CriterionGrader):
             for spec in grader.recipe.specs:
                 resolve(spec.llm_config)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has the same settings, and has given no rewards.
+
+        Raises:
+            TypeError: one process has to keep the audits, repetitions or rubric versions.
+        """
+        if self._audit is not None or self._repeat_share or self._plan is not None:
+            raise TypeError(
+                "a rewarder with audits, repetitions or rubric versions cannot be pickled or deep-copied; use one "
+                "`autorubric serve` for all processes, and HttpRewards in each"
+            )
+        return type(self), (self.grader, self.rule), {"_ask_again": self._ask_again}
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
         """A reward for each sample, in order; all are judged at the same time.

@@ -55,8 +55,8 @@ def test_kwargs_of_the_published_prompts_are_accepted() -> None:
     ("name", "parameters", "said"),
     [
         # The published code draws a random value for each of these, or divides by zero.
-        ("count:words_japanese", {"N": 0}, "greater than or equal to 1"),
-        ("count:numbers", {"N": -1}, "greater than or equal to 0"),
+        ("count:words_japanese", {"N": 0}, "a number of at least 1"),
+        ("count:numbers", {"N": -1}, "a number of at least 0"),
         ("count:numbers", {}, "'N' is missing"),
         ("count:word_count_range", {"min_words": 5, "max_words": 4}, "nothing can pass"),
         ("format:list", {"sep": " "}, "is blank"),

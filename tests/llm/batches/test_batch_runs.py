@@ -196,7 +196,7 @@ def test_progress_counts_the_replies_of_batches_as_calls(
 @pytest.mark.parametrize(
     ("faults", "said"),
     [
-        ({"error_share": 1.0, "errors": (400,)}, "HTTP 400: The server had an error while processing"),
+        ({"error_share": 1.0, "errors": (400,)}, "HTTP 400: 'The server had an error while processing"),
         ({"error_share": 1.0, "errors": (0,)}, "the batch did not run this request: The server had an error"),
         ({"expire": 1.0}, "could not be executed before the completion window expired"),
         ({"missing": 1.0}, "have no line for this request"),
@@ -389,7 +389,7 @@ def test_a_batch_whose_results_are_gone_is_given_up_at_its_worst_case(
             graded(tmp_path, dialect, batch_detach=True)
         dead = graded(tmp_path, dialect, budget_usd=1.9 * whole)
         [job] = endpoint.books.jobs
-        gone = f"the results are gone at the provider: batch {job} (HTTP {status}: No such File object: {job})"
+        gone = f"the results are gone at the provider: batch {job} (HTTP {status}: 'No such File object: {job}')"
         ways = f"gives the batch up and counts it at its worst case, .* then sends its {ASKED} requests again"
         assert re.search(f"{re.escape(gone)}; --batch-cancel .* {ways}", str(dead.stopped))
         [record] = run_status(tmp_path / "run", {}).batches
@@ -432,7 +432,7 @@ def test_a_batch_that_the_provider_has_forgotten_is_given_up_at_its_worst_case(
             graded(tmp_path, dialect, batch_detach=True)
         dead = graded(tmp_path, dialect, budget_usd=1.9 * whole)
         [job] = endpoint.books.jobs
-        unknown = f"the provider no longer knows batch {job} (HTTP {status}: There is no such batch or file: {job}"
+        unknown = f"the provider no longer knows batch {job} (HTTP {status}: 'There is no such batch or file: {job}"
         ways = f"gives the batch up and counts it at its worst case, .* then sends its {ASKED} requests again"
         assert re.search(f"^{re.escape(unknown)}.*; otherwise --batch-cancel .* {ways}", str(dead.stopped))
         assert run(["status", str(tmp_path / "run")]) == 0

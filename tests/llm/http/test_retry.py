@@ -103,7 +103,7 @@ def test_spent_credit_is_told_from_a_passing_limit(error: dict[str, str], kind: 
         ("<html><body><h1>told</h1> so</body></html>", "told so"),
         ({"error": {"message": "Provider returned error", "metadata": {"raw": "told so"}}}, "error: told so"),
         ({"detail": [{"loc": ["body", "seed"], "msg": "told so"}]}, "told so"),
-        ({"code": 1211, "msg": "told so", "success": False}, ": told so"),
+        ({"code": 1211, "msg": "told so", "success": False}, ": 'told so'"),
         ({"error": {"message": {"grund": "überlastet"}}}, "überlastet"),
     ],
 )
@@ -228,13 +228,13 @@ def test_no_wait_at_all_is_possible() -> None:
 @each(
     ("body", "message"),
     [
-        ([], "HTTP 500: []"),
-        ([{"error": {"message": "busy"}}, 7], "HTTP 500: busy"),
-        ([7], "HTTP 500: 7"),
-        ({}, "HTTP 500: {}"),
-        ({"error": []}, "HTTP 500: []"),
-        ({"error": {"metadata": []}}, 'HTTP 500: {"metadata": []}'),
-        (None, "HTTP 500: None"),
+        ([], "HTTP 500: '[]'"),
+        ([{"error": {"message": "busy"}}, 7], "HTTP 500: 'busy'"),
+        ([7], "HTTP 500: '7'"),
+        ({}, "HTTP 500: '{}'"),
+        ({"error": []}, "HTTP 500: '[]'"),
+        ({"error": {"metadata": []}}, """HTTP 500: '{"metadata": []}'"""),
+        (None, "HTTP 500: 'None'"),
         ("", "HTTP 500"),
     ],
 )
@@ -342,7 +342,7 @@ def test_an_error_under_status_200_has_the_kind_of_its_own_code_and_may_be_bille
 ) -> None:
     found = error_fault(error)
     assert (found.kind, found.again, found.status, found.maybe_billed) == (kind, again, 200, True)
-    assert found.message == f"HTTP 200 with an error: {error if isinstance(error, str) else error['message']}"
+    assert found.message == f"HTTP 200 with an error: '{error if isinstance(error, str) else error['message']}'"
 
 
 def test_an_address_where_no_endpoint_answers_is_not_asked_again_and_costs_nothing() -> None:

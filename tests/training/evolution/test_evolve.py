@@ -119,7 +119,7 @@ def test_rollouts_of_an_older_version_are_refused(endpoint: LoopbackEndpoint, tm
     out = tmp_path / "out"
     evolve(graded(endpoint, tmp_path / "1", ROLLOUTS), **models(endpoint), out=out)
     late = graded(endpoint, tmp_path / "2", SAME)
-    with pytest.raises(InputError, match=r"1 queries were graded by an older version .*: version 0, but 1 is"):
+    with pytest.raises(InputError, match=r"of 1 query were graded by an older version .*: version 0, but 1 is"):
         evolve(late, **models(endpoint), out=out)
 
 

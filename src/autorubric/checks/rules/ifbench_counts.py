@@ -10,7 +10,7 @@ from annotated_types import Ge, Le, MinLen
 from autorubric.checks.check import CheckOutcome, Natural, Positive, at_least, exactly, judged_count, quoted, rule
 from autorubric.checks.length import trained_sentences, word_tokens
 from autorubric.checks.rules.words import EDGES, STOP_WORDS, Word, refused, unmarked
-from autorubric.core.display import counted
+from autorubric.errors import counted
 
 Percentage = Annotated[float, Ge(0), Le(100)]
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from autorubric.checks.check import CheckOutcome, exactly, quoted, rule
 from autorubric.checks.length import trained_sentences
 from autorubric.checks.rules.words import EDGES, plain_ascii, refused, unmarked
+from autorubric.errors import counted
 
 _CAPITALS = """
     Reykjavik Helsinki Oslo Tallinn Stockholm Riga Moscow Copenhagen Vilnius Minsk Dublin Berlin Amsterdam Warsaw
@@ -75,7 +76,7 @@ def countries_in_reverse(text: str) -> CheckOutcome:
         return CheckOutcome(False, "no line contains 'Zimbabwe'")
     listed = [plain_ascii(line) for line in lines[first:]]
     if len(listed) < 52:
-        return CheckOutcome(False, f"{len(listed)} lines from 'Zimbabwe' on; expected at least 52")
+        return CheckOutcome(False, f"{counted(len(listed), 'line')} from 'Zimbabwe' on; expected at least 52")
     passed = listed == sorted(listed, reverse=True)
     return CheckOutcome(passed, f"the lines are {'' if passed else 'not '}in reverse alphabetical order")
 

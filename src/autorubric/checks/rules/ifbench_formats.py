@@ -11,6 +11,7 @@ from annotated_types import MinLen
 from autorubric.checks.check import CheckOutcome, Natural, at_least, exactly, quoted, rule
 from autorubric.checks.length import trained_sentences, word_tokens
 from autorubric.checks.rules.words import EDGES, Word, _same, refused, unmarked
+from autorubric.errors import counted
 
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _LETTERED = re.compile(r"\W*[aA]\W*[bB]\W*[cC]\W*")
@@ -209,7 +210,9 @@ def sentences_then_bullets(text: str) -> CheckOutcome:
             prose = False
             bullets += 1
             if sentences < 2:
-                return CheckOutcome(False, f"{sentences} sentences before the bullets; expected at least 2")
+                return CheckOutcome(
+                    False, f"{counted(sentences, 'sentence')} before the bullets; expected at least 2"
+                )
         elif not prose:
             return CheckOutcome(False, f"{quoted(line)} follows the bullets or a blank line")
         else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from autorubric.checks.check import CannotCheck, CheckOutcome, Natural, Positive, at_least, quoted, rule
 from autorubric.checks.length import trained_sentences, word_tokens
 from autorubric.checks.rules.words import EDGES, Word, refused, unmarked
+from autorubric.errors import counted
 
 if TYPE_CHECKING:
     from nltk.tag.perceptron import PerceptronTagger
@@ -87,7 +88,7 @@ def prime_lengths(text: str) -> CheckOutcome:
         True
     """
     word = next((word for word in unmarked(text).split() if len(word) not in _PRIMES), "")
-    return refused(f"{quoted(word)} has {len(word)} characters" if word else None, "every length is prime")
+    return refused(f"{quoted(word)} has {counted(len(word), 'character')}" if word else None, "every length is prime")
 
 
 @rule("words:start_verb", packages=("nltk", "punkt"))
@@ -135,7 +136,9 @@ def limited_repeats(text: str, *, small_n: Natural) -> CheckOutcome:
     """
     most = Counter(unmarked(text.lower()).split()).most_common(1)
     word, count = most[0] if most else ("", 0)
-    return CheckOutcome(count <= small_n, f"{quoted(word)} occurs {count} times; expected at most {small_n}")
+    return CheckOutcome(
+        count <= small_n, f"{quoted(word)} occurs {counted(count, 'time')}; expected at most {small_n}"
+    )
 
 
 @rule("words:odd_even_syllables", packages=("syllapy",))
@@ -279,4 +282,4 @@ def growing_sentences(text: str, *, small_n: Natural) -> CheckOutcome:
     lengths = [len(unmarked(sentence).split()) for sentence in trained_sentences(text)]
     wrong = next((pair for pair in pairwise(lengths) if pair[1] != pair[0] + small_n), None)
     said = f"a sentence of {wrong[1]} words follows one of {wrong[0]}" if wrong else None
-    return refused(said, f"every sentence has {small_n} words more")
+    return refused(said, f"every sentence has {counted(small_n, 'word')} more")

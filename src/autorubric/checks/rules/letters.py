@@ -12,7 +12,7 @@ from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, e
 from autorubric.checks.language import LanguageCode, detected_language, is_language
 from autorubric.checks.length import rule_sentences, trained_sentences, word_tokens
 from autorubric.checks.rules.words import Word
-from autorubric.core.display import counted
+from autorubric.errors import counted
 
 
 @rule("LetterFrequencyChecker", "keywords:letter_frequency")

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, exactly, quoted, related, rule
 from autorubric.checks.length import rule_sentences, word_tokens
 from autorubric.checks.patterns import IGNORECASE, find_all, found, keyword_pattern
-from autorubric.core.display import counted
+from autorubric.errors import counted
 
 EDGES = string.punctuation + " "
 """What the verifiers strip from both ends of a word; other white space stays."""

@@ -9,7 +9,6 @@ import secrets
 import shutil
 import socket
 import sqlite3
-import warnings
 from collections.abc import Coroutine, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -17,8 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.display import counted
-from autorubric.errors import InputError, LedgerError
+from autorubric.errors import InputError, LedgerError, counted
 from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, answered
 from autorubric.jobs.cluster.ray_worker import versions
 from autorubric.jobs.lending import Lender, Purse
@@ -28,6 +26,7 @@ from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.union import add_rows, added_up_to
+from autorubric.notes import warn
 from autorubric.runs.blocks import BlockQueue
 from autorubric.runs.manifest import ITEMS_FILE
 from autorubric.runs.progress import RunState, reported
@@ -241,11 +240,9 @@ class RayWorkers(WorkerProcesses):
         try:
             await self._take_over(one, one.folder.name)
         except LedgerError as error:
-            warnings.warn(
+            warn(
                 f"the last replies of worker {one.number} stay in {one.folder} on {one.machine}, and the next "
-                f"session reads them: {error}",
-                UserWarning,
-                stacklevel=2,
+                f"session reads them: {error}"
             )
         one.remote.end()
         one.remote = None
@@ -281,7 +278,7 @@ class RayWorkers(WorkerProcesses):
             one.again = sorted(one.blocks)
         else:
             self._lose(one)
-        warnings.warn(f"worker {one.number} was killed and restarted: {why}", UserWarning, stacklevel=2)
+        warn(f"worker {one.number} was killed and restarted: {why}")
         return True
 
     def _give_up(self, one: Link, why: str) -> bool:
@@ -303,7 +300,7 @@ class RayWorkers(WorkerProcesses):
         told = (
             f"the machine of worker {one.number} was lost: up to {calls} and {blocks} of records will be sent again"
         )
-        warnings.warn(told, UserWarning, stacklevel=2)
+        warn(told)
         self._blocks.put_back(one.blocks)
         one.blocks.clear()
         one.taken, one.state = 0, None

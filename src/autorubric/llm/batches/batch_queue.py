@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, check_collectable, open_batches
 from autorubric.llm.batches.carrier import Ahead, Carrier
 from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 from uuid import uuid4
 
-from autorubric.core.display import counted
-from autorubric.errors import ConfigError, LedgerError
+from autorubric.errors import ConfigError, LedgerError, counted
 from autorubric.files.atomic import write_atomically
 from autorubric.files.descriptors import opened
 from autorubric.files.strict_json import json_bytes, json_value

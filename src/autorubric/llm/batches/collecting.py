@@ -9,8 +9,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from autorubric.core.display import counted
-from autorubric.errors import LedgerError
+from autorubric.errors import LedgerError, counted
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry
 from autorubric.llm.batches.dialect import Line, RemoteBatch
 from autorubric.llm.batches.link import LinkFault

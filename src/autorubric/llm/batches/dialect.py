@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from autorubric.core.display import counted
+from autorubric.errors import counted
 from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from autorubric.llm.http.retry import LONGEST_QUOTE, Fault, unreachable, wrong_address
+from autorubric.llm.http.retry import Fault, in_quotes, unreachable, wrong_address
 
 WEB_PAGE = "the answer is a web page, not a chat completion"
 """The message for an address that serves web pages; a failing gateway may serve one too."""
@@ -107,5 +107,4 @@ def _is_of_firewall(fault: Fault) -> bool:
 
 
 def _with_reason(fault: Fault, why: str) -> Fault:
-    words = f": {fault.text[:LONGEST_QUOTE]}" if fault.text else ""
-    return replace(fault, message=f"HTTP {fault.status}{words} ({why})")
+    return replace(fault, message=f"HTTP {fault.status}{in_quotes(fault.text)} ({why})")

@@ -73,9 +73,18 @@ def error_fault(error: object, *secrets: str | None) -> Fault:
     status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 500
     body = json.dumps({"error": error}).encode()
     found = _classify(HttpReply(status, body), _endpoint_error(body), secrets, None)
-    quoted = redacted(_endpoint_error(body)[0], *secrets)[:LONGEST_QUOTE]
-    message = f"HTTP 200 with an error: {quoted}"
+    message = f"HTTP 200 with an error{in_quotes(redacted(_endpoint_error(body)[0], *secrets))}"
     return Fault(found.kind, message, 200, found.again, found.retry_after, maybe_billed=True)
+
+
+def in_quotes(words: str) -> str:
+    """What an endpoint says as it follows a status, so that no remark of ours seems to be a part of it.
+
+    Example:
+        >>> in_quotes("busy"), in_quotes("")
+        (": 'busy'", '')
+    """
+    return f": '{words[:LONGEST_QUOTE]}'" if words else ""
 
 
 def _classify(
@@ -87,7 +96,7 @@ def _classify(
     if retry_after is None and reply.status in _LIMITING:
         retry_after = _wait_in_words(words)
     kind, again = _find_kind(reply.status, f"{code} {words}".lower(), retry_after)
-    message = f"HTTP {reply.status}" + (f": {words[:LONGEST_QUOTE]}" if words else "")
+    message = f"HTTP {reply.status}{in_quotes(words)}"
     if 300 <= reply.status < 400:
         message += " (a redirect, not followed since the key would go along; correct the base URL)"
     # A gateway that timed out does not know whether the model behind it went on, and billed.

@@ -23,8 +23,9 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.files.keys import unknown_key
 from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_name
 from autorubric.rows.record import plain, rubric_inside
+from autorubric.training.observations import FailureLog
 from autorubric.training.queries import RubricQuery, conversation, read_rubric
-from autorubric.training.rewarder import FailureLog, RewardSource, Sample, gather_all, judge_config, make_rewarder
+from autorubric.training.rewarder import RewardSource, Sample, gather_all, judge_config, make_rewarder
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, refuse_gap
 
 if TYPE_CHECKING:

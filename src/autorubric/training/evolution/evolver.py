@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ListedDemands, demands_request, read_demands
 from autorubric.graders.judge import Ask, Query, request_again
@@ -322,7 +322,9 @@ def _refusal(
         return "licensed", "no relevance judgment can be read"
     judged = sum(vote is not None for vote in votes[row.id][0])
     least = rule.gates.separates.least_responses
-    return None if judged >= least else ("separates", f"{judged} rollouts have a verdict; {least} are needed")
+    return (
+        None if judged >= least else ("separates", f"{counted(judged, 'rollout')} with a verdict; {least} are needed")
+    )
 
 
 def _votes(criterion: Criterion, rollouts: Sequence[Rollout]) -> tuple[bool | None, ...]:

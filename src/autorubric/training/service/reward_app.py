@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from autorubric.errors import AutorubricError, InputError, LedgerError, NotSavedError
+from autorubric.errors import AutorubricError, InputError, LedgerError, NotSavedError, counted
 from autorubric.files.strict_json import json_bytes
 from autorubric.llm.http.access import is_allowed, is_own_name
 from autorubric.training.adapters.openrlhf import remote_reply
@@ -205,7 +205,9 @@ class RewardService:
         count = len(call.samples)
         if count > self.admission.room:
             most = self.admission.room
-            raise Refused(413, f"{count} submissions in one call; this service accepts at most {most} per call")
+            raise Refused(
+                413, f"{counted(count, 'submission')} in one call; this service accepts at most {most} per call"
+            )
         deadline = min(call.deadline or self._limits.deadline, self._limits.deadline)
         started = time.perf_counter()
         try:

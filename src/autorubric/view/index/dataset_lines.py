@@ -13,7 +13,7 @@ from autorubric.core.rubric_shapes import unfold
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.dataset_reading import REF
 from autorubric.dataset.storage import save
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.files.strict_json import json_value
 
 _CHUNK = 1 << 22
@@ -63,7 +63,7 @@ class DatasetLines:
     def read(self, file: BinaryIO, index: int) -> dict[str, Any]:
         """`item`, from `path` as it was opened."""
         if not 0 <= index < len(self):
-            raise InputError(f"item {index} is not in the dataset, which has {len(self)} items")
+            raise InputError(f"item {index} is not in the dataset, which has {counted(len(self), 'item')}")
         start = self.starts[index]
         stop = self.starts[index + 1] if index + 1 < len(self) else self._end
         file.seek(start)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, line_chart
+from autorubric.errors import counted
 from autorubric.runs.cells import ABSTENTION, FAILURE
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN
@@ -135,7 +136,12 @@ def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: s
         charts["criteria"] = interval_chart(title, ranged, "share of equal verdicts, 95 % interval")
     if len(reliability) > 1:
         points = [
-            Point(one["confidence"], one["agreement"], f"{one['n']} verdicts", *(one["interval"] or (None, None)))
+            Point(
+                one["confidence"],
+                one["agreement"],
+                counted(one["n"], "verdict"),
+                *(one["interval"] or (None, None)),
+            )
             for one in reliability
         ]
         axes = Axes("confidence of the verdict", "share that is the label", (0.0, 1.0), (0.0, 1.0), diagonal=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from autorubric.charts.html import cut_part
 from autorubric.core.criterion import Criterion
-from autorubric.errors import AutorubricError
+from autorubric.errors import AutorubricError, counted
 from autorubric.graders.judge import ShownOptions, as_judged, shown_order
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.runs.cells import list_entries, list_votes
@@ -73,7 +73,7 @@ def calls_page(source: Source, query: Query, item: int) -> Page:
     record = _record(source, row["start"], row["size"])
     found = list((record["report"] or {}).get("criterion_reports") or ())
     if not 0 < number <= len(found):
-        raise Refusal(404, f"item {item} has {len(found)} criteria; criterion {number} does not exist")
+        raise Refusal(404, f"item {item} has {counted(len(found), 'criterion')}; criterion {number} does not exist")
     entry = found[number - 1]
     replies = read_replies(source, row["id"] or str(item))
     reasons = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _reasons(entry)]

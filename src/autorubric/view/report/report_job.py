@@ -17,8 +17,7 @@ from markupsafe import Markup
 from pydantic import model_validator
 
 from autorubric.charts.html import figure, spelled
-from autorubric.core.display import counted
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError, InputError, counted
 from autorubric.files import write_atomically
 from autorubric.jobs.job import job, refuse_existing
 from autorubric.jobs.run_source import RunSource, run_job

@@ -62,7 +62,7 @@ async def test_a_text_that_a_firewall_refuses_fails_alone_in_the_words_of_its_pa
     failure = await outcome(endpoint, "SELECT")
     assert failure is not None
     assert (failure.kind, failure.status, failure.ends_run) == ("rejected", status, False)
-    assert f"HTTP {status}: Attention Sorry, you have been blocked (a firewall or proxy refuses" in failure.message
+    assert f"HTTP {status}: 'Attention Sorry, you have been blocked' (a firewall or proxy refuses" in failure.message
     assert endpoint.bodies[1:] == [{}]
 
 

@@ -297,7 +297,10 @@ async def test_a_stream_that_nobody_asked_for_is_read(endpoint: Loopback) -> Non
     [
         (stream(*STREAMED[:2]), "the answer is not JSON: data:"),
         (stream(*STREAMED)[:-9], "the answer is not JSON: data:"),
-        (stream(STREAMED[0], '{"error": {"message": "the worker died"}}'), "HTTP 200 with an error: the worker died"),
+        (
+            stream(STREAMED[0], '{"error": {"message": "the worker died"}}'),
+            "HTTP 200 with an error: 'the worker died'",
+        ),
         (b" \n", "the answer is empty"),
     ],
 )

@@ -1,0 +1,45 @@
+"""Notes: what a caller should know about a result, given as Python warnings that never cost the result."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+_OWN = __file__.removesuffix("notes.py")
+
+
+class Note(UserWarning):
+    """Something a caller should know: a guessed column, labels that are not counted, files that were moved.
+
+    A note never interrupts a call: with `-W error` it is shown all the same and the call returns. To hide notes, use
+    `warnings.simplefilter("ignore", autorubric.Note)`; to raise them, name them:
+    `warnings.simplefilter("error", autorubric.Note)`.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as notes:
+        ...     warnings.simplefilter("always", Note)
+        ...     warn("column 'Reply' is read as the submission")
+        >>> [str(note.message) for note in notes]
+        ["column 'Reply' is read as the submission"]
+    """
+
+
+def warn(note: str) -> None:
+    """Give a note, placed where the caller's code calls the package; see `Note`."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_OWN) and frame.f_back is not None:
+        frame = frame.f_back
+    if "asyncio" in frame.f_globals["__name__"]:  # of a task, or of the thread behind a synchronous function
+        place, names = ("autorubric", 1), globals()
+    else:
+        place, names = (frame.f_code.co_filename, frame.f_lineno), frame.f_globals
+    try:
+        warnings.warn_explicit(note, Note, *place, registry=names.setdefault("__warningregistry__", {}))
+    except Note as raised:
+        if any(action == "error" and category is Note for action, _, category, *_ in warnings.filters):
+            raise
+        warnings.showwarning(raised, Note, *place)
+
+
+__all__ = ["Note", "warn"]

@@ -1,0 +1,61 @@
+import asyncio
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+import autorubric
+from autorubric import Criterion, Note, Rubric, grade, grade_async
+
+SHORT = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
+ROWS = [{"Question": "Why?", "Reply": "Because of the moon."}]
+
+
+@contextmanager
+def filtered(action: Literal["error", "ignore", "always"], category: type[Warning]) -> Iterator[list[str]]:
+    """The notes that are shown under one filter only."""
+    shown: list[str] = []
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.simplefilter(action, category)
+        warnings.showwarning = lambda message, category, *_, **__: shown.append(f"{category.__name__}: {message}")
+        yield shown
+
+
+@pytest.mark.parametrize("category", [Warning, UserWarning])
+def test_a_note_is_shown_and_its_result_returned_where_warnings_are_errors(
+    category: type[Warning], tmp_path: Path
+) -> None:
+    with filtered("error", category) as shown:
+        assert grade(ROWS, rubric=SHORT, judge="builtin/offline", out=tmp_path / "a").get_scores() == [1.0]
+        made = asyncio.run(grade_async(ROWS, rubric=SHORT, judge="builtin/offline", out=tmp_path / "b"))
+    assert made.get_scores() == [1.0]
+    told = ["column 'Reply' is read as the submission", "column 'Question' is read as the query"]
+    assert shown == 2 * [f"Note: submissions: {one}" for one in told]
+
+
+def test_notes_are_hidden_and_raised_by_their_own_category(tmp_path: Path) -> None:
+    with filtered("ignore", Note) as shown:
+        grade(ROWS, rubric=SHORT, judge="builtin/offline", out=tmp_path / "a")
+    assert shown == []
+    with filtered("error", autorubric.Note), pytest.raises(Note, match="is read as the submission"):
+        grade(ROWS, rubric=SHORT, judge="builtin/offline", out=tmp_path / "b")
+
+
+def test_a_program_with_warnings_as_errors_keeps_its_result(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from autorubric import Criterion, CriterionGrader, JudgeSpec, LLMConfig\n"
+        "CriterionGrader(judges=[JudgeSpec(LLMConfig('builtin/offline', temperature=0), 'a', repeats=3)])\n"
+        "print('made')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-X", "dev", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "made\n"
+    assert done.stderr.startswith(f"{program}:2: Note: judge 'a' is asked 3 times at temperature 0")
