@@ -175,7 +175,9 @@ class Source:
     @property
     def kind(self) -> str:
         """What the run does: `evaluation`, `synthesis`, `service`, or what its manifest says."""
-        return str(self.manifest.get("kind") or "evaluation")
+        # A `Rewarder` with a `run_dir` keeps its ledger there and writes no manifest.
+        is_bare = not self.manifest and not self.has_items and self.ledger == self.directory
+        return str(self.manifest.get("kind") or ("service" if is_bare else "evaluation"))
 
     @property
     def rubrics(self) -> Path | None:
@@ -262,7 +264,8 @@ def find_runs(directories: Iterable[Path]) -> list[Path]:
 
 
 def _is_run(path: Path) -> bool:
-    return any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger"))
+    named = any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger"))
+    return named or ledger_folder(path) is not None
 
 
 def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[Source]:
