@@ -419,8 +419,8 @@ def stores(folder: Path) -> dict[str, Path]:
     for name, labels in LABELS.items():
         made[name] = graded(folder / name, dataset=odd_items() if name == "odd" else None)
         with label_queue(made[name]) as queue:
-            for annotator, *pair, word in labels:
-                queue.label(annotator, *pair, word, note="=1+1", quote='a, "b"\nc')
+            for annotator, item, place, word in labels:
+                queue.label(annotator, item, place, word, note="=1+1", quote='a, "b"\nc')
             if name == "adjudicated":
                 queue.adjudicate("cy", 0, 1, "UNMET")
     with label_queue(made["drawn"], Ask("uncertain", size=8, seed=3)) as queue:
