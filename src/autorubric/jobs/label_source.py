@@ -119,9 +119,10 @@ def known_annotator(history: History, name: str | None) -> str | None:
     return who
 
 
-def note_other_labels(run: Path) -> None:
-    """Warn about labels in the store of a run whose dataset has its own labels."""
-    count = sum(read_history(run).annotators().values())
+def note_other_labels(run: Path, count: int | None = None) -> None:
+    """Warn about labels in the store of a run whose dataset has its own labels; `count` is their number if known."""
+    if count is None:
+        count = sum(read_history(run).annotators().values())
     if count:
         warnings.warn(
             f"the labels of the dataset count; those of the label store ({count}) do not. Pass --labels "

@@ -5,6 +5,7 @@ A run may be writing its ledger meanwhile.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from autorubric.errors import AutorubricError
 from autorubric.metrics.intervals import Interval, mean_interval, rate_interval
 from autorubric.runs.cells import ABSTENTION, FAILURE
-from autorubric.view.index.schema import FAILED, FINAL, HUMAN
+from autorubric.view.index.schema import FAILED, FINAL, HUMAN, notes_in
 from autorubric.view.index.tally import scaled_criterion
 from autorubric.view.sources import Source
 
@@ -204,9 +205,38 @@ def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str
     return found
 
 
+def single_labels(connection: sqlite3.Connection) -> Mapping[str, Any] | None:
+    """What `autorubric agree` finds of labels of single pairs; None where labels are of whole items.
+
+    `problem` says why there are no figures.
+    """
+    held = notes_in(connection)
+    if held.get("label_problem"):
+        return {"problem": held["label_problem"]}
+    if not held.get("single_labels"):
+        return None
+    if held.get("labels_at") != held.get("offset"):
+        return {"problem": "the agreement with the labels is measured once the run has ended and is indexed"}
+    found: dict[str, Any] = json.loads(held["label_figures"])
+    return found
+
+
+def labels_of(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:
+    """The labels that an item has instead of those of the dataset, as the dataset would have them; empty for none."""
+    if "labels" not in notes_in(connection):
+        return {}
+    found = connection.execute("SELECT words FROM labels WHERE item = ?", (item,)).fetchone()
+    return {"ground_truth": None if found is None else json.loads(found[0]), "ground_truth_reasons": None}
+
+
 def against_labels(connection: sqlite3.Connection) -> Mean:
     """The share of labelled verdicts that are the label, with items as clusters, as in `autorubric agree`."""
     import numpy as np
+
+    single = single_labels(connection)
+    if single is not None:
+        judge = single.get("judge") or {"accuracy": None, "interval": None, "items": 0}
+        return Mean(judge["accuracy"], judge["interval"] and tuple(judge["interval"]), judge["items"])
 
     from autorubric.metrics.jackknife import share_interval
 

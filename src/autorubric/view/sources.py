@@ -232,7 +232,8 @@ class Source:
     ) -> T:
         """A value that goes through the whole index, made once for each state of it and for what was asked last."""
         held = notes_in(connection)
-        return self._made(name, (held.get("mark"), held.get("offset"), asked), lambda: make(connection))
+        mark = (held.get("mark"), held.get("offset"), held.get("labels_at"), asked)
+        return self._made(name, mark, lambda: make(connection))
 
     def _made(self, name: str, mark: object, make: Callable[[], T]) -> T:
         """A value, made once for each state of what it is made of."""

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-VERSION = 3
+VERSION = 4
 FILE_NAME = "index.sqlite"
 
 FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS = 1, 2, 4, 8, 16
@@ -37,6 +37,7 @@ CREATE TABLE pairs(
     criterion INTEGER, one TEXT, other TEXT, a INTEGER, b INTEGER, n INTEGER NOT NULL,
     PRIMARY KEY(criterion, one, other, a, b)) WITHOUT ROWID;
 CREATE TABLE confidence(tenth INTEGER PRIMARY KEY, n INTEGER NOT NULL, agreed INTEGER NOT NULL, total REAL NOT NULL);
+CREATE TABLE labels(item INTEGER PRIMARY KEY, words TEXT NOT NULL);
 CREATE TABLE damaged(line INTEGER PRIMARY KEY, start INTEGER NOT NULL, size INTEGER NOT NULL, item INTEGER);
 """
 
