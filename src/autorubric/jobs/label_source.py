@@ -175,7 +175,7 @@ def _labels_of_pairs(settings: LabelChoice, run: StoredRun) -> History | None:
     read = exchange.read_labels(run.dataset, paths, NAMELESS, columns)
     for note in read.notes:
         warnings.warn(note, UserWarning, stacklevel=2)
-    return exchange.history_of(read)
+    return exchange.as_history(read)
 
 
 def has_completed_files(settings: LabelChoice) -> bool:

@@ -210,7 +210,7 @@ def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
         yield replace(event, supersedes=earlier, draw=None if drawn is None else drawn.draw)
 
 
-def history_of(labels: LabelsRead) -> History:
+def as_history(labels: LabelsRead) -> History:
     """The labels of files as a store that has no others.
 
     Raises:

@@ -221,7 +221,7 @@ def single_labels(connection: sqlite3.Connection) -> Mapping[str, Any] | None:
     return found
 
 
-def labels_of(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:
+def item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:
     """The labels that an item has instead of those of the dataset, as the dataset would have them; empty for none."""
     if "labels" not in notes_in(connection):
         return {}

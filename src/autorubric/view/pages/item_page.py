@@ -28,7 +28,7 @@ def item_page(source: Source, query: Query, item: int) -> Page:
         damage = connection.execute("SELECT line, start, size FROM damaged WHERE item = ?", (item,)).fetchone()
         unread = [line for (line,) in connection.execute("SELECT line FROM damaged WHERE item IS NULL LIMIT 5")]
         around = neighbours(source, connection, query, item)
-        labels = figures.labels_of(connection, item)
+        labels = figures.item_labels(connection, item)
         numbers = dict(
             connection.execute("SELECT name, min(criterion) FROM criteria GROUP BY name LIMIT 2000").fetchall()
         )
