@@ -86,7 +86,7 @@ def stored_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
     """
     history = label_source(settings, run)
     if history is None:
-        if not settings.is_default:
+        if settings.labels or settings.dataset is not None or settings.column or settings.annotator:
             return read_labels(run, settings)
         if store_path(run.directory).exists():
             note_other_labels(run.directory)
@@ -141,7 +141,7 @@ def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
     Raises:
         InputError: `labels` names a label store and other files, or a file is wrong.
     """
-    paths = settings.files
+    paths = cast("list[Path]", settings.labels)
     stores = [store for path in paths if (store := run_of_store(path)) is not None]
     if stores and len(paths) > 1:
         raise InputError("--labels takes either one label store or files; not both")
