@@ -27,6 +27,7 @@ from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_me
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.table import ABSTAINED, EXCLUDE, Column, GradedRun, Modes, Points, Table, settle_codes
 
+_CLOSE = 1e-9
 _FEW = 5
 """Labels below which a projection starts from the worst case."""
 
@@ -68,6 +69,8 @@ class LabelAgreement:
         mean_score: the mean score that the labels give; None if the labels were not drawn from all pairs.
         weighted: whether labels are weighted by the probabilities of their draw.
         notes: what a reader must know.
+        apart: items whose score is not the sum of their criteria, as it is clamped to [0, 1] or has a length penalty;
+            `mean_score` is that of these sums.
     """
 
     judge: Agreement
@@ -79,6 +82,7 @@ class LabelAgreement:
     mean_score: Estimate | None
     weighted: bool
     notes: tuple[str, ...] = ()
+    apart: int = 0
 
 
 def label_agreement(
@@ -124,6 +128,7 @@ def label_agreement(
         measure.mean_score(chosen) if chosen.drawn and not chosen.partial else None,
         chosen.drawn,
         chosen.notes,
+        measure.apart,
     )
 
 
@@ -158,9 +163,15 @@ class Measure:
         # The same rows, and so the same points in the same order, as those of the pairs.
         self._table: Table = table.only(~np.isnan(table.scores))
         self._draws = draws
+        self.apart = int((np.abs(self._table.scores - self.pairs.sums) > _CLOSE).sum())
         self.columns = table.columns
         sizes = np.bincount(self._table.points.column, minlength=len(table.columns))
         self.pooled = dataset.rubric is None and bool((sizes != len(self._table.items)).any())
+
+    @property
+    def scores(self) -> Floats:
+        """The scores of the items, as the run has them."""
+        return self._table.scores
 
     def of(self, name: str, labels: Weighted) -> Agreement:
         """The agreement over all criteria."""
@@ -369,8 +380,10 @@ def correct_by_labels(
         name: Corrections(judged, none, right, None, n, judged.n - n, none)
         for name, (judged, right, n) in measure.means(chosen).items()
     }
-    notes = [
-        *chosen.notes,
-        "labels are weighted by the probabilities of the draw; the mean score is that before clamping",
-    ]
-    return CorrectedScores(score, criteria, tuple(notes), weighted=True)
+    notes = [*chosen.notes, "labels are weighted by the probabilities of the draw"]
+    if measure.apart:
+        notes.append(
+            f"the scores of {counted(measure.apart, 'item')} are clamped or have a length penalty, and single labels "
+            f"correct the scores before that; the mean score of the run is {measure.scores.mean():.3f}"
+        )
+    return CorrectedScores(score, criteria, tuple(notes), weighted=True, apart=measure.apart)
