@@ -10,7 +10,7 @@ from typing import Any
 from autorubric.charts.html import figure
 from autorubric.cli.agreement_report import Shown
 from autorubric.cli.command import command
-from autorubric.core.display import clipped
+from autorubric.core.display import clipped, counted
 from autorubric.jobs.status import DriftSettings
 from autorubric.jobs.status import drift as drift_in_run
 from autorubric.training.audit_log import DROPPED, AuditSummary
@@ -34,7 +34,8 @@ def drift(settings: DriftSettings) -> int:
     """
     found = drift_in_run(settings)
     form = (settings.forms() or ["text"])[0]
-    below = ["", *_told(found, settings.criteria)]
+    left = f"left out: {counted(found.evaluations, 'reward')} of evaluations (their split is not train)"
+    below = ["", *([left, ""] if found.evaluations else []), *_told(found, settings.criteria)]
     shown = Shown([_row(number, w) for number, w in enumerate(found.windows, 1)], _whole(found), below=below)
     print(shown.text(form), end="" if form == "csv" else "\n")
     return 0
@@ -103,6 +104,7 @@ def _whole(found: Drift) -> Mapping[str, Any]:
         "windows": windows,
         "criteria": [asdict(criterion) for criterion in found.criteria],
         "saturated_weight": found.saturated_weight,
+        "evaluations": found.evaluations,
         "audit": None if found.audit is None else _plain(found.audit),
         "signals": None if found.signals is None else asdict(found.signals),
         "compound": None if found.compound is None else asdict(found.compound),
