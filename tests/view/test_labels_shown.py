@@ -171,5 +171,5 @@ def test_new_labels_are_shown_once_labelling_ends(tmp_path: Path) -> None:
             assert view.post("/r/0/label/label", body).status == 200
         assert view.page("/r/0/agreement").status == 403
         view.post("/r/0/label/close", {})
-        wait_until(lambda: view.data("/r/0/items")["items"][6]["labelled"] == 1, "the new labels are not shown")
+        wait_until(lambda: (view.indexed().data("/r/0/items/6")["criteria"][0]["label"]) == "MET", "no new label")
     assert before == 6

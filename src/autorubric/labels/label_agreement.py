@@ -109,7 +109,7 @@ def label_agreement(
         InputError: no label fits a judged pair, the annotator is unknown, or the labels cannot be weighted.
     """
     known = history.annotators()
-    measure = Measure(run, dataset, modes, draws)
+    measure = Measure(run, dataset, modes, draws, drawn=bool(history.draws))
     finder = PairFinder(dataset)
     chosen = weighted_labels(history, finder, measure.pairs, annotator)
     if not chosen.labels:
@@ -157,11 +157,15 @@ def projected_half_width(found: Agreement, more: int, confidence: float = 0.95) 
 class Measure:
     """The judged pairs of a run, ready to be compared with labels."""
 
-    def __init__(self, run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws) -> None:
+    def __init__(
+        self, run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws, *, drawn: bool = True
+    ) -> None:
         table = graded_table(run, dataset, modes)
-        self.pairs: JudgedPairs = pairs_in(table)
+        # Pairs are drawn from the items that have a score; other labels also count on the rest, as in `agree`.
+        chosen = ~np.isnan(table.scores) if drawn else ~table.failed
         # The same rows, and so the same points in the same order, as those of the pairs.
-        self._table: Table = table.only(~np.isnan(table.scores))
+        self._table: Table = table.only(chosen)
+        self.pairs: JudgedPairs = pairs_in(self._table, scored=drawn)
         self._draws = draws
         self.apart = int((np.abs(self._table.scores - self.pairs.sums) > _CLOSE).sum())
         self.columns = table.columns

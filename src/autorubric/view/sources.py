@@ -151,14 +151,14 @@ class Source:
 
     @property
     def status(self) -> str:
-        """`running` while a process works on it, `died` if that was killed, else the status in the manifest."""
+        """`running` while a process works on it, `died` if that was killed, else as `autorubric status` says."""
         from autorubric.llm.records.lock import lock_holder
 
         folder = self.ledger
         if folder is not None and lock_holder(folder) is not None:
             return "running"
         said = str(self.manifest.get("status") or "unknown")
-        return "died" if said == "running" else said
+        return {"running": "died", "failed": "unfinished"}.get(said, said)
 
     @property
     def change(self) -> str:

@@ -15,12 +15,13 @@ from autorubric.errors import InputError
 from autorubric.files.strict_json import json_value
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.labels.label_store import read_history, store_path
+from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.records.lock import lock_holder
-from autorubric.runs.cells import read_cells
+from autorubric.runs.cells import NO_VERDICT, read_cells
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ledger_folder
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.label_figures import label_figures
-from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SORTED, connect_to_write, note, notes_in
+from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SORTED, connect_to_write, note, notes_in
 from autorubric.view.index.shown_labels import Words, label_mark, shown_labels
 from autorubric.view.index.tally import Tally, plain
 
@@ -238,9 +239,12 @@ class _Batch:
         labels = (item.get("ground_truth") if self._labels is None else self._labels.get(index)) or ()
         reports = report.get("criterion_reports") or ()
         flags = report.get("flags") or ()
-        marks = (FLAGGED if flags else 0) | (FAILED if record["error"] is not None else 0)
+        marks = (FLAGGED if flags else 0) | _mark_of(record["error"])
         labelled, agreed, doubt, found = 0, 0, 0.0, []
-        for place, (cell, one) in enumerate(zip(read_cells(report), reports, strict=True)):
+        cells = list(read_cells(report))
+        if all(cell.word in NO_VERDICT for cell in cells):
+            labels = ()  # `autorubric agree` leaves such an item out, with the votes on it
+        for place, (cell, one) in enumerate(zip(cells, reports, strict=True)):
             outcome = tally.outcome(cell, place, labels[place] if place < len(labels) else None)
             confidence = one.get("confidence")
             found.append((outcome, confidence))
@@ -259,7 +263,7 @@ class _Batch:
             tally.count(outcome, confidence)
             self._cells.setdefault((outcome.sums.number, outcome.word), []).append(index)
         tally.flags.update(flags)
-        errors = [one["error"] for one in reports if one.get("error") is not None] if marks & FAILED else []
+        errors = [one["error"] for one in reports if one.get("error") is not None]
         for error in errors or ([] if record["error"] is None else [record["error"]]):
             tally.failures.add_text(error, str(index))
 
@@ -270,6 +274,13 @@ class _Batch:
             return self._dataset.read(self._file, index)
         except InputError:
             return {}
+
+
+def _mark_of(error: str | None) -> int:
+    """The bit of an item that has an error: some judgments failed, or not all were requested."""
+    if error is None:
+        return 0
+    return SKIPPED if any(words in error for words in NOT_ASKED) else FAILED
 
 
 def labels_in(connection: sqlite3.Connection) -> Mapping[int, Words] | None:

@@ -11,9 +11,9 @@ from typing import Any
 VERSION = 4
 FILE_NAME = "index.sqlite"
 
-FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS = 1, 2, 4, 8, 16
+FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS, SKIPPED = 1, 2, 4, 8, 16, 32
 """Bits of `items.marks`: a judgment failed, the submission is suspicious, judges disagree, the verdict is not the
-label, the judge abstained."""
+label, the judge abstained, a judgment was not requested."""
 
 FINAL, HUMAN = "\x00final", "\x00human"
 """Raters other than the judges, whose ids cannot contain a null character: the verdict that counts, and the label."""
@@ -28,7 +28,7 @@ CREATE TABLE items(
 CREATE TABLE criteria(
     criterion INTEGER PRIMARY KEY, name TEXT NOT NULL, requirement TEXT NOT NULL, scale TEXT NOT NULL,
     weight REAL NOT NULL, judged INTEGER NOT NULL, total REAL NOT NULL, squares REAL NOT NULL,
-    abstained INTEGER NOT NULL, failed INTEGER NOT NULL, disputed INTEGER NOT NULL);
+    abstained INTEGER NOT NULL, failed INTEGER NOT NULL, disputed INTEGER NOT NULL, unasked INTEGER NOT NULL);
 CREATE TABLE words(word INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE cells(
     criterion INTEGER, word INTEGER, part INTEGER, n INTEGER NOT NULL, items TEXT NOT NULL,

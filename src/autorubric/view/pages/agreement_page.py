@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, line_chart
-from autorubric.runs.cells import ABSTENTION, FAILURE
+from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, notes_in
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
@@ -115,7 +115,7 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
     label = figures.agreement(pairs.get((HUMAN, FINAL), []), row["scale"])
     judges = [figures.count_same(counts) for raters, counts in pairs.items() if HUMAN not in raters]
     decided = [(hits, n) for hits, n in judges if n]
-    ended = row["judged"] + row["abstained"] + row["failed"]
+    ended = row["judged"] + row["abstained"] + row["failed"] + row["unasked"]
     return {
         **{name: row[name] for name in ("criterion", "name", "weight")},
         "labelled": label.n,
@@ -124,7 +124,7 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
         "kappa": label.kappa,
         "kappa_interval": label.kappa_interval,
         "statistics": {title: value for title, value in label.statistics.items() if title not in _OWN_COLUMNS},
-        "between_judges": sum(hits / n for hits, n in decided) / len(decided) if decided else None,
+        "between_judges": sum(hits for hits, _ in decided) / sum(n for _, n in decided) if decided else None,
         "between_interval": figures.interval_ends(wilson_interval(*decided[0])) if len(decided) == 1 else None,
         "disputed": row["disputed"],
         "disputed_share": row["disputed"] / ended if ended else None,
@@ -179,7 +179,7 @@ def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: s
     return charts
 
 
-_ORDER = {"MET": 0, "UNMET": 1, ABSTENTION: 8, FAILURE: 9}
+_ORDER = {"MET": 0, "UNMET": 1, ABSTENTION: 8, FAILURE: 9, UNASKED: 10}
 
 
 def criteria_page(source: Source, query: Query) -> Page:

@@ -335,15 +335,17 @@ def _rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if summary["status"] != "completed":
         yield "Status", _name(summary["status"])
     total = summary["total"]
-    of_all = f" of {total:,}" if isinstance(total, int) and total != scores["items"] else ""
+    of_all = f" of {total:,}" if isinstance(total, int) and total != scores["done"] else ""
     yield "Score", f"{figure(scores['mean'], 3)}{_around(scores['interval'])}, {scores['scored']:,} scored"
-    yield "Items", f"{scores['items']:,}{of_all}"
+    yield "Items done", f"{scores['done']:,}{of_all}"
     yield "Judgments made", "–" if coverage is None else f"{coverage:.1%}"
     failures = ", ".join(f"{one['count']:,} {_name(one['kind'])}" for one in summary["failures"])
     yield "Failures", failures or "none"
     labels = summary["against_labels"]
     if labels:
-        yield "Agreement with labels", f"{labels['value']:.1%}{_around(labels['interval'])}"
+        ends = labels["interval"]
+        around = f" (95 % interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)" if ends else ""
+        yield "Agreement with labels", f"{labels['value']:.1%}{around}"
     yield "Cost", _cost(costs)
 
 
