@@ -211,6 +211,7 @@ def _figures(source: Source, sections: Sequence[Section], wanted: Wanted) -> Map
         histogram = figures.histogram(connection)
     cards = [item_figures(row, data[f"item-{row['item']}"]) for row in data["items"]["items"]]
     parts = {name: data.get(name) and plain_figures(data[name]) for name in ("summary", "comparison", "agreement")}
+    (parts["comparison"] or {}).pop("other", None)  # the number of the other run in the view
     return {
         "run": source.name,
         **parts,
@@ -248,7 +249,7 @@ def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str,
 _LEFT_OUT = frozenset(
     {
         *("description", "requirement", "sentence", "error", "stand_ins", "dataset", "started", "problem", "message"),
-        *("index", "next", "choices", "other", "common_names", "drivers", "statistics"),
+        *("index", "next", "choices", "common_names", "drivers", "statistics"),
     }
 )
 
