@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
+from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset, agree, grade
 from autorubric.cli.app import run
 from autorubric.cli.labels import show_corrected
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.metrics.corrected import corrected_scores
+from autorubric.testing import Fault, LoopbackEndpoint
 from tests.offenders import offenders
 
 ROOT = Path(__file__).parents[2]
@@ -427,3 +428,28 @@ def test_a_label_file_that_cannot_be_used_is_named(
                 (tmp_path / "labels.csv").write_text(content)
                 assert run(["agree", str(one), "--labels", str(tmp_path / "labels.csv")]) == 2
                 assert says in capsys.readouterr().err
+
+
+def test_judgments_that_a_budget_left_out_are_counted_apart_from_failed_ones(tmp_path: Path) -> None:
+    criteria = [Criterion(name=f"C{n}", requirement=f"Says {n}.") for n in range(5)]
+    dataset = RubricDataset("Why?", Rubric(criteria))
+    for n in range(9):
+        dataset.add_item(f"Essay {n}.", "", ["MET"] * 5)
+    broken = Fault("500", 500, body=b"{}")
+    with LoopbackEndpoint(
+        faults=lambda body: broken if "Says 4." in json.dumps(body) else None
+    ).in_thread() as server:
+        judge = f"j@{server.base_url}"
+        settings = {"concurrency": 1, "retry": 0, "budget_tokens": 26_000, "out": tmp_path / "run"}
+        grade(dataset, judge=judge, **settings)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "items.jsonl").read_text().splitlines()]
+    errors = [entry.get("error") for row in rows for entry in row["report"]["criterion_reports"]]
+    skipped = sum(error is not None and (": budget: " in error or ": stopped: " in error) for error in errors)
+    failed = sum(error is not None and ": server: " in error for error in errors)
+    assert failed and skipped and failed + skipped + errors.count(None) == len(errors), errors
+    found = agree(tmp_path / "run")
+    coverage = found.coverage_stats
+    assert coverage is not None
+    assert (coverage.n_errored, coverage.n_not_requested, coverage.n_total) == (failed, skipped, len(errors))
+    assert f"{failed} of {len(errors)} labelled judgments failed and are left out" in found.warnings
+    assert f"{skipped} of {len(errors)} labelled judgments were not requested and are left out" in found.warnings

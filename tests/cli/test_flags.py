@@ -11,11 +11,12 @@ import pytest
 
 from autorubric.cli.app import COMMANDS, run
 from autorubric.errors import ConfigError
-from autorubric.jobs.agree import AgreeSettings, CompareSettings, LabelSettings
+from autorubric.jobs.agree import AgreeSettings, CompareSettings
 from autorubric.jobs.evolve import EvolveSettings
 from autorubric.jobs.gates import GatesSettings
 from autorubric.jobs.grade import GradeSettings
 from autorubric.jobs.job import BatchSettings, RunSettings
+from autorubric.jobs.label_source import LabelSettings
 from autorubric.jobs.labels import LabelStatusSettings
 from autorubric.jobs.merge import MergeSettings
 from autorubric.jobs.reward import RewardSettings

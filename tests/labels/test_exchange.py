@@ -1,17 +1,20 @@
 import csv
 import json
 import re
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import autorubric
-from autorubric import InputError, RubricDataset
+from autorubric import Criterion, CriterionOption, InputError, Rubric, RubricDataset
 from autorubric.cli.app import run as command
 from autorubric.labels import Ask, label_queue, read_history
-from tests.labels.runs import answers, graded, with_options
+from tests.labels.runs import RUBRIC, answers, graded, with_options
+from tests.offenders import offenders
 
 
 @pytest.fixture
@@ -395,3 +398,111 @@ def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+
+
+MANY = [("ana", item, 1, "MET") for item in range(5)] + [
+    ("bén", item, 1, "MET" if item else "UNMET") for item in range(5)
+]
+LABELS: dict[str, list[tuple[str, int, int, str]]] = {
+    "single": [("ana", item, item % 2, "MET" if item < 4 else "UNMET") for item in range(6)],
+    "whole": [("ana", item, place, "MET" if item < 3 else "UNMET") for item in range(4) for place in range(2)],
+    "two": MANY,
+    "adjudicated": MANY,
+    "drawn": [],
+    "odd": [("@ana", 0, 2, "good"), ("@ana", 1, 2, "CANNOT_ASSESS"), ("@ana", 2, 2, "bad"), ("@ana", 2, 0, "MET")],
+}
+
+
+def stores(folder: Path) -> dict[str, Path]:
+    """Runs with stores of each kind."""
+    made = {}
+    for name, labels in LABELS.items():
+        made[name] = graded(folder / name, dataset=odd_items() if name == "odd" else None)
+        with label_queue(made[name]) as queue:
+            for annotator, item, place, word in labels:
+                queue.label(annotator, item, place, word, note="=1+1", quote='a, "b"\nc')
+            if name == "adjudicated":
+                queue.adjudicate("cy", 0, 1, "UNMET")
+    with label_queue(made["drawn"], Ask("uncertain", size=8, seed=3)) as queue:
+        while len(said(made["drawn"])) < 8 and (task := queue.next("ana")) is not None:
+            queue.label("ana", task.pair.index, task.pair.place, "UNMET")
+    return made
+
+
+def odd_items() -> RubricDataset:
+    """Items without an id, with an id that a spreadsheet would compute, and with one that is a number."""
+    options = [CriterionOption(label="bad", value=0.0), CriterionOption(label="good", value=1.0)]
+    rubric = Rubric([*RUBRIC, Criterion(name="Tone", requirement="How kind is it?", options=options)])
+    items = zip(answers(3).items, (None, "=1+1", "07"), strict=True)
+    return RubricDataset("Why?", rubric, [replace(one, id=id) for one, id in items])
+
+
+def agreed_by_hand(run: Path, *, final: bool) -> tuple[int, int]:
+    """Pairs that the judge decided, and those on which it gave the label: the adjudicated, most frequent or first."""
+    verdicts = {}
+    items = json.loads((run / "dataset.json").read_text())["items"]
+    for line in (run / "items.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        for entry in row["report"]["criterion_reports"]:
+            choice = entry.get("final_multi_choice_verdict") or entry.get("multi_choice_verdict") or {}
+            word = choice.get("selected_label") if choice else entry.get("final_verdict", entry.get("verdict"))
+            name = items[row["item_idx"]].get("id") or f"#{row['item_idx']}"
+            verdicts[name, (entry.get("criterion") or entry)["name"]] = word or "CANNOT_ASSESS"
+    history = read_history(run)
+    n = same = 0
+    for key in history.labelled():
+        labels = list(history.labels(key).values())
+        decision = history.decision(key)
+        words = [event.verdict for event in labels]
+        word = max(words, key=words.count)  # of several, the first
+        word = decision.verdict if decision is not None and final else word
+        said_by_judge = verdicts[labels[0].item, labels[0].criterion]
+        if {word, said_by_judge}.isdisjoint({"CANNOT_ASSESS"}):
+            n, same = n + 1, same + (word == said_by_judge)
+    return n, same
+
+
+FORMS: list[tuple[str, dict[str, bool]]] = [
+    ("a.csv", {}),
+    ("f.csv", {"final": True}),
+    ("a.jsonl", {}),
+    ("a.json", {}),
+]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_every_export_is_read_by_agree_and_by_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with offenders() as case:
+        for name, run in stores(tmp_path).items():
+            for form, flags in FORMS:
+                if form == "a.json" and name != "whole":
+                    continue  # a dataset has labels of whole items only, and export refuses others
+                with case(f"{name}, {form} {flags}"):
+                    round_trip(run, tmp_path / f"{name}-{form}", flags, capsys)
+
+
+def round_trip(run: Path, file: Path, flags: dict[str, bool], capsys: pytest.CaptureFixture[str]) -> None:
+    autorubric.export_labels(run, target=file, **flags)
+    n, same = agreed_by_hand(run, final=bool(flags) or file.suffix != ".csv")
+    capsys.readouterr()
+    assert command(["agree", str(run), "--labels", str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    if "judge" in found:
+        measured = found["judge"]["n"], found["judge"]["accuracy"]["value"]
+    else:
+        measured = found["n_samples"], found["criterion_accuracy"]
+    if not found.get("weighted"):
+        assert measured == (n, pytest.approx(same / n))
+    else:
+        assert command(["agree", str(run), "--json"]) == 0
+        assert found == json.loads(capsys.readouterr().out)
+    other = file.with_name(f"imported {file.name}")
+    shutil.copytree(run, other, ignore=shutil.ignore_patterns("labels"))
+    plain = bool(flags) or file.suffix == ".json"
+    autorubric.import_labels(other, files=file, **({"annotator": "someone"} if plain else {}))
+    expected = said(run)
+    if plain:
+        history = read_history(run)
+        names = {key: next(iter(history.labels(key).values())) for key in history.labelled()}
+        expected = {(one.item, one.criterion, "someone"): history.verdict(key) for key, one in names.items()}
+    assert said(other) == expected

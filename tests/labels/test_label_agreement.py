@@ -487,3 +487,40 @@ def test_not_applicable_can_be_said_of_options_that_lack_it_and_counts_as_an_abs
     # Ground truth has no such verdict, so these items stay without it.
     made = autorubric.export_labels(run, target=tmp_path / "labelled.json")
     assert sum(item.ground_truth is not None for item in RubricDataset.from_file(made).items) == 3
+
+
+def test_a_mean_of_sums_is_not_called_like_the_mean_of_clamped_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def size(name: str, weight: float, **bound: int) -> Criterion:
+        return Criterion(
+            name=name, weight=weight, requirement=name, check={"name": "word_count", "parameters": bound}
+        )
+
+    # Texts of 1 to 12 words. With the pitfall, those of 9 and more words have (0 - 3) / 2 and 0 as their scores.
+    criteria = [size("Short", 2, at_most=4), size("Wordy", -3, at_least=9)]
+    for number, rubric in enumerate((Rubric(criteria), Rubric(criteria[:1]))):
+        words = range(1, 13)
+        dataset = RubricDataset("Why?", rubric, [DataItem("word " * n, "", id=f"t{n}") for n in words])
+        run = graded(tmp_path / f"run{number}", dataset=dataset)
+        sums = [(2 * (n <= 4) - 3 * (n >= 9) * (number == 0)) / 2 for n in words]
+        scores = [min(max(one, 0.0), 1.0) for one in sums]
+        assert autorubric.report(run, format="json").numbers["summary"]["scores"]["mean"] == pytest.approx(
+            sum(scores) / 12
+        )
+        with label_queue(run, Ask("random", size=8, seed=1)) as queue:
+            for _ in range(8):
+                task = queue.next("ana")
+                assert task is not None
+                queue.label("ana", task.pair.index, task.pair.place, "MET")
+        name = "mean score" if sums == scores else "mean score before clamping"
+        capsys.readouterr()
+        assert run_command(["agree", str(run), "--corrected", "--csv"]) == 0
+        header, first, *_ = capsys.readouterr().out.splitlines()
+        row = dict(zip(header.split(","), first.split(","), strict=True))
+        assert row["metric"] == name
+        assert float(row["as judged"]) == pytest.approx(sum(sums) / 12)
+        assert run_command(["agree", str(run), "--corrected"]) == 0
+        assert (f"the mean score of the run is {sum(scores) / 12:.3f}" in capsys.readouterr().out) == (sums != scores)
+        assert run_command(["agree", str(run)]) == 0
+        assert f"\n{name} " in capsys.readouterr().out

@@ -6,6 +6,8 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autorubric import Criterion, Rubric, drift
+from autorubric.cli.app import run as command
+from autorubric.training.adapters.trl import reward_function
 from autorubric.training.observations import RewardRecord, failure_kind
 from autorubric.training.reward_drift import Drift, find_warnings, measure_drift
+from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
 from tests.offenders import each
+from tests.processes import wait_until
 
 Timed = tuple[float, RewardRecord]
 
@@ -182,3 +189,28 @@ def test_rollouts_of_a_later_step_are_another_group() -> None:
     assert seen(steps, 1).windows[0].silent == 1.0
     one_group = [(at, replace(record, step=None)) for at, record in steps]
     assert seen(one_group, 1).windows[0].silent == 0.0
+
+
+def test_rewards_of_evaluations_are_counted_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Training rollouts mention the moon in steps 2 and 3 only; all of an evaluation do, with the same steps."""
+    rubric = Rubric([Criterion(name="Moon", requirement="Mentions the moon.")])
+    source = make_rewarder("builtin/offline", run_dir=tmp_path / "run")
+    trained: list[float] = []
+    evaluated: list[float | None] = []
+    for step in range(4):
+        texts = [f"{'The moon' if step > 1 else 'Nothing'} {step} {n}." for n in range(4)]
+        samples = [Sample(text, rubric, "Why?", step=step) for text in texts]
+        trained += [reward.value or 0.0 for reward in rewards_now(source, samples)]
+        state = SimpleNamespace(global_step=step)
+        columns = {"rubrics": [rubric.to_dict()] * 3, "trainer_state": state}
+        said = [f"The moon, {step} {n}." for n in range(3)]
+        evaluated += reward_function(source)(["Why?"] * 3, said, None, split=["test"] * 3, **columns)
+    wait_until(lambda: drift(tmp_path / "run").evaluations == 12, "12 evaluations are not recorded")
+    found = drift(tmp_path / "run", windows=4)
+    assert [window.reward for window in found.windows] == [sum(trained[at : at + 4]) / 4 for at in range(0, 16, 4)]
+    assert [window.steps for window in found.windows] == [(step, step) for step in range(4)]
+    assert evaluated == [1.0] * 12
+    assert found.criteria[0].count == 16
+    assert command(["drift", str(tmp_path / "run")]) == 0
+    assert "left out: 12 rewards of evaluations" in capsys.readouterr().out
+    assert not Sample("", rubric, split="train").is_evaluation

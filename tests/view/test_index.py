@@ -67,7 +67,7 @@ def test_the_figures_of_three_items_are_those_counted_by_hand(tmp_path: Path) ->
         assert (cause["mean"], cause["judged"], cause["failed"], cause["abstained"]) == (0.5, 2, 1, 0)
         assert (brief["mean"], brief["judged"], brief["failed"], brief["abstained"]) == (1.0, 2, 0, 1)
         # 5 of 6 judgments did not fail. Of 4 labelled verdicts, 3 are the label.
-        assert figures.coverage(connection) == pytest.approx(5 / 6)
+        assert figures.judgments(connection).coverage == pytest.approx(5 / 6)
         assert figures.against_labels(connection).value == pytest.approx(3 / 4)
         # Cause decides: variance 1/4, weight 3. Brief is MET wherever it is judged.
         assert [(one["name"], one["influence"]) for one in figures.drivers(connection)] == [("Cause", 0.75)]

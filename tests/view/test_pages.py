@@ -16,6 +16,7 @@ import pytest
 from autorubric import Criterion, Rubric, drift, grade
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
+from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
 from tests.offenders import offenders
 from tests.oracles import cohen_kappa_score, proportion_confint
 from tests.view.viewing import RUBRIC, STORED, Viewer, item, judged, line, viewing, vote, write_run
@@ -184,6 +185,18 @@ def test_two_runs_are_compared_item_by_item(view: Viewer, runs: list[Path]) -> N
     assert data["difference"]["value"] == pytest.approx(sum(steps.values()) / len(steps))
     largest = sorted(steps, key=lambda n: (-abs(steps[n]), n))
     assert [row["item"] for row in data["items"]] == largest
+
+
+def test_the_ledger_of_a_rewarder_in_the_process_of_a_trainer_is_shown_as_a_service_is(tmp_path: Path) -> None:
+    run, rubric = tmp_path / "rewards", Rubric([Criterion(name="Moon", requirement="Mentions the moon.")])
+    rewarder = make_rewarder("builtin/offline", run_dir=run)
+    found = rewards_now(rewarder, [Sample(f"The moon {n}." if n % 4 else f"No {n}.", rubric, "Q") for n in range(8)])
+    assert not (run / "ledger").exists()  # it is in the directory itself
+    with viewing(run) as view:
+        assert view.data("/r/0/")["costs"]["calls"] == 8
+        [window] = view.data("/r/0/drift?windows=1")["windows"]
+        assert "Drift" in view.page("/r/0/").text
+    assert (window["rewards"], window["reward"]) == (8, sum(one.value or 0.0 for one in found) / 8)
 
 
 def test_drift_and_best_of_k_show_the_figures_of_their_commands(view: Viewer, runs: list[Path]) -> None:

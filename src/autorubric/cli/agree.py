@@ -15,11 +15,10 @@ from autorubric.jobs.agree import (
     agree_pairwise,
     analyzed,
     compare,
-    has_completed_files,
-    label_source,
     measured_agreement,
     refuse_simulation,
 )
+from autorubric.jobs.label_source import has_completed_files, label_source
 from autorubric.runs.items_file import read_run
 from autorubric.settings import setting
 

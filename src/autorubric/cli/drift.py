@@ -35,7 +35,8 @@ def drift(settings: DriftSettings) -> int:
     """
     found = drift_in_run(settings)
     form = (settings.forms() or ["text"])[0]
-    below = ["", *_told(found, settings.criteria)]
+    left = f"left out: {counted(found.evaluations, 'reward')} of evaluations (their split is not train)"
+    below = ["", *([left, ""] if found.evaluations else []), *_told(found, settings.criteria)]
     shown = Shown([_row(number, w) for number, w in enumerate(found.windows, 1)], _whole(found), below=below)
     print(shown.text(form), end="" if form == "csv" else "\n")
     return 0
@@ -104,6 +105,7 @@ def _whole(found: Drift) -> Mapping[str, Any]:
         "windows": windows,
         "criteria": [asdict(criterion) for criterion in found.criteria],
         "saturated_weight": found.saturated_weight,
+        "evaluations": found.evaluations,
         "audit": None if found.audit is None else _plain(found.audit),
         "signals": None if found.signals is None else asdict(found.signals),
         "compound": None if found.compound is None else asdict(found.compound),

@@ -126,7 +126,7 @@ def show_labels_to_collect(rows: list[dict[str, Any]]) -> Shown:
 
 def show_labelled_score(found: LabelledScore) -> Shown:
     """The mean score that labels collected with `--label-next` give."""
-    metric = "mean score before clamping" if found.clamped else "mean score"
+    metric = _mean_score(found.clamped)
     rows = [{"metric": metric, "n": found.estimate.n, "labels": found.labels, "value": _ranged(found.estimate)}]
     notes = list(found.notes)
     whole = {"metric": metric, "labels": found.labels, **asdict(found.estimate), "notes": notes}
@@ -146,7 +146,7 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
         f"mean kappa {_ranged(judge.mean_kappa)}, kappa of all binary pairs {_ranged(judge.kappa)}",
     ]
     if found.mean_score is not None:
-        above.append(f"mean score {_ranged(found.mean_score)}, corrected by the labels, before clamping")
+        above.append(f"{_mean_score(found.apart)} {_ranged(found.mean_score)}, corrected by the labels")
     shown = found.by_judge if by == "judge" else found.criteria
     rows = [
         {by: one.name, "n": one.n, "kappa": _ranged(one.kappa), "accuracy": _ranged(one.accuracy),
@@ -179,7 +179,12 @@ def annotator_lines(found: Annotators) -> Iterator[str]:
 
 
 def _named(found: CorrectedScores) -> list[tuple[str, Corrections]]:
-    return [("mean score", found.score), *found.criteria.items()]
+    return [(_mean_score(found.apart), found.score), *found.criteria.items()]
+
+
+def _mean_score(apart: int) -> str:
+    """What the mean of sums of criteria is called, `apart` of which are not the score of their item."""
+    return "mean score before clamping" if apart else "mean score"
 
 
 def _cells(one: Corrections) -> dict[str, Any]:

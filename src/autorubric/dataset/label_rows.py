@@ -336,6 +336,17 @@ def is_label_table(path: Path) -> bool:
     return first is not None and not {"draw", "probability"} <= {folded(name) for name in first.fields}
 
 
+def is_dataset(path: Path) -> bool:
+    """Whether a file is a dataset, rather than a table."""
+    first = next(iter(read_rows(path, [], what="Label file")), None)
+    return first is not None and has_items(first.fields.keys())
+
+
+def has_items(keys: Collection[str]) -> bool:
+    """Whether the first record of a file is that of a dataset."""
+    return "items" in keys or set(keys) == {"dataset"}
+
+
 def _plain(value: Any) -> Any:
     """A value, or what a cell of a table has as JSON."""
     if isinstance(value, str) and value[:1] in ("[", "{"):

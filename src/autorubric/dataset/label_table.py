@@ -25,6 +25,10 @@ _SINGLE_PAIRS = (
 )
 
 
+class PartialLabels(InputError):
+    """Labels that are right, but only for a part of the criteria of some items."""
+
+
 @dataclass(slots=True)
 class LabelTable:
     """Files of labels: rows of id, criterion, label and perhaps annotator.
@@ -56,10 +60,11 @@ class LabelTable:
             for given in rows.labels(read_rows(path, problems, what="Label file")):
                 join.add(given)
         truths = join.truths()
-        if not problems and not truths:
+        if not problems and not join.parts and not truths:
             problems.append(f"{', '.join(map(str, self.paths))}: it has no labels")
-        if problems:
-            raise InputError(problems, "\n".join([*hints, *[_SINGLE_PAIRS] * join.has_parts]))
+        if problems or join.parts:
+            kind = InputError if problems else PartialLabels
+            raise kind([*problems, *join.parts], "\n".join([*hints, *[_SINGLE_PAIRS] * bool(join.parts)]))
         self.notes += hints
         items = [
             replace(item, ground_truth=truths.get(index), ground_truth_reasons=None)
@@ -80,7 +85,7 @@ class _Join:
         self._labels: dict[int, dict[int, dict[str, str]]] = {}
         self._first: dict[tuple[int, int, str], str] = {}
         self._annotators: dict[str, None] = {}
-        self.has_parts = False
+        self.parts: list[str] = []
 
     def add(self, given: Given) -> None:
         """Take in a label; what is wrong with it joins the problems."""
@@ -116,8 +121,8 @@ class _Join:
         is_one = self._annotator not in (None, MAJORITY)
         missing = [name for at, name in enumerate(names) if at not in (found if is_one else given)]
         if found and missing:
-            own, self.has_parts = self._dataset.items[place].id, True
-            self._problems.append(f"item {own!r}: no label for {listed(missing)}; label all criteria or none")
+            own = self._dataset.items[place].id
+            self.parts.append(f"item {own!r}: no label for {listed(missing)}; label all criteria or none")
         return [found[at] for at in range(len(names))] if len(found) == len(names) else None
 
     def _chosen(self, place: int, name: str, by_annotator: Mapping[str, str]) -> str | None:

@@ -3,52 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from autorubric.dataset import RubricDataset
-from autorubric.dataset.ground_truth import MAJORITY
-from autorubric.dataset.label_rows import LABEL_ROLES, is_label_table
-from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
-from autorubric.jobs.job import DatasetSource
+from autorubric.jobs.label_source import LabelSettings, drawn_labels, known_annotator, read_labels, stored_labels
 from autorubric.jobs.run_source import RunSource, run_job
-from autorubric.labels.label_store import History, read_history, run_of_store, store_path
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
 from autorubric.metrics.jackknife import Draws
-from autorubric.metrics.joining import relabelled
 from autorubric.metrics.judge_agreement import JudgeAgreement, agreement_among_judges
 from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.results import MetricsResult
 from autorubric.metrics.simulated_coverage import simulate_coverage
 from autorubric.metrics.table import Modes
-from autorubric.notes import warn
 from autorubric.runs.items_file import StoredRun, read_run
-from autorubric.settings import FileNames, Names, Settings, setting
+from autorubric.settings import Settings, setting
 
 if TYPE_CHECKING:
     from autorubric.metrics.rubric_analysis import RubricAnalysis
 
 Abstentions: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
-
-
-class LabelSettings(Settings):
-    """A run and its labels."""
-
-    run: RunSource = setting(..., "Run directory of `autorubric grade`.", argument=True, group="Input")
-    dataset: DatasetSource | None = setting(
-        None, "Dataset with labels, if the graded one has none.", metavar="FILE", group="Input", reads=True
-    )
-    labels: FileNames = setting(
-        (),
-        "Labels: rows of id, criterion, label, a column per criterion, or completed --label-next files; repeatable.",
-        group="Input",
-        reads=True,
-    )
-    annotator: str | None = setting(None, "Annotator whose labels in --labels count, or majority.", group="Input")
-    column: Names = setting(
-        (), "Column of --labels: id, criterion, label or annotator.", metavar="ROLE=NAME", group="Input"
-    )
 
 
 class StatisticSettings(Settings):
@@ -256,138 +230,3 @@ def refuse_simulation(settings: AgreeSettings, where: str) -> None:
 def name_runs(run: Path, other: Path) -> tuple[str, str]:
     """The names of two runs in a report: their folder names, or the full paths if these are equal."""
     return (run.name, other.name) if run.name != other.name else (str(run), str(other))
-
-
-def read_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
-    """The graded dataset with the labels that the settings refer to; warnings list what did not match.
-
-    Raises:
-        InputError: the labels are for other items or criteria, or a file is wrong.
-    """
-    truth = run.dataset if settings.dataset is None else _relabelled(run.dataset, settings.dataset)
-    table = _label_table(settings) if settings.labels or settings.column or settings.annotator else None
-    if table is None:
-        return truth
-    from autorubric.jobs.submissions import labelled
-
-    return labelled(truth, table)
-
-
-def stored_labels(run: StoredRun, settings: LabelSettings) -> RubricDataset:
-    """`read_labels`, or the labels of the label store where they are for whole items and nothing was drawn.
-
-    Raises:
-        InputError: the labels are for other items or criteria, a file is wrong, or pairs were drawn for labelling.
-    """
-    source = label_source(settings, run)
-    if source is None:
-        if settings.labels or settings.dataset is not None or settings.column or settings.annotator:
-            return read_labels(run, settings)
-        if store_path(run.directory).exists():
-            _note_other_labels(run)
-        return run.dataset
-    from autorubric.labels.exchange import labelled_dataset
-
-    history = read_history(source)
-    if any(history.labels(key) for key in history.draws):
-        raise InputError(
-            f"{store_path(source)}: its pairs were drawn with unequal chances, so unweighted metrics would be biased",
-            "`autorubric agree RUN` without another mode weights them (Python: autorubric.label_agreement).",
-        )
-    return labelled_dataset(history, run.dataset, settings.annotator)
-
-
-def drawn_labels(run: StoredRun, settings: LabelSettings) -> History | None:
-    """The label store that the settings refer to, if it has labels of drawn pairs; else None."""
-    source = label_source(settings, run)
-    history = None if source is None else read_history(source)
-    return history if history is not None and any(history.labels(key) for key in history.draws) else None
-
-
-def known_annotator(history: History, name: str | None) -> str | None:
-    """The annotator whose labels of a store count; None for the majority of all annotators.
-
-    Raises:
-        InputError: there is no label of this annotator.
-    """
-    who, known = None if name == MAJORITY else name, history.annotators()
-    if who is not None and who not in known:
-        raise InputError(f"annotator {who!r} has no labels; the annotators are {', '.join(known) or 'none'}")
-    return who
-
-
-def _note_other_labels(run: StoredRun) -> None:
-    """Warn about labels in the store of a run whose dataset has its own labels."""
-    count = sum(read_history(run.directory).annotators().values())
-    if count:
-        warn(
-            f"the labels of the dataset count; those of the label store ({count}) do not. Pass --labels "
-            f"{store_path(run.directory).parent} for them"
-        )
-
-
-def label_source(settings: LabelSettings, run: StoredRun) -> Path | None:
-    """The run directory whose label store the settings refer to; None for labels from elsewhere.
-
-    Without `labels` and `dataset` that is the run itself, if its dataset has no labels and its store has.
-
-    Raises:
-        InputError: `labels` names a label store and other files.
-    """
-    paths = cast("list[Path]", settings.labels)
-    stores = [store for path in paths if (store := run_of_store(path)) is not None]
-    if stores and len(paths) > 1:
-        raise InputError("--labels takes either one label store or files; not both")
-    if stores:
-        return stores[0]
-    if paths or settings.dataset is not None or not store_path(run.directory).exists():
-        return None
-    return run.directory if all(item.ground_truth is None for item in run.dataset) else None
-
-
-def has_completed_files(settings: LabelSettings) -> bool:
-    """Whether `labels` are completed files of `label_next`, not rows of id, criterion, label."""
-    paths = cast("list[Path]", settings.labels)
-    return bool(paths) and not any(map(run_of_store, paths)) and _label_table(settings) is None
-
-
-def _label_table(settings: LabelSettings) -> LabelTable | None:
-    """The labels in files that contain rows of id, criterion and label; None where `--label-next` wrote the files.
-
-    Raises:
-        InputError: files of both kinds are given, or flags that say how to read rows of labels without any.
-    """
-    paths, column = list(cast(list[Path], settings.labels)), list(settings.column)
-    if any(map(run_of_store, paths)):
-        return None
-    kinds = {_is_label_table(path) for path in paths}
-    if len(kinds) > 1:
-        raise InputError("--labels takes either files of --label-next or rows of id, criterion, label; not both")
-    if kinds == {True}:
-        from autorubric.jobs.submissions import columns_named
-
-        return LabelTable(paths, settings.annotator, columns_named(column, ("id", *LABEL_ROLES)))
-    for flag, value in (("--annotator", settings.annotator), ("--column", column)):
-        if value:
-            raise InputError(f"{flag} needs --labels FILE with rows of id, criterion, label")
-    return None
-
-
-def _is_label_table(path: Path) -> bool:
-    try:
-        return is_label_table(path)
-    except InputError:
-        return False  # it is told where the file is read
-
-
-def _relabelled(graded: RubricDataset, source: RubricDataset | Path | str) -> RubricDataset:
-    labels = source if isinstance(source, RubricDataset) else RubricDataset.from_file(Path(source))
-    try:
-        made, notes = relabelled(graded, labels)
-    except InputError as error:
-        where = "" if isinstance(source, RubricDataset) else f"{source}: "
-        advice = "Give the labels of what was graded, with the same texts and criteria."
-        raise InputError([f"{where}{problem}" for problem in error.problems], advice) from None
-    for note in notes:
-        warn(note)
-    return made

@@ -8,20 +8,12 @@ from pathlib import Path
 from typing import cast
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, counted
 from autorubric.files import write_atomically
-from autorubric.jobs.agree import (
-    OF_LABEL_STORES,
-    AgreeSettings,
-    LabelAgreementSettings,
-    drawn_labels,
-    known_annotator,
-    label_source,
-    refuse_simulation,
-    stored_labels,
-)
+from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreementSettings, refuse_simulation
 from autorubric.jobs.job import refuse_existing
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
+from autorubric.jobs.label_source import drawn_labels, known_annotator, label_source, stored_labels
 from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.annotators import Annotators, compare_annotators
@@ -134,13 +126,12 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
         0.5
     """
     stored = read_run(run)
-    source = label_source(settings, stored)
-    if source is None:
+    history = label_source(settings, stored)
+    if history is None:
         raise InputError(
             f"{run}: labels in its label store are needed; label in `autorubric view`, or add labels with "
             "`autorubric labels RUN --import FILE` (Python: autorubric.import_labels)"
         )
-    history = read_history(source)
     who, modes = known_annotator(history, settings.annotator), Modes(settings.cannot_assess, settings.na)
     return measured(stored, stored.dataset, history, modes, settings.draws, who)
 
@@ -257,7 +248,12 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
         raise InputError(f"{target}: --final is for .csv only; leave it out")
     refuse_existing(target, force=settings.force)
     stored = read_run(run)
-    write_atomically(target, exported(read_history(run), stored.dataset, form, final=settings.final))
+    history = read_history(run)
+    write_atomically(target, exported(history, stored.dataset, form, final=settings.final))
+    decided = sum(history.decision(key) is not None for key in history.labelled())
+    if form == "csv" and decided and not settings.final:
+        words = f"{target} has the labels, not the {counted(decided, 'decision')} of adjudication"
+        warn(f"{words}; --final (Python: final=True) or a .jsonl file has them")
     return target
 
 

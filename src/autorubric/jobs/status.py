@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from pydantic import model_validator
 
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError, InputError, counted
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.llm.http.secrets import VariableName, split_address
@@ -95,7 +96,7 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run is not a run directory: it has no ledger
     """
-    from autorubric.training.observations import AUDIT, REPEAT, REWARD, RUBRIC, UNANSWERED, Repeat, RewardRecord
+    from autorubric.training import observations as kinds
     from autorubric.training.reward_drift import measure_drift
 
     folder = ledger_folder(Path(run))
@@ -104,22 +105,24 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
     manifest = read_manifest(Path(run)) or {}
     tolerance = (manifest.get("audit") or {}).get("tolerance", 0.0)
     with ledger_view(folder) as view:
-        count = view.count_observations(REWARD)
+        count, evaluations = map(view.count_observations, (kinds.REWARD, kinds.EVALUATION))
         if not count:
-            raise InputError(f"{run} contains no rewards yet; drift is measured on runs of `autorubric serve`")
-        rewards = ((at, RewardRecord(**value)) for at, value in view.observations(REWARD))
-        rubrics = [value for _, value in view.observations(RUBRIC)]
-        repeats = [Repeat(**value) for _, value in view.observations(REPEAT)]
-        return measure_drift(
+            only = f" but {counted(evaluations, 'reward')} of evaluations" if evaluations else ""
+            raise InputError(f"{run} contains no rewards yet{only}; drift is measured on runs of `autorubric serve`")
+        rewards = ((at, kinds.RewardRecord(**value)) for at, value in view.observations(kinds.REWARD))
+        rubrics = [value for _, value in view.observations(kinds.RUBRIC)]
+        repeats = [kinds.Repeat(**value) for _, value in view.observations(kinds.REPEAT)]
+        found = measure_drift(
             rewards,
             count,
             rubrics,
-            view.observations(AUDIT),
+            view.observations(kinds.AUDIT),
             settings.windows,
             tolerance=tolerance,
             repeats=repeats,
-            unanswered=[since for _, since in view.observations(UNANSWERED)],
+            unanswered=[since for _, since in view.observations(kinds.UNANSWERED)],
         )
+        return replace(found, evaluations=evaluations)
 
 
 class ShowSettings(Settings):

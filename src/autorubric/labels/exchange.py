@@ -95,7 +95,7 @@ def read_labels(
     finder, given = PairFinder(dataset), _GivenLabels(dataset, ItemFinder(dataset, notes), annotator, problems)
     for path in paths:
         before = len(events), len(problems)
-        if _is_events(path):
+        if is_events(path):
             exports.append(path)
             events += _read_events(path, dataset, finder, problems)
         else:
@@ -211,9 +211,30 @@ def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
         yield replace(event, supersedes=earlier, draw=None if drawn is None else drawn.draw)
 
 
-def _is_events(path: Path) -> bool:
+def as_history(labels: LabelsRead) -> History:
+    """The labels of files as a store that has no others.
+
+    Raises:
+        InputError: an export of events comes with other files.
+    """
+    if labels.exports and len({*labels.exports}) + any(not event.id for event in labels.events) > 1:
+        raise InputError(f"{labels.exports[-1]}: it holds all events of a label store; give it alone")
+    return History(replace(event, id=number) for number, event in enumerate(labels.events, start=1))
+
+
+def is_events(path: Path) -> bool:
+    """Whether `labels --export` wrote a file as events."""
+    return _first_keys(path) >= {"kind", "digest", "annotator"}
+
+
+def is_rows(path: Path) -> bool:
+    """Whether `labels --export` wrote a file as rows of labels."""
+    return _first_keys(path) == {*_ROW}
+
+
+def _first_keys(path: Path) -> set[str]:
     first = next(iter(read_rows(path, [], what="Label file")), None)
-    return first is not None and first.fields.keys() >= {"kind", "digest", "annotator"}
+    return set() if first is None else {*first.fields}
 
 
 def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problems: list[str]) -> Iterator[Event]:
@@ -280,8 +301,9 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
             items[index] = replace(items[index], ground_truth=truth, ground_truth_reasons=None)
     if all(item.ground_truth is None for item in items):
         raise InputError(
-            f"no item has a label for every criterion ({len(found)} have some), so none has ground truth; export the "
-            "labels as .csv or .jsonl"
+            f"no item has a label for every criterion ({len(found)} have some), so none has ground truth",
+            "`autorubric agree RUN` without another mode measures labels of single pairs (Python: "
+            "autorubric.label_agreement), and --export FILE.csv or FILE.jsonl writes them.",
         )
     whole = sum(items[index].ground_truth is not None for index in found)
     if whole < len(found):

@@ -26,6 +26,7 @@ from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_me
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.table import ABSTAINED, EXCLUDE, Column, GradedRun, Modes, Points, Table, settle_codes
 
+_CLOSE = 1e-9
 _FEW = 5
 """Labels below which a projection starts from the worst case."""
 
@@ -67,6 +68,8 @@ class LabelAgreement:
         mean_score: the mean score that the labels give; None if the labels were not drawn from all pairs.
         weighted: whether labels are weighted by the probabilities of their draw.
         notes: what a reader must know.
+        apart: items whose score is not the sum of their criteria, as it is clamped to [0, 1] or has a length penalty;
+            `mean_score` is that of these sums.
     """
 
     judge: Agreement
@@ -78,6 +81,7 @@ class LabelAgreement:
     mean_score: Estimate | None
     weighted: bool
     notes: tuple[str, ...] = ()
+    apart: int = 0
 
 
 def label_agreement(
@@ -104,7 +108,7 @@ def label_agreement(
         InputError: no label fits a judged pair, the annotator is unknown, or the labels cannot be weighted.
     """
     known = history.annotators()
-    measure = Measure(run, dataset, modes, draws)
+    measure = Measure(run, dataset, modes, draws, drawn=bool(history.draws))
     finder = PairFinder(dataset)
     chosen = weighted_labels(history, finder, measure.pairs, annotator)
     if not chosen.labels:
@@ -123,6 +127,7 @@ def label_agreement(
         measure.mean_score(chosen) if chosen.drawn and not chosen.partial else None,
         chosen.drawn,
         chosen.notes,
+        measure.apart,
     )
 
 
@@ -151,15 +156,25 @@ def projected_half_width(found: Agreement, more: int, confidence: float = 0.95) 
 class Measure:
     """The judged pairs of a run, ready to be compared with labels."""
 
-    def __init__(self, run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws) -> None:
+    def __init__(
+        self, run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws, *, drawn: bool = True
+    ) -> None:
         table = graded_table(run, dataset, modes)
-        self.pairs: JudgedPairs = pairs_in(table)
+        # Pairs are drawn from the items that have a score; other labels also count on the rest, as in `agree`.
+        chosen = ~np.isnan(table.scores) if drawn else ~table.failed
         # The same rows, and so the same points in the same order, as those of the pairs.
-        self._table: Table = table.only(~np.isnan(table.scores))
+        self._table: Table = table.only(chosen)
+        self.pairs: JudgedPairs = pairs_in(self._table, scored=drawn)
         self._draws = draws
+        self.apart = int((np.abs(self._table.scores - self.pairs.sums) > _CLOSE).sum())
         self.columns = table.columns
         sizes = np.bincount(self._table.points.column, minlength=len(table.columns))
         self.pooled = dataset.rubric is None and bool((sizes != len(self._table.items)).any())
+
+    @property
+    def scores(self) -> Floats:
+        """The scores of the items, as the run has them."""
+        return self._table.scores
 
     def of(self, name: str, labels: Weighted) -> Agreement:
         """The agreement over all criteria."""
@@ -368,8 +383,10 @@ def correct_by_labels(
         name: Corrections(judged, none, right, None, n, judged.n - n, none)
         for name, (judged, right, n) in measure.means(chosen).items()
     }
-    notes = [
-        *chosen.notes,
-        "labels are weighted by the probabilities of the draw; the mean score is that before clamping",
-    ]
-    return CorrectedScores(score, criteria, tuple(notes), weighted=True)
+    notes = [*chosen.notes, "labels are weighted by the probabilities of the draw"]
+    if measure.apart:
+        notes.append(
+            f"the scores of {counted(measure.apart, 'item')} are clamped or have a length penalty, and single labels "
+            f"correct the scores before that; the mean score of the run is {measure.scores.mean():.3f}"
+        )
+    return CorrectedScores(score, criteria, tuple(notes), weighted=True, apart=measure.apart)

@@ -16,7 +16,15 @@ from typing import Any
 
 from autorubric.core.criterion import criterion_names
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.label_rows import Given, LabelRows, different_rubrics, is_question, one_word, submission_texts
+from autorubric.dataset.label_rows import (
+    Given,
+    LabelRows,
+    different_rubrics,
+    has_items,
+    is_question,
+    one_word,
+    submission_texts,
+)
 from autorubric.errors import InputError
 from autorubric.metrics.joining import relabelled
 from autorubric.rows import Record, input_name, read_rows
@@ -33,7 +41,7 @@ _DATASET, _ARGILLA, _STUDIO = "a dataset", "an export of Argilla", "an export of
 
 def _kind(keys: Collection[str]) -> str:
     """What a file is by the keys of its first record; empty for a table."""
-    if "items" in keys or set(keys) == {"dataset"}:
+    if has_items(keys):
         return _DATASET
     if {"fields", "responses"} <= {*keys} or any(is_question(keys, key) for key in keys):
         return _ARGILLA

@@ -104,6 +104,11 @@ class FailureGroup:
         return f"{where}{counted(self.count, noun)} {verb}{why}{items}" + (f"; {advice}" if advice else "")
 
     @property
+    def is_failure(self) -> bool:
+        """Whether something failed, rather than calls that were not made."""
+        return self.kind not in NOT_MADE
+
+    @property
     def advice(self) -> str:
         """What to do; empty where the message says it."""
         return advice_on(self.kind, self.message)

@@ -146,7 +146,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         cannot_assess_mode=run.table.modes.cannot_assess,
         na_mode=run.table.modes.na,
         n_samples=len(points),
-        coverage_stats=measure_coverage(table.points, len(points), int(run.errored.sum())),
+        coverage_stats=measure_coverage(table.points, len(points), run.lost),
         n_scores=len(run.scores.rows),
         score_rule=describe_rule(run.scores.rule),
         self_consistency=[_read_consistency(judge, confidence) for judge in table.consistency],
@@ -157,8 +157,8 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
 def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measured) -> list[str]:
     """What a reader must know of the numbers."""
     items, labelled, scores = len(run.table.items), len(run.table.points), len(run.scores.rows)
-    failed = int((run.table.points.judged == FAILED).sum())
-    abstained = labelled - failed - len(run.points)
+    failed, skipped = (int((run.table.points.judged == code).sum()) for code in (FAILED, ABSENT))
+    abstained = labelled - failed - skipped - len(run.points)
     values = len(np.unique(run.scores.true))
     undefined = [one.name for one in each if one.kappa is None and one.n_samples]
     constant = [one.name for one in each if one.kappa is not None and one.is_constant]
@@ -167,7 +167,8 @@ def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measur
     missing = {name for name, found in whole.intervals.items() if found is None and known.get(name) is not None}
     fixed = "it stays the same, or is undefined, without one of the items"
     notes = (
-        (failed, f"{failed} of {labelled} labelled judgments failed, or were not requested, and are left out"),
+        (failed, f"{failed} of {labelled} labelled judgments failed and are left out"),
+        (skipped, f"{skipped} of {labelled} labelled judgments were not requested and are left out"),
         (abstained, f"{abstained} of {labelled} labelled judgments are left out: the judge or the label abstains"),
         (items - scores, f"{items - scores} of {items} items have no score or no true score"),
         (values == 1, "scores by labels have 1 distinct value; correlations are not informative"),

@@ -132,12 +132,14 @@ class CorrectedScores(Displayed):
             items have their own rubrics.
         notes: what a reader should know: items left out, labels too few or of no use.
         weighted: whether the labels are of pairs that were drawn, weighted by the probabilities of the draw.
+        apart: of weighted labels, items whose score is clamped or has a length penalty: `score` is before that.
     """
 
     score: Corrections
     criteria: dict[str, Corrections]
     notes: tuple[str, ...] = ()
     weighted: bool = False
+    apart: int = 0
 
     def __repr__(self) -> str:
         found = [f"{name} {_shown(one.ppi)}" for name, one in self.criteria.items()]

@@ -96,8 +96,9 @@ class CoverageStats(MetricModel):
         judge_abstain_rate: share that the judge abstained on.
         gt_abstain_rate: share that the labels abstain on, of items with a judgment.
         union_exclusion_rate: 1 − coverage.
-        n_errored: points without a verdict.
+        n_errored: points whose judgment failed.
         error_rate: n_errored / n_total.
+        n_not_requested: points whose judgment was not requested, as the run or its budget ended.
     """
 
     n_total: int
@@ -108,6 +109,7 @@ class CoverageStats(MetricModel):
     union_exclusion_rate: float | None = None
     n_errored: int = 0
     error_rate: float | None = None
+    n_not_requested: int = 0
 
 
 class NAStats(MetricModel):

@@ -308,7 +308,7 @@ class _Votes:
         asked = replace(table.points, truth=one, judged=two).where((one > ABSENT) & (two > ABSENT))
         own, nothing = replace(table, points=asked), np.empty(0)
         scores = ScorePairs(np.empty(0, np.int64), nothing, nothing, ScoreRule())
-        run = LabelledRun(own, settle(own), scores, np.zeros(len(table.columns), np.int64))
+        run = LabelledRun(own, settle(own), scores, own.points.where(np.zeros(len(own.points), bool)))
         found = measure_columns(run, np.ones(len(table.columns), bool), self.draws)
         whole = self.compare(table.judges[pair[0]], [pair])
         return JudgePair(

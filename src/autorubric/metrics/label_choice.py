@@ -139,9 +139,9 @@ def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset 
     return pairs_in(graded_table(run, dataset))
 
 
-def pairs_in(table: Table) -> JudgedPairs:
-    """`read_pairs` of a run that has been read."""
-    table = table.only(~np.isnan(table.scores))
+def pairs_in(table: Table, *, scored: bool = True) -> JudgedPairs:
+    """`read_pairs` of a run that has been read; also of items without a score where these do not matter."""
+    table = table.only(~np.isnan(table.scores)) if scored else table
     if not len(table.items):
         raise InputError("no graded item has a score; expected at least one")
     rule = read_rule(table.settings) or ScoreRule()

@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.core.scoring import LengthPenalty, compute_length_penalty
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, counted
-from autorubric.metrics.arrays import Floats, Ints, defined
+from autorubric.metrics.arrays import Floats, defined
 from autorubric.metrics.confusion import confusion_counts, kappas
 from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStats, NAStats
 from autorubric.metrics.joining import describe_ungraded
@@ -41,10 +41,10 @@ def settle(table: Table) -> Points:
     return replace(judged, truth=truth, judged=said).where((truth >= 0) & (said >= 0))
 
 
-def measure_coverage(points: Points, covered: int, errored: int = 0) -> CoverageStats:
-    """How many of the points are compared, and why the others are not; `errored` more are of failed items."""
-    n = len(points) + errored
-    failed = int((points.judged == FAILED).sum()) + errored
+def measure_coverage(points: Points, covered: int, lost: Points | None = None) -> CoverageStats:
+    """How many of the points are compared, and why others are not; `lost` are those of items without a judgment."""
+    judged = points.judged if lost is None else np.concatenate([points.judged, lost.judged])
+    n, failed = len(judged), int((judged == FAILED).sum())
     return CoverageStats(
         n_total=n,
         n_covered=covered,
@@ -54,6 +54,7 @@ def measure_coverage(points: Points, covered: int, errored: int = 0) -> Coverage
         union_exclusion_rate=1.0 - covered / n if n else None,
         n_errored=failed,
         error_rate=failed / n if n else None,
+        n_not_requested=int((judged == ABSENT).sum()),
     )
 
 
@@ -98,7 +99,7 @@ class LabelledRun:
     table: Table  # items with labels and a judgment
     points: Points  # the pairs of label and verdict, abstentions settled
     scores: ScorePairs
-    errored: Ints  # of each column, labelled points of items that have no judgment at all; they are not in `points`
+    lost: Points  # labelled points of items that have no judgment at all; they are not in `table` and `points`
     warnings: tuple[str, ...] = ()  # what did not match
     pooled: bool = False  # whether criteria are pooled because items have rubrics of their own
 
@@ -115,7 +116,8 @@ def read_labelled_run(
     whole = read_table(run, dataset, modes)
     labelled = whole.only(whole.labelled).trimmed()
     table = labelled.only(~labelled.failed)
-    warnings = tuple(_warnings(whole, int(labelled.failed.sum())))
+    lost = labelled.points.where(labelled.failed[labelled.points.row])
+    warnings = tuple(_warnings(whole, lost))
     if not len(table.items):
         raise InputError(["no graded item has both ground truth and a judgment", *warnings])
     if whole.repeated_votes:
@@ -128,12 +130,11 @@ def read_labelled_run(
     size, settings = len(table.columns), table.settings or {}
     penalties = _find_penalties(table, dataset, settings) if settings.get("length_penalty") else None
     differ = bool((np.bincount(table.points.column, minlength=size) != len(table.items)).any())
-    errored = labelled.points.column[labelled.failed[labelled.points.row]]
     return LabelledRun(
         table,
         points,
         pair_scores(table, table.scores, table.points.judged, table.means, penalties),
-        np.bincount(errored, minlength=size).astype(np.int64),
+        lost,
         warnings,
         per_item_metrics == "pooled" or (per_item_metrics == "auto" and dataset.rubric is None and differ),
     )
@@ -145,7 +146,7 @@ def _find_penalties(table: Table, dataset: RubricDataset, settings: Mapping[str,
     return np.array([compute_length_penalty(dataset[int(item)].submission, penalty) for item in table.items])
 
 
-def _warnings(table: Table, errored: int) -> Iterator[str]:
+def _warnings(table: Table, lost: Points) -> Iterator[str]:
     """Sentences on graded items that are left out, with their counts."""
     graded = len(table.items) + len(table.extra) + table.repeated
     for count, sentence in (
@@ -157,5 +158,11 @@ def _warnings(table: Table, errored: int) -> Iterator[str]:
             yield f"{count} of {graded} graded items {sentence}"
     if table.missing:
         yield describe_ungraded(table.missing)
-    if errored:
-        yield f"left out: {counted(errored, 'item')} without a judgment (every one failed, or was not requested)"
+    failed = np.isin(lost.row, lost.row[lost.judged == FAILED])
+    rest = " or was not requested" if (lost.judged[failed] == ABSENT).any() else ""
+    for rows, sentence in (
+        (lost.row[failed], f"without a judgment (every one failed{rest})"),
+        (lost.row[~failed], "of which no judgment was requested"),
+    ):
+        if len(rows):
+            yield f"left out: {counted(len(np.unique(rows)), 'item')} {sentence}"

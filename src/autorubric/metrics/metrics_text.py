@@ -111,7 +111,7 @@ def _coverage(found: CoverageStats | None) -> str:
     return (
         f"  coverage {show(found.coverage)}: {found.n_covered} of {found.n_total} labelled points compared; "
         f"judge abstains {show(found.judge_abstain_rate)}, labels abstain {show(found.gt_abstain_rate)}, "
-        f"failed {found.n_errored}"
+        f"failed {found.n_errored}, not requested {found.n_not_requested}"
     )
 
 
@@ -163,7 +163,10 @@ _PUBLISHED = [
 """The columns of AutoRubric 1.6, in their order; others follow."""
 
 _POOLED = ("accuracy", "precision", "recall", "f1", "kappa")
-_COVERAGE = ("coverage", "judge_abstain_rate", "gt_abstain_rate", "union_exclusion_rate", "n_errored", "error_rate")
+_COVERAGE = (
+    *("coverage", "judge_abstain_rate", "gt_abstain_rate", "union_exclusion_rate", "n_errored", "error_rate"),
+    "n_not_requested",
+)
 
 
 def table_rows(found: MetricsResult) -> list[dict[str, Any]]:

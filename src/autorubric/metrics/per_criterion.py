@@ -68,7 +68,7 @@ def measure_criteria(
             "kappa_ci": kappa_intervals.get(str(column.index)),
             "kappa_interpretation": KappaResult.interpret_kappa(values.get("kappa")),
             "is_degenerate": n > 0 and values.get("kappa") is None,
-            "coverage_stats": measure_coverage(raw, n, int(run.errored[column.index])),
+            "coverage_stats": measure_coverage(raw, n, run.lost.where(run.lost.column == column.index)),
             "weight": column.criterion.weight,
             "tags": column.criterion.tags,
             "accuracy_ci": ConfidenceInterval.of(wilson_interval(int(np.trace(counts)), n, confidence), "wilson"),

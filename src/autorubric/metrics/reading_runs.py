@@ -96,6 +96,13 @@ def _fields(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else vars(value)
 
 
+def _code_of_failure(error: str) -> int:
+    """The code of a judgment without a verdict: it failed, or was not requested."""
+    from autorubric.llm.failure_groups import NOT_MADE, kind_and_message
+
+    return ABSENT if kind_and_message(error)[0] in NOT_MADE else FAILED
+
+
 class _Builder:
     """A table under construction: one list per column."""
 
@@ -142,10 +149,13 @@ class _Builder:
         entries = [_fields(e) for e in report.get("report") or report.get("criterion_reports") or ()]
         if not entries and "report_type" in report and (unknown := report.keys() - _KEYS):
             raise KeyError(*sorted(unknown))
+        error, first = result.get("error") or report.get("error"), len(self._judged)
         if not self._add_points(index, item, entries):
             return
+        if error is not None and not entries:
+            code = _code_of_failure(error)
+            self._judged[first:] = array(self._judged.typecode, [code] * (len(self._judged) - first))
         n_failed, score = sum(entry.get("error") is not None for entry in entries), report.get("score")
-        error = result.get("error") or report.get("error")
         self._items.append(index)
         self._scores.append(math.nan if score is None else score)
         self._reported.append(bool(entries))
@@ -221,7 +231,10 @@ class _Builder:
         if choice is not None:
             choice = _fields(choice)
             self._means[point] = choice.get("aggregated_value", math.nan)
-        if entry.get("error") is None:
+        error = entry.get("error")
+        if error is not None:
+            self._judged[point] = _code_of_failure(error)
+        else:
             # Without an error there is a verdict: a key that is missing is damage.
             name = "final_verdict" if ensemble else "verdict"
             self._judged[point] = column.read_verdict(entry[name]) if choice is None else column.read_choice(choice)

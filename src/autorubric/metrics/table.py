@@ -21,7 +21,7 @@ NAMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 
 ABSTAINED, FAILED, ABSENT = -1, -2, -3
-"""Codes below 0 are not categories: an abstention, a failed judgment, no judgment (or no label) at all."""
+"""Codes below 0 are not categories: an abstention, a failed judgment, one that was not requested (or no label)."""
 VERDICT_CODES = {"MET": 0, "UNMET": 1, "CANNOT_ASSESS": ABSTAINED, None: FAILED}
 """By verdict: a `CriterionVerdict` finds its code like its name, as it is a string."""
 
@@ -280,7 +280,8 @@ class Table:
         columns = tuple(replace(self.columns[place], index=number) for number, place in enumerate(used))
         kept = (points.votes[:, ~self.failed[points.row]] != ABSENT).any(axis=1)
         # The verdict of a single judge is the final one.
-        votes = points.votes[kept] if kept.sum() > 1 else np.tile(points.judged, (int(kept.sum()), 1))
+        single = np.maximum(points.judged, FAILED)
+        votes = points.votes[kept] if kept.sum() > 1 else np.tile(single, (int(kept.sum()), 1))
         judges = tuple(judge for judge, wanted in zip(self.judges, kept, strict=True) if wanted)
         points = replace(points, column=np.searchsorted(used, points.column), votes=votes)
         return replace(self, columns=columns, points=points, judges=judges, judge_scores=self.judge_scores[kept])

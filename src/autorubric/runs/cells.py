@@ -6,7 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-FAILURE, ABSTENTION = "FAILED", "CANNOT_ASSESS"
+from autorubric.llm.failure_groups import NOT_MADE, kind_and_message
+
+FAILURE, ABSTENTION, UNASKED = "FAILED", "CANNOT_ASSESS", "NOT_REQUESTED"
+NO_VERDICT = frozenset({FAILURE, UNASKED})
+"""The words of judgments that failed, or that were not requested as the run or its budget ended."""
 
 
 def said(vote: Mapping[str, Any]) -> str | None:
@@ -31,7 +35,7 @@ class Cell(NamedTuple):
         name: of the criterion; `C1`, `C2`, … where it has none.
         requirement: its words.
         weight: its weight.
-        word: the verdict or option that counts, `CANNOT_ASSESS` or `FAILED`.
+        word: the verdict or option that counts, `CANNOT_ASSESS`, `FAILED` or `NOT_REQUESTED`.
         value: what is scored, in [0, 1]; None for an abstention or a failure.
         votes: judge and word of each vote that did not fail, the superseded ones included.
         scale: the options and the scale type of the criterion, as JSON; empty for a binary one.
@@ -52,7 +56,7 @@ class Cell(NamedTuple):
 
     def doubt(self, confidence: float | None) -> float:
         """One less the confidence, or the share of votes that differ; 1 without a verdict."""
-        if self.word in (FAILURE, ABSTENTION):
+        if self.word == ABSTENTION or self.word in NO_VERDICT:
             return 1.0
         if confidence is not None:
             return 1.0 - confidence
@@ -94,8 +98,9 @@ def _scale(criterion: Mapping[str, Any]) -> str:
 
 
 def _word(found: Mapping[str, Any]) -> tuple[str, float | None]:
-    if found.get("error") is not None:
-        return FAILURE, None
+    error = found.get("error")
+    if error is not None:
+        return UNASKED if kind_and_message(error)[0] in NOT_MADE else FAILURE, None
     choice = found.get("final_multi_choice_verdict") or found.get("multi_choice_verdict")
     if choice is not None:
         if choice.get("na"):
@@ -139,7 +144,7 @@ def list_entries(
                 "error": found.get("error"),
                 "label": label,
                 "label_reason": reasons[place] if place < len(reasons) else None,
-                "differs": label is not None and cell.word not in (label, "FAILED"),
+                "differs": label is not None and cell.word != label and cell.word not in NO_VERDICT,
                 "disputed": cell.disputed,
                 "flags": list(found.get("flags") or ()),
                 "escalated": bool(found.get("escalated")),

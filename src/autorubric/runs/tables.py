@@ -14,7 +14,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.printable import defused
-from autorubric.runs.cells import FAILURE, list_votes, read_cells, said
+from autorubric.runs.cells import NO_VERDICT, list_votes, read_cells, said
 from autorubric.runs.items_file import read_items
 
 Row: TypeAlias = dict[str, Any]
@@ -160,7 +160,7 @@ def record_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = 
         own = {
             "criterion": cell.name,
             "weight": cell.weight,
-            "verdict": None if cell.word == FAILURE else cell.word,
+            "verdict": None if cell.word in NO_VERDICT else cell.word,
             "value": cell.value,
             "agreement": found.get("agreement"),
             "reason": found.get("final_reason", found.get("reason")),

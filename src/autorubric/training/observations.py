@@ -82,6 +82,9 @@ class Replays:
 REWARD, RUBRIC, AUDIT, REPEAT = "reward", "rubric", "second", "repeat"
 """Kinds of observations: a reward, a rubric when it is first used, an audit, and a repeated judgment."""
 
+EVALUATION = "evaluation"
+"""The kind of a reward that nothing is trained on."""
+
 UNANSWERED = "unanswered"
 """The kind that contains the time since which the audit's judge has not answered."""
 
@@ -149,7 +152,9 @@ class Observer:
         self._digests: OrderedDict[int, tuple[Rubric, str]] = OrderedDict()
         self._noted: set[str] = set()
         self._replays = Replays(
-            (one["group"], one["answer"], one.get("step"), one["failure"]) for _, one in ledger.observations(REWARD)
+            (one["group"], one["answer"], one.get("step"), one["failure"])
+            for kind in (REWARD, EVALUATION)
+            for _, one in ledger.observations(kind)
         )
 
     def rubric(self, rubric: Rubric) -> str:
@@ -203,7 +208,8 @@ class Observer:
         )
         # Not `asdict`, which copies deeply: this runs for every reward.
         if self._replays.is_new((record.group, record.answer, record.step, record.failure), record.step):
-            self._ledger.observe(REWARD, {name: getattr(record, name) for name in _FIELDS})
+            kind = EVALUATION if sample.is_evaluation else REWARD
+            self._ledger.observe(kind, {name: getattr(record, name) for name in _FIELDS})
         return record
 
 

@@ -125,6 +125,7 @@ class Drift:
         audit: what audits of the training judge found; None without an audit.
         signals: what the groups of the last window teach; None without rewards.
         compound: what criteria with several demands give; None if there are none.
+        evaluations: rewards of evaluations, which are left out of all this.
     """
 
     windows: Sequence[Window]
@@ -133,6 +134,7 @@ class Drift:
     audit: AuditSummary | None = None
     signals: GroupSignals | None = None
     compound: CompoundShare | None = None
+    evaluations: int = 0
 
 
 def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)

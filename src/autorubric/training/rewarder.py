@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 _MOST_RUBRICS = 4096
 
+TRAIN = "train"
+"""The split that training is on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -50,6 +53,7 @@ class Sample:
         item: an id for the ledger.
         step: the training step, if the trainer knows it.
         version: the version of the rubric, where a service evolves it.
+        split: `train`, or the name of the split that an evaluation is of; None stands for training.
     """
 
     submission: str
@@ -60,6 +64,12 @@ class Sample:
     item: str = ""
     step: int | None = None
     version: int | None = None
+    split: str | None = None
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether nothing is trained on it, so that drift, audits and evolution leave it out."""
+        return (self.split or TRAIN) != TRAIN
 
 
 class RewardSource(Protocol):
@@ -110,11 +120,12 @@ class RewardPath(ABC):
         if self.observer is not None and inputs is not None:
             seconds = time.perf_counter() - started
             seen = self.observer.reward(sample, reward, failed_indices(report, kept.kept), seconds)
-            given = Given(sample.query, inputs, kept, reward, seen)
+            given = None if sample.is_evaluation else Given(sample.query, inputs, kept, reward, seen)
         if self.repeater is not None and given is not None:
             self.repeater.offer(given)
         if self.evolution is not None:
-            self.evolution.note(sample, reward)
+            if not sample.is_evaluation:
+                self.evolution.note(sample, reward)
             reward = replace(reward, version=sample.version)
         if self.auditor is not None and given is not None:
             self.auditor.offer(given)

@@ -5,14 +5,15 @@ A run may be writing its ledger meanwhile.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.errors import AutorubricError
 from autorubric.metrics.intervals import Interval, mean_interval, rate_interval
-from autorubric.runs.cells import ABSTENTION, FAILURE
-from autorubric.view.index.schema import FAILED, FINAL, HUMAN
+from autorubric.runs.cells import ABSTENTION, NO_VERDICT
+from autorubric.view.index.schema import FAILED, FINAL, HUMAN, SKIPPED, notes_in
 from autorubric.view.index.tally import scaled_criterion
 from autorubric.view.sources import Source
 
@@ -43,22 +44,22 @@ def scores(connection: sqlite3.Connection) -> dict[str, Any]:
     """Counts of items, their mean score, and the score in twentieths."""
     row = connection.execute(
         "SELECT count(*), count(score), total(score), total(score * score), sum(marks & ?), "
-        "sum(marks & 2 > 0), sum(marks & 4 > 0), sum(marks & 8 > 0), sum(labelled > 0), min(score), max(score) "
-        "FROM items",
-        (FAILED,),
+        "sum(marks & 2 > 0), sum(marks & 4 > 0), sum(marks & 8 > 0), sum(labelled > 0), "
+        "sum(marks & ? = 0), min(score), max(score) FROM items",
+        (FAILED, FAILED | SKIPPED),
     ).fetchone()
-    names = ("failed", "flagged", "disputed", "differs", "labelled")
+    names = ("failed", "flagged", "disputed", "differs", "labelled", "done")
     # Scores that are not normalized have bounds of their own, which the index does not know.
-    normalized = row[1] > 0 and row[9] >= 0.0 and row[10] <= 1.0
+    normalized = row[1] > 0 and row[10] >= 0.0 and row[11] <= 1.0
     mean = estimate_mean(row[1], row[2], row[3], (0.0, 1.0) if normalized else None)
     return {
         "items": row[0],
         "scored": row[1],
         "mean": mean.value,
         "interval": mean.interval,
-        **{name: value or 0 for name, value in zip(names, row[4:9], strict=True)},
-        "lowest": row[9],
-        "highest": row[10],
+        **{name: value or 0 for name, value in zip(names, row[4:10], strict=True)},
+        "lowest": row[10],
+        "highest": row[11],
     }
 
 
@@ -93,16 +94,35 @@ def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
         **{name: row[name] for name in ("criterion", "name", "requirement", "weight", "judged")},
         "mean": total / n if n else None,
         "interval": interval_ends(rate_interval(n, total, squares)),
-        **{name: row[name] for name in ("abstained", "failed", "disputed")},
+        **{name: row[name] for name in ("abstained", "failed", "unasked", "disputed")},
         "influence": abs(row["weight"]) * variance,
     }
 
 
-def coverage(connection: sqlite3.Connection) -> float | None:
-    """The share of judgments that did not fail."""
-    judged, failed = connection.execute("SELECT sum(judged + abstained), sum(failed) FROM criteria").fetchone()
-    whole = (judged or 0) + (failed or 0)
-    return (judged or 0) / whole if whole else None
+class Judgments(NamedTuple):
+    """How many judgments were made, failed, and were not requested as the run or its budget ended."""
+
+    made: int
+    failed: int
+    not_requested: int
+
+    @property
+    def coverage(self) -> float | None:
+        """The share that was made."""
+        return self.made / sum(self) if sum(self) else None
+
+
+def judgments(connection: sqlite3.Connection, source: Source | None = None) -> Judgments:
+    """The judgments of a run; once it has ended, those of items that were not begun are among them."""
+    made, failed, unasked = connection.execute(
+        "SELECT total(judged + abstained), total(failed), total(unasked) FROM criteria"
+    ).fetchone()
+    dataset = None if source is None or source.status == "running" else source.dataset()
+    if dataset is not None:
+        begun = {item for (item,) in connection.execute("SELECT item FROM items")}
+        others = (dataset.item(index) for index in range(len(dataset)) if index not in begun)
+        unasked += sum(len(dataset.rubric(record)) for record in others)
+    return Judgments(int(made), int(failed), int(unasked))
 
 
 class Agreement(NamedTuple):
@@ -185,7 +205,7 @@ def count_same(counts: Iterable[tuple[str, str, int]]) -> tuple[int, int]:
         >>> count_same([("MET", "MET", 40), ("MET", "UNMET", 10), ("MET", "CANNOT_ASSESS", 5)])
         (40, 50)
     """
-    decided = [(a == b, n) for a, b, n in counts if {a, b}.isdisjoint((ABSTENTION, FAILURE))]
+    decided = [(a == b, n) for a, b, n in counts if {a, b}.isdisjoint((ABSTENTION, *NO_VERDICT))]
     return sum(n for same, n in decided if same), sum(n for _, n in decided)
 
 
@@ -204,9 +224,38 @@ def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str
     return found
 
 
+def single_labels(connection: sqlite3.Connection) -> Mapping[str, Any] | None:
+    """What `autorubric agree` finds of labels of single pairs; None where labels are of whole items.
+
+    `problem` says why there are no figures.
+    """
+    held = notes_in(connection)
+    if held.get("label_problem"):
+        return {"problem": held["label_problem"]}
+    if not held.get("single_labels"):
+        return None
+    if held.get("labels_at") != held.get("offset"):
+        return {"problem": "the agreement with the labels is measured once the run has ended and is indexed"}
+    found: dict[str, Any] = json.loads(held["label_figures"])
+    return found
+
+
+def item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:
+    """The labels that an item has instead of those of the dataset, as the dataset would have them; empty for none."""
+    if "labels" not in notes_in(connection):
+        return {}
+    found = connection.execute("SELECT words FROM labels WHERE item = ?", (item,)).fetchone()
+    return {"ground_truth": None if found is None else json.loads(found[0]), "ground_truth_reasons": None}
+
+
 def against_labels(connection: sqlite3.Connection) -> Mean:
     """The share of labelled verdicts that are the label, with items as clusters, as in `autorubric agree`."""
     import numpy as np
+
+    single = single_labels(connection)
+    if single is not None:
+        judge = single.get("judge") or {"accuracy": None, "interval": None, "items": 0}
+        return Mean(judge["accuracy"], judge["interval"] and tuple(judge["interval"]), judge["items"])
 
     from autorubric.metrics.jackknife import share_interval
 

@@ -11,61 +11,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from autorubric.charts.html import spelled
 from autorubric.errors import InputError
+from autorubric.view.index.dataset_lines import LazyItems
 from autorubric.view.page import Refusal
 from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
-    from autorubric.core.rubric import Rubric
-    from autorubric.dataset import DataItem, RubricDataset
     from autorubric.labels import Ask, Dispute, Policy, Queue, Task
-    from autorubric.view.index.dataset_lines import DatasetLines
-
-_MOST_KEPT = 64
-
-
-class LazyItems:
-    """The items of a run, each read when it is asked for; the last ones are kept.
-
-    Args:
-        lines: where they are.
-    """
-
-    def __init__(self, lines: DatasetLines) -> None:
-        self._lines = lines
-        self._rubrics: dict[str, Rubric] = {}  # shared ones are one object, as in a whole dataset
-        self._alone = lru_cache(_MOST_KEPT)(self._read)
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __getitem__(self, idx: int, /) -> DataItem:
-        return self._alone(idx)[0].items[0]
-
-    def get_item_rubric(self, idx: int, /) -> Rubric:
-        """The rubric that applies to an item."""
-        return self._alone(idx)[1]
-
-    def get_item_prompt(self, idx: int, /) -> str:
-        """The query that an item answers."""
-        return self._alone(idx)[0].get_item_prompt(0)
-
-    def get_item_reference_submission(self, idx: int, /) -> str | None:
-        """The reference answer of an item."""
-        return self._alone(idx)[0].get_item_reference_submission(0)
-
-    def _read(self, index: int) -> tuple[RubricDataset, Rubric]:
-        own = self._lines.item(index).get("rubric")
-        alone = self._lines.alone(index)
-        rubric = alone.get_item_rubric(0)
-        if own is None or "$ref" in own:
-            rubric = self._rubrics.setdefault(json.dumps(own), rubric)
-        return alone, rubric
-
 
 _RECENT = 600.0  # seconds over which labels a minute are counted
 POLICIES = {

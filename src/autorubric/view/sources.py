@@ -151,14 +151,14 @@ class Source:
 
     @property
     def status(self) -> str:
-        """`running` while a process works on it, `died` if that was killed, else the status in the manifest."""
+        """`running` while a process works on it, `died` if that was killed, else as `autorubric status` says."""
         from autorubric.llm.records.lock import lock_holder
 
         folder = self.ledger
         if folder is not None and lock_holder(folder) is not None:
             return "running"
         said = str(self.manifest.get("status") or "unknown")
-        return "died" if said == "running" else said
+        return {"running": "died", "failed": "unfinished"}.get(said, said)
 
     @property
     def change(self) -> str:
@@ -175,7 +175,9 @@ class Source:
     @property
     def kind(self) -> str:
         """What the run does: `evaluation`, `synthesis`, `service`, or what its manifest says."""
-        return str(self.manifest.get("kind") or "evaluation")
+        # A `Rewarder` with a `run_dir` keeps its ledger there and writes no manifest.
+        is_bare = not self.manifest and not self.has_items and self.ledger == self.directory
+        return str(self.manifest.get("kind") or ("service" if is_bare else "evaluation"))
 
     @property
     def rubrics(self) -> Path | None:
@@ -230,7 +232,8 @@ class Source:
     ) -> T:
         """A value that goes through the whole index, made once for each state of it and for what was asked last."""
         held = notes_in(connection)
-        return self._made(name, (held.get("mark"), held.get("offset"), asked), lambda: make(connection))
+        mark = (held.get("mark"), held.get("offset"), held.get("labels_at"), asked)
+        return self._made(name, mark, lambda: make(connection))
 
     def _made(self, name: str, mark: object, make: Callable[[], T]) -> T:
         """A value, made once for each state of what it is made of."""
@@ -262,7 +265,8 @@ def find_runs(directories: Iterable[Path]) -> list[Path]:
 
 
 def _is_run(path: Path) -> bool:
-    return any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger"))
+    named = any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger"))
+    return named or ledger_folder(path) is not None
 
 
 def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[Source]:

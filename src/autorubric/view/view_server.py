@@ -8,15 +8,18 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 import uvicorn
 
 from autorubric import __version__
 from autorubric.background import ending_heard
+from autorubric.jobs.label_source import LabelChoice
 from autorubric.llm.http.access import checked_token, listening_at
 from autorubric.view.guard import App, Receive, Scope, Send
 from autorubric.view.sources import Source, find_runs, open_sources
@@ -39,7 +42,8 @@ class Indexing:
     A run is indexed by one process at a time; another one that shows it reads the same index.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], choice: LabelChoice) -> None:
+        self._choice = choice
         self._sources = [source for source in sources if source.has_items or source.kind == "evaluation"]
         self._locks: dict[int, BaseFileLock] = {}
         self._indexers: dict[int, Indexer] = {}
@@ -91,7 +95,9 @@ class Indexing:
                     return False
                 source.place.mkdir(exist_ok=True)
                 self._locks.setdefault(source.number, FileLock(source.place / "index.lock")).acquire(timeout=0)
-                indexer = self._indexers[source.number] = Indexer(source.directory, source.place)
+                indexer = self._indexers[source.number] = Indexer(
+                    source.directory, source.place, self._choice, self._stopped.is_set
+                )
             return indexer.step()
         except Timeout:
             return False
@@ -114,6 +120,17 @@ _MOST_CONNECTIONS = 256
 _GRACE = 2  # seconds that answers under way may take to end; a live page would go on for ever
 
 
+def _check_labels(sources: Sequence[Source], choice: LabelChoice) -> None:
+    """Raise an error unless the labels that were chosen are for what was graded in each run."""
+    from autorubric.view.index.shown_labels import shown_labels
+
+    for source in sources:
+        source.place.mkdir()
+        lines = source.dataset()
+        if lines is not None:
+            shown_labels(source.directory, lines, choice)
+
+
 async def serve_view(settings: ViewSettings) -> None:
     """Show runs until SIGTERM or Ctrl-C.
 
@@ -121,10 +138,15 @@ async def serve_view(settings: ViewSettings) -> None:
         InputError: there is no run in a directory, or the address cannot be taken.
     """
     token = checked_token(settings.host, settings.token_env, os.environ)
-    with listening_at(settings.host, settings.port) as (listening, url):
+    with ExitStack() as stack:
+        listening, url = stack.enter_context(listening_at(settings.host, settings.port))
         # What cannot be shown leaves no index behind.
-        sources = open_sources(find_runs(cast("list[Path]", settings.runs)))
-        indexing = Indexing(sources)
+        sources = open_sources(find_runs(cast("list[Path]", settings.runs)), make_folders=settings.is_default)
+        if not settings.is_default:  # the index of a run has the labels that count by default
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="autorubric-view-")))
+            sources = [replace(source, place=folder / str(source.number)) for source in sources]
+            _check_labels(sources, settings)
+        indexing = Indexing(sources, settings)
         view = View(sources, __version__)
         app = make_app(view, token)
         config = uvicorn.Config(

@@ -8,10 +8,11 @@ from typing import Self
 from pydantic import model_validator
 
 from autorubric.errors import ConfigError
-from autorubric.settings import FileNames, Settings, setting
+from autorubric.jobs.label_source import LabelChoice
+from autorubric.settings import FileNames, setting
 
 
-class ViewSettings(Settings):
+class ViewSettings(LabelChoice):
     """The settings of `autorubric view`."""
 
     runs: FileNames = setting(

@@ -29,6 +29,9 @@ def reward_function(
         reference: the column of reference answers, if any.
         name: how the trainer's logs call it.
 
+    A column `split` with another value than `train`, such as that of an `eval_dataset`, marks evaluations, which
+    `autorubric drift` leaves out: TRL does not tell.
+
     Example:
         >>> from autorubric.training.rewarder import make_rewarder
         >>> reward = reward_function(make_rewarder("builtin/offline"))
@@ -108,6 +111,7 @@ def _samples(
             f"references, {len(prompts) if completion_ids is None else len(completion_ids)} completion_ids; "
             "expected the same number of each"
         )
+    splits = lists.get("split") or [None] * len(prompts)
     step = getattr(columns.get("trainer_state"), "global_step", None)
     lengths = [None if completion_ids is None else len(completion_ids[place]) for place in range(len(prompts))]
     return [
@@ -118,6 +122,7 @@ def _samples(
             references[place],
             lengths[place],
             step=step,
+            split=splits[place] if isinstance(splits[place], str) else None,
         )
         for place, (prompt, completion, held) in enumerate(zip(prompts, completions, rubrics, strict=True))
     ]

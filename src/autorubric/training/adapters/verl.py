@@ -165,6 +165,7 @@ def _item(sample: Sample) -> dict[str, Any]:
         "length": sample.length,
         "id": sample.item or None,
         "step": sample.step,
+        "split": sample.split,
     }
     return item | {name: value for name, value in optional.items() if value is not None}
 
@@ -222,7 +223,8 @@ async def compute_score(
             machine and private networks.
 
     The training step is the version of the weights that began the response, which verl's rollout servers report
-    (`min_global_steps`); a rollout that reports none has no step.
+    (`min_global_steps`); a rollout that reports none has no step. `extra_info["split"]` other than `train` is an
+    evaluation, which `autorubric drift` leaves out.
 
     Raises:
         InputError: a setting is unknown, or the row has no rubric.
@@ -245,7 +247,9 @@ async def compute_score(
         raise InputError("the row has no rubric: expected extra_info['reward_model']['rubrics']")
     prompt = info.get("prompt")
     query = None if _is_empty(prompt) else conversation(prompt)
-    [reward] = await source.rewards([Sample(solution_str, read_rubric(held, "the row"), query, step=_step(info))])
+    split = info.get("split") if isinstance(info.get("split"), str) else None
+    rubric = read_rubric(held, "the row")
+    [reward] = await source.rewards([Sample(solution_str, rubric, query, step=_step(info), split=split)])
     refuse_gap([reward])
     if reward.value is None:
         raise InputError("verl does not accept None; set on_failure to raise, nan or neutral")

@@ -16,7 +16,7 @@ Shape: TypeAlias = Literal["single", "batch", "openrlhf"]
 
 _MOST_NUMBER = 2**53 - 1  # the last whole number that every reader of JSON tells from the next
 _MOST_PROBLEMS = 100  # looked for in one call: no caller holds up the others
-_ITEM_KEYS = ("query", "submission", "rubric", "reference", "id", "length", "step")
+_ITEM_KEYS = ("query", "submission", "rubric", "reference", "id", "length", "step", "split")
 _CALL_KEYS = ("items", "deadline_seconds")
 _OPENRLHF_KEYS = ("query", "prompts", "labels")
 
@@ -36,7 +36,7 @@ def read_call(body: bytes) -> RewardCall:
     One submission is `{"query", "submission", "rubric"}`, several are `{"items": [...]}` of such objects. OpenRLHF
     sends `{"query": [...], "prompts": [...], "labels": [...]}`: `query` is the prompt with the response behind it,
     and a label is the text of a rubric. A submission may also have `reference`, `id`, `length`
-    (tokens, for an overlong penalty) and `step`.
+    (tokens, for an overlong penalty), `step` and `split`.
 
     Raises:
         InputError: with one problem for each key or item that is wrong.
@@ -95,7 +95,7 @@ def _sample(item: Any, where: str) -> Sample:
         problems.append(f"{head}submission is {_found(item, 'submission')}; expected a string")
     if not _is_query(query):
         problems.append(f"{head}query is {_found(item, 'query')}; expected a string, or turns of role and content")
-    for key, kind in (("reference", str), ("id", str), ("length", int), ("step", int)):
+    for key, kind in (("reference", str), ("id", str), ("length", int), ("step", int), ("split", str)):
         given = item.get(key)
         if given is not None and (isinstance(given, bool) or not isinstance(given, kind)):
             problems.append(
@@ -113,9 +113,8 @@ def _sample(item: Any, where: str) -> Sample:
         problems += error.problems
     if problems or rubric is None or not isinstance(submission, str):
         raise InputError(problems)
-    return Sample(
-        submission, rubric, query, item.get("reference"), item.get("length"), item.get("id") or "", item.get("step")
-    )
+    told = {key: item.get(key) for key in ("reference", "length", "step", "split")}
+    return Sample(submission, rubric, query, item=item.get("id") or "", **told)
 
 
 def _openrlhf(value: Mapping[str, Any]) -> RewardCall:

@@ -6,8 +6,9 @@ import json
 import re
 from array import array
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from autorubric.core.rubric_shapes import unfold
 from autorubric.dataset import RubricDataset
@@ -16,7 +17,12 @@ from autorubric.dataset.storage import save
 from autorubric.errors import InputError, counted
 from autorubric.files.strict_json import json_value
 
+if TYPE_CHECKING:
+    from autorubric.core.rubric import Rubric
+    from autorubric.dataset import DataItem
+
 _CHUNK = 1 << 22
+_MOST_KEPT = 64
 # As `save` writes a dataset: no string of JSON holds a line end, so these are the structure and never a text.
 _ITEMS = b'\n  "items": ['
 _START, _END = re.compile(rb"^    \{", re.MULTILINE), re.compile(rb"^  \]", re.MULTILINE)
@@ -128,3 +134,42 @@ def _lines(file: BinaryIO, held: bytes, at: int) -> tuple[array[int], int]:
         if not more:
             raise ValueError("the items do not end")
         at, held = at + whole, held[whole:] + more
+
+
+class LazyItems:
+    """The items of a run, each read when it is asked for; the last ones are kept.
+
+    Args:
+        lines: where they are.
+    """
+
+    def __init__(self, lines: DatasetLines) -> None:
+        self._lines = lines
+        self._rubrics: dict[str, Rubric] = {}  # shared ones are one object, as in a whole dataset
+        self._alone = lru_cache(_MOST_KEPT)(self._read)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, idx: int, /) -> DataItem:
+        return self._alone(idx)[0].items[0]
+
+    def get_item_rubric(self, idx: int, /) -> Rubric:
+        """The rubric that applies to an item."""
+        return self._alone(idx)[1]
+
+    def get_item_prompt(self, idx: int, /) -> str:
+        """The query that an item answers."""
+        return self._alone(idx)[0].get_item_prompt(0)
+
+    def get_item_reference_submission(self, idx: int, /) -> str | None:
+        """The reference answer of an item."""
+        return self._alone(idx)[0].get_item_reference_submission(0)
+
+    def _read(self, index: int) -> tuple[RubricDataset, Rubric]:
+        own = self._lines.item(index).get("rubric")
+        alone = self._lines.alone(index)
+        rubric = alone.get_item_rubric(0)
+        if own is None or "$ref" in own:
+            rubric = self._rubrics.setdefault(json.dumps(own), rubric)
+        return alone, rubric

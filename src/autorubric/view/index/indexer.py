@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from autorubric.errors import InputError
 from autorubric.files.strict_json import json_value
-from autorubric.runs.cells import read_cells
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
+from autorubric.jobs.label_source import LabelChoice
+from autorubric.labels.label_store import read_history, store_path
+from autorubric.llm.failure_groups import NOT_ASKED
+from autorubric.llm.records.lock import lock_holder
+from autorubric.runs.cells import NO_VERDICT, read_cells
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ledger_folder
 from autorubric.view.index.dataset_lines import DatasetLines
-from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SORTED, connect_to_write, note, notes_in
+from autorubric.view.index.label_figures import label_figures
+from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SORTED, connect_to_write, note, notes_in
+from autorubric.view.index.shown_labels import Words, label_mark, shown_labels
 from autorubric.view.index.tally import Tally, plain
 
 _HEAD = re.compile(rb'\{"item_idx": ?(\d{1,12})[,}]')
@@ -29,17 +36,27 @@ class Indexer:
     Args:
         run: the run directory.
         place: the folder of the index.
+        choice: which labels count; by default those that `autorubric agree` takes.
+        is_stopped: whether nobody waits for it any more.
     """
 
-    def __init__(self, run: Path, place: Path) -> None:
-        self._run, self._place = run, place
+    def __init__(
+        self,
+        run: Path,
+        place: Path,
+        choice: LabelChoice | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._run, self._place, self._choice = run, place, choice or LabelChoice()
+        self._is_stopped = is_stopped
         self.path = place / FILE_NAME
         self._connection = connect_to_write(self.path)
         self._file_at = self.path.stat().st_ino
         self._tally = Tally.load(self._connection)
         self._dataset: DatasetLines | None = None
-        self._dataset_mark = ""
+        self._dataset_mark = self._label_mark = ""
         self._replaced: Collection[int] = ()  # where lines start that later ones replace
+        self._labels = labels_in(self._connection)
 
     def close(self) -> None:
         """Close the index."""
@@ -65,8 +82,8 @@ class Indexer:
         except FileNotFoundError:
             return False
         with file:
-            mark = self._mark()
             held = notes_in(self._connection)
+            mark = self._mark(str(held.get("label_mark") or ""))
             size = file.seek(0, 2)
             if held.get("mark") != mark or size < (held.get("offset") or 0):
                 self._begin(mark)
@@ -75,12 +92,24 @@ class Indexer:
             if offset >= size:
                 if held.get("size") != size:
                     note(self._connection, {"size": size})
+                self._measure_labels(held)
                 return False
             file.seek(offset)
             return self._read(file, offset, line, size)
 
-    def _mark(self) -> str:
-        """What changes when the files are other files than those that were indexed."""
+    def _measure_labels(self, held: Mapping[str, Any]) -> None:
+        """Keep the agreement with labels of single pairs, once the run is read and has ended."""
+        if not held.get("single_labels") or held.get("labels_at") == held.get("offset"):
+            return
+        folder = ledger_folder(self._run)
+        if folder is not None and lock_holder(folder) is not None:
+            return
+        found = label_figures(self._run, self._choice, self._is_stopped)
+        if found is not None:
+            note(self._connection, {"labels_at": held["offset"], "label_figures": json.dumps(found)})
+
+    def _mark(self, labels: str) -> str:
+        """What changes when the files, or the labels, are others than those that were indexed."""
         own = _identity(self._run / ITEMS_FILE)
         dataset = self._run / DATASET_FILE
         mark = _identity(dataset, with_size=True)
@@ -91,18 +120,37 @@ class Indexer:
                     self._dataset = DatasetLines(dataset, self._place / "dataset.json")
                 except InputError:
                     self._dataset = None  # pages say what is wrong with it
-        return f"{own} {mark}"
+        self._label_mark = label_mark(self._run, self._choice, labels)
+        return f"{own} {mark} {self._label_mark}"
 
     def _begin(self, mark: str, replaced: Collection[int] = ()) -> None:
+        found, problem = None, ""
+        try:
+            found = None if self._dataset is None else shown_labels(self._run, self._dataset, self._choice)
+        except InputError as error:
+            if not self._choice.is_default:
+                raise
+            problem = str(error)  # of the label store; all else can be shown
         with self._transaction():
-            for table in ("meta", "items", "criteria", "words", "cells", "pairs", "confidence", "damaged"):
+            for table in ("meta", "items", "criteria", "words", "cells", "pairs", "confidence", "labels", "damaged"):
                 self._connection.execute(f"DELETE FROM {table}")
-            note(self._connection, {"mark": mark, "offset": 0, "line": 0, "size": 0})
-        self._tally, self._replaced = Tally(), replaced
+            notes: dict[str, Any] = {"mark": mark, "offset": 0, "line": 0, "size": 0, "label_mark": self._label_mark}
+            notes |= {"label_problem": problem, "other_labels": 0 if found or problem else self._count_others()}
+            if found is not None:
+                notes |= {"labels": found.origin, "single_labels": found.are_single}
+                rows = [(item, json.dumps(words)) for item, words in found.by_item.items()]
+                self._connection.executemany("INSERT INTO labels VALUES (?, ?)", rows)
+            note(self._connection, notes)
+        self._tally, self._replaced, self._labels = Tally(), replaced, labels_in(self._connection)
+
+    def _count_others(self) -> int:
+        """The labels in the label store, which do not count as the dataset has its own."""
+        has_store = self._choice.is_default and store_path(self._run).exists()
+        return sum(read_history(self._run).annotators().values()) if has_store else 0
 
     def _read(self, file: BinaryIO, offset: int, number: int, size: int) -> bool:
         until = time.monotonic() + _BATCH_SECONDS
-        batch = _Batch(self._tally, self._dataset)
+        batch = _Batch(self._tally, self._dataset, self._labels)
         with batch:
             for line in file:
                 if not line.endswith(b"\n"):
@@ -123,6 +171,7 @@ class Indexer:
             return True
         if offset >= size:
             self._connection.executescript(SORTED)
+            self._measure_labels(notes_in(self._connection))
         return offset < size
 
     def _begin_without_repeated(self, file: BinaryIO) -> None:
@@ -134,7 +183,7 @@ class Indexer:
             if head is not None and line.endswith(b"}\n"):
                 starts.setdefault(int(head[1]), []).append(start)
             start += len(line)
-        self._begin(self._mark(), {start for places in starts.values() for start in places[:-1]})
+        self._begin(self._mark(self._label_mark), {start for places in starts.values() for start in places[:-1]})
 
     def _transaction(self) -> sqlite3.Connection:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -144,8 +193,8 @@ class Indexer:
 class _Batch:
     """Rows on their way into the index."""
 
-    def __init__(self, tally: Tally, dataset: DatasetLines | None) -> None:
-        self._tally, self._dataset = tally, dataset
+    def __init__(self, tally: Tally, dataset: DatasetLines | None, labels: Mapping[int, Words] | None) -> None:
+        self._tally, self._dataset, self._labels = tally, dataset, labels
         self._file: BinaryIO | None = None
         self._first = 0
         self.items: list[tuple[Any, ...]] = []
@@ -187,12 +236,15 @@ class _Batch:
         score = report.get("score") if record["error"] is None else None
         if score is not None and not isfinite(score):
             raise ValueError("no score")
-        labels = item.get("ground_truth") or ()
+        labels = (item.get("ground_truth") if self._labels is None else self._labels.get(index)) or ()
         reports = report.get("criterion_reports") or ()
         flags = report.get("flags") or ()
-        marks = (FLAGGED if flags else 0) | (FAILED if record["error"] is not None else 0)
+        marks = (FLAGGED if flags else 0) | _mark_of(record["error"])
         labelled, agreed, doubt, found = 0, 0, 0.0, []
-        for place, (cell, one) in enumerate(zip(read_cells(report), reports, strict=True)):
+        cells = list(read_cells(report))
+        if all(cell.word in NO_VERDICT for cell in cells):
+            labels = ()  # `autorubric agree` leaves such an item out, with the votes on it
+        for place, (cell, one) in enumerate(zip(cells, reports, strict=True)):
             outcome = tally.outcome(cell, place, labels[place] if place < len(labels) else None)
             confidence = one.get("confidence")
             found.append((outcome, confidence))
@@ -211,7 +263,7 @@ class _Batch:
             tally.count(outcome, confidence)
             self._cells.setdefault((outcome.sums.number, outcome.word), []).append(index)
         tally.flags.update(flags)
-        errors = [one["error"] for one in reports if one.get("error") is not None] if marks & FAILED else []
+        errors = [one["error"] for one in reports if one.get("error") is not None]
         for error in errors or ([] if record["error"] is None else [record["error"]]):
             tally.failures.add_text(error, str(index))
 
@@ -222,6 +274,20 @@ class _Batch:
             return self._dataset.read(self._file, index)
         except InputError:
             return {}
+
+
+def _mark_of(error: str | None) -> int:
+    """The bit of an item that has an error: some judgments failed, or not all were requested."""
+    if error is None:
+        return 0
+    return SKIPPED if any(words in error for words in NOT_ASKED) else FAILED
+
+
+def labels_in(connection: sqlite3.Connection) -> Mapping[int, Words] | None:
+    """The labels that an index has instead of those of the dataset; None for those of the dataset."""
+    if "labels" not in notes_in(connection):
+        return None
+    return {item: json.loads(words) for item, words in connection.execute("SELECT item, words FROM labels")}
 
 
 def _identity(path: Path, *, with_size: bool = False) -> str:

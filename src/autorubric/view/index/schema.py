@@ -8,12 +8,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-VERSION = 3
+VERSION = 4
 FILE_NAME = "index.sqlite"
 
-FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS = 1, 2, 4, 8, 16
+FAILED, FLAGGED, DISPUTED, DIFFERS, ABSTAINS, SKIPPED = 1, 2, 4, 8, 16, 32
 """Bits of `items.marks`: a judgment failed, the submission is suspicious, judges disagree, the verdict is not the
-label, the judge abstained."""
+label, the judge abstained, a judgment was not requested."""
 
 FINAL, HUMAN = "\x00final", "\x00human"
 """Raters other than the judges, whose ids cannot contain a null character: the verdict that counts, and the label."""
@@ -28,7 +28,7 @@ CREATE TABLE items(
 CREATE TABLE criteria(
     criterion INTEGER PRIMARY KEY, name TEXT NOT NULL, requirement TEXT NOT NULL, scale TEXT NOT NULL,
     weight REAL NOT NULL, judged INTEGER NOT NULL, total REAL NOT NULL, squares REAL NOT NULL,
-    abstained INTEGER NOT NULL, failed INTEGER NOT NULL, disputed INTEGER NOT NULL);
+    abstained INTEGER NOT NULL, failed INTEGER NOT NULL, disputed INTEGER NOT NULL, unasked INTEGER NOT NULL);
 CREATE TABLE words(word INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE cells(
     criterion INTEGER, word INTEGER, part INTEGER, n INTEGER NOT NULL, items TEXT NOT NULL,
@@ -37,6 +37,7 @@ CREATE TABLE pairs(
     criterion INTEGER, one TEXT, other TEXT, a INTEGER, b INTEGER, n INTEGER NOT NULL,
     PRIMARY KEY(criterion, one, other, a, b)) WITHOUT ROWID;
 CREATE TABLE confidence(tenth INTEGER PRIMARY KEY, n INTEGER NOT NULL, agreed INTEGER NOT NULL, total REAL NOT NULL);
+CREATE TABLE labels(item INTEGER PRIMARY KEY, words TEXT NOT NULL);
 CREATE TABLE damaged(line INTEGER PRIMARY KEY, start INTEGER NOT NULL, size INTEGER NOT NULL, item INTEGER);
 """
 

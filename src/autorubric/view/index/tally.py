@@ -11,8 +11,8 @@ from math import isfinite
 
 from autorubric.core.criterion import Criterion
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.runs.cells import ABSTENTION, FAILURE, Cell
-from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, note
+from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED, Cell
+from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, SKIPPED, note
 
 MOST_CRITERIA = 20_000
 """Criteria with figures of their own. Where every item has its own rubric, later ones share a row a place."""
@@ -35,8 +35,9 @@ class CriterionSums:
         total: sum of their values.
         squares: sum of the squares of their values.
         abstained: items on which the judges abstained.
-        failed: items without a verdict.
+        failed: items on which the judgment failed.
         disputed: items on which judges differ.
+        unasked: items on which it was not requested.
     """
 
     number: int
@@ -50,6 +51,7 @@ class CriterionSums:
     abstained: int = 0
     failed: int = 0
     disputed: int = 0
+    unasked: int = 0
 
     def add(self, cell: Cell, n: int) -> None:
         """Take in `n` equal cells."""
@@ -60,6 +62,8 @@ class CriterionSums:
             self.squares += n * cell.value * cell.value
         elif cell.word == FAILURE:
             self.failed += n
+        elif cell.word == UNASKED:
+            self.unasked += n
         else:
             self.abstained += n
 
@@ -132,14 +136,14 @@ class Tally:
     def _new_outcome(self, cell: Cell, place: int, label: str | None) -> Outcome:
         _check(cell, label)
         agrees = None
-        if label is not None and not {FAILURE, ABSTENTION} & {_decided(cell, label), _decided(cell, cell.word)}:
+        if label is not None and not {ABSTENTION, *NO_VERDICT} & {_decided(cell, label), _decided(cell, cell.word)}:
             agrees = label == cell.word
         marks = (DISPUTED if cell.disputed else 0) | (DIFFERS if agrees is False else 0)
-        if cell.word == FAILURE:
-            marks |= FAILED
+        if cell.word in NO_VERDICT:
+            marks |= FAILED if cell.word == FAILURE else SKIPPED
         elif cell.value is None:
             marks |= ABSTAINS
-        is_open = cell.word in (FAILURE, ABSTENTION)
+        is_open = cell.word == ABSTENTION or cell.word in NO_VERDICT
         sums, word = self._criterion(cell, place), self.word(cell.word)
         return Outcome(cell, label, sums, word, marks, agrees, cell.doubt(None), is_open)
 
@@ -195,18 +199,18 @@ class Tally:
         said = word(label)
         for other, b in cell.votes if len(cell.votes) > 1 else ():
             counts[criterion, HUMAN, other, said, word(b)] += n
-        if cell.word != FAILURE:
+        if cell.word not in NO_VERDICT:
             counts[criterion, HUMAN, FINAL, said, word(cell.word)] += n
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the sums; the caller commits."""
         self._fold()
         connection.executemany(
-            "INSERT OR REPLACE INTO criteria VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO criteria VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     one.number, plain(one.name), plain(one.requirement), one.scale, one.weight, one.judged,
-                    one.total, one.squares, one.abstained, one.failed, one.disputed,
+                    one.total, one.squares, one.abstained, one.failed, one.disputed, one.unasked,
                 )
                 for one in self._changed.values()
             ],

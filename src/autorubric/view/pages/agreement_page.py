@@ -8,9 +8,9 @@ from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, line_chart
 from autorubric.errors import counted
-from autorubric.runs.cells import ABSTENTION, FAILURE
+from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
-from autorubric.view.index.schema import FINAL, HUMAN
+from autorubric.view.index.schema import FINAL, HUMAN, notes_in
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
 
@@ -26,23 +26,59 @@ def agreement_page(source: Source, query: Query) -> Page:
         everywhere = {(row["one"], row["other"]): row for row in source.kept(connection, "pairs", _everywhere)}
         rows, more = _by_criterion(connection, -1 if after is None else after)
         labels = source.kept(connection, "labels", figures.against_labels)
-        reliability = _reliability(connection)
+        single, held = figures.single_labels(connection), notes_in(connection)
+        reliability = [] if single and single.get("weighted") else _reliability(connection)
         state = index_state(connection)
     human, verdict = figures.rater_name(HUMAN), figures.rater_name(FINAL)
     between = [row for pair, row in everywhere.items() if human not in pair]
+    whole = everywhere.get((human, verdict))
+    judges = [row for (one, other), row in everywhere.items() if one == human and other != verdict]
+    if single is not None:
+        rows = [_measured(row, single, "criteria", ("labelled", "agreement")) for row in rows]
+        judges = [_measured(row, single, "judges", ("n", "share")) for row in judges]
+        whole = whole and _measured(
+            {**whole, "name": single.get("judge", {}).get("name")}, single, "judge", ("n", "share")
+        )
     data = {
+        "labels": {
+            "origin": str(held.get("labels") or ""),
+            "not_counted": held.get("other_labels") or 0,
+            "weighted": bool(single and single.get("weighted")),
+            "notes": list(single["notes"]) if single and labels.n else [],
+            "problem": single["problem"] if single else "",
+        },
         "labelled": labels._asdict() if labels.n else None,
         "criteria": rows,
         "statistics": _as_columns({row["criterion"]: row.pop("statistics") for row in rows}),
         "next": more,
-        "whole": everywhere.get((human, verdict)),
-        "judges": [row for (one, other), row in everywhere.items() if one == human and other != verdict],
+        "whole": whole,
+        "judges": judges,
         "between": between,
         "reliability": reliability,
         "index": state,
     }
     charts = _charts(rows, reliability, "label" if labels.n else "judges")
     return Page("agreement", f"Agreement in {source.name}", data, rows, charts)
+
+
+def _measured(row: Mapping[str, Any], single: Mapping[str, Any], part: str, names: tuple[str, str]) -> dict[str, Any]:
+    """A row with the figures of labels of single pairs, which may be weighted, instead of those of the index.
+
+    Args:
+        row: with a `name`, or that of a judge as `other`.
+        single: the figures.
+        part: those of the criteria, the judges or the judge.
+        names: what the row calls the number of labels, and the share that agrees.
+    """
+    name = row.get("name", row.get("other"))
+    found = single.get(part, [])
+    own = [found] if part == "judge" and found else [one for one in found if one["name"] == name]
+    if len(own) != 1 and not single.get("weighted") and not single["problem"]:
+        return dict(row)  # counted from the pairs of the index, as nothing is weighted
+    one = own[0] if len(own) == 1 else {}
+    known = dict(zip(names, (one.get("n", 0), one.get("accuracy")), strict=True))
+    known |= {name: one.get(name) for name in ("interval", "kappa", "kappa_interval")}
+    return {**row, **known, **({"statistics": {}} if "statistics" in row else {})}
 
 
 def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -80,7 +116,7 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
     label = figures.agreement(pairs.get((HUMAN, FINAL), []), row["scale"])
     judges = [figures.count_same(counts) for raters, counts in pairs.items() if HUMAN not in raters]
     decided = [(hits, n) for hits, n in judges if n]
-    ended = row["judged"] + row["abstained"] + row["failed"]
+    ended = row["judged"] + row["abstained"] + row["failed"] + row["unasked"]
     return {
         **{name: row[name] for name in ("criterion", "name", "weight")},
         "labelled": label.n,
@@ -89,7 +125,7 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
         "kappa": label.kappa,
         "kappa_interval": label.kappa_interval,
         "statistics": {title: value for title, value in label.statistics.items() if title not in _OWN_COLUMNS},
-        "between_judges": sum(hits / n for hits, n in decided) / len(decided) if decided else None,
+        "between_judges": sum(hits for hits, _ in decided) / sum(n for _, n in decided) if decided else None,
         "between_interval": figures.interval_ends(wilson_interval(*decided[0])) if len(decided) == 1 else None,
         "disputed": row["disputed"],
         "disputed_share": row["disputed"] / ended if ended else None,
@@ -149,7 +185,7 @@ def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: s
     return charts
 
 
-_ORDER = {"MET": 0, "UNMET": 1, ABSTENTION: 8, FAILURE: 9}
+_ORDER = {"MET": 0, "UNMET": 1, ABSTENTION: 8, FAILURE: 9, UNASKED: 10}
 
 
 def criteria_page(source: Source, query: Query) -> Page:
@@ -184,6 +220,9 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
             _compared(*raters, counts_of_pair, row["scale"])
             for raters, counts_of_pair in figures.pairs(connection, criterion).items()
         ]
+        single = figures.single_labels(connection)
+    if single is not None:
+        pairs = [_of_criterion(row, found["name"], single) for row in pairs]
     whole = sum(n for _, n in counts)
     verdicts = [
         {"verdict": word, "items": n, "share": n / whole}
@@ -191,6 +230,15 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
     ]
     data = {**found, "verdicts": verdicts, "raters": pairs}
     return Page("criterion", found["name"], data, verdicts)
+
+
+def _of_criterion(row: Mapping[str, Any], name: str, single: Mapping[str, Any]) -> dict[str, Any]:
+    """The agreement of two raters on a criterion; that with labels of single pairs as they are measured."""
+    if row["one"] != figures.rater_name(HUMAN):
+        return dict(row)
+    part = "criteria" if row["other"] == figures.rater_name(FINAL) else ""
+    found = _measured({**row, "name": name}, single, part, ("n", "share"))
+    return {key: value for key, value in found.items() if key != "name"}
 
 
 def _compared(one: str, other: str, counts: Sequence[tuple[str, str, int]], scale: str = "") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from autorubric.errors import AutorubricError, counted
 from autorubric.graders.judge import ShownOptions, as_judged, shown_order
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.runs.cells import list_entries, list_votes
-from autorubric.view.figures import read_replies
+from autorubric.view import figures
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.pages.items_page import neighbours
 from autorubric.view.sources import Source
@@ -28,6 +28,7 @@ def item_page(source: Source, query: Query, item: int) -> Page:
         damage = connection.execute("SELECT line, start, size FROM damaged WHERE item = ?", (item,)).fetchone()
         unread = [line for (line,) in connection.execute("SELECT line FROM damaged WHERE item IS NULL LIMIT 5")]
         around = neighbours(source, connection, query, item)
+        labels = figures.item_labels(connection, item)
         numbers = dict(
             connection.execute("SELECT name, min(criterion) FROM criteria GROUP BY name LIMIT 2000").fetchall()
         )
@@ -35,7 +36,7 @@ def item_page(source: Source, query: Query, item: int) -> Page:
         lines = f", or its line in items.jsonl is damaged (line {', '.join(map(str, unread))})" if unread else ""
         raise Refusal(404, f"item {item} has not been graded in this run{lines}")
     record = None if row is None else _record(source, *row)
-    stored = _stored(source, item)
+    stored = {**_stored(source, item), **labels}
     focus, start = query.whole("focus"), query.whole("criteria", 0) or 0
     entries = list_entries(record, stored, numbers)
     shown = entries[start : start + PAGE_ROWS]
@@ -75,7 +76,7 @@ def calls_page(source: Source, query: Query, item: int) -> Page:
     if not 0 < number <= len(found):
         raise Refusal(404, f"item {item} has {counted(len(found), 'criterion')}; criterion {number} does not exist")
     entry = found[number - 1]
-    replies = read_replies(source, row["id"] or str(item))
+    replies = figures.read_replies(source, row["id"] or str(item))
     reasons = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _reasons(entry)]
     for call in replies["calls"]:
         call["own"] = any(reason in (call["reply"] or "") for reason in reasons)

@@ -1,27 +1,18 @@
-"""The pages of labelling: the queue, adjudication, and the figures of the labels.
-
-A child process makes the figures: it reads the whole run, and gives the memory back.
-"""
+"""The pages of labelling: the queue, adjudication, and the figures of the labels."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from autorubric.errors import AutorubricError, InputError
+from autorubric.errors import InputError
+from autorubric.jobs.label_source import LabelChoice
 from autorubric.labels.event import checked_annotator
-from autorubric.labels.label_store import FOLDER, read_history
+from autorubric.labels.label_store import FOLDER, read_history, store_path
 from autorubric.llm.records.lock import lock_holder
+from autorubric.view.index.label_figures import label_figures
 from autorubric.view.labelling import POLICIES, Labelling, dispute_values
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
-
-if TYPE_CHECKING:
-    from autorubric.labels.label_agreement import Agreement
 
 _MOST_DISPUTES = 20
 
@@ -63,7 +54,11 @@ def adjudication_page(source: Source, query: Query, labelling: Labelling) -> Pag
 
 def figures_page(source: Source, query: Query, labelling: Labelling) -> Page:
     """How far judge and annotators agree with the labels, and what more labels would bring."""
-    found = label_figures(source.directory)
+    store = store_path(source.directory)
+    own = LabelChoice(labels=[store.parent])
+    found = (label_figures(source.directory, own) if store.exists() else None) or {
+        "problem": "no label was stored yet"
+    }
     data = {"labels": read_history(source.directory).annotators(), "open": labelling.is_open(source), **found}
     rows = [found["judge"], *found["criteria"], *found["annotators"]] if not found["problem"] else []
     return Page("label_figures", f"Labels of {source.name}", data, rows)
@@ -75,68 +70,3 @@ def _annotator(query: Query) -> str:
         return checked_annotator(name) if name else ""
     except InputError as error:
         raise Refusal(400, str(error)) from None
-
-
-_MORE = 40
-_SECONDS = 120
-_REPLICATES = 400
-
-
-def label_figures(run: Path) -> dict[str, Any]:
-    """The agreement of judge and annotators with the labels, and what 40 more labels would bring.
-
-    `problem` says why there are none: too few labels, or a run that cannot be read.
-    """
-    command = [sys.executable, "-m", "autorubric.view.pages.labels_page", str(run)]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
-        found: dict[str, Any] = json.loads(done.stdout)
-    except (subprocess.TimeoutExpired, OSError, ValueError) as error:
-        return {"problem": f"the figures could not be computed: {type(error).__name__}"}
-    return found
-
-
-def _computed(run: Path) -> dict[str, Any]:
-    from autorubric.labels.label_agreement import label_agreement, projected_half_width
-    from autorubric.metrics.jackknife import Draws
-    from autorubric.runs.items_file import read_run
-
-    stored = read_run(run)
-    found = label_agreement(stored, stored.dataset, read_history(run), draws=Draws(_REPLICATES, seed=0))
-    return {
-        "problem": "",
-        "judge": _row(found.judge),
-        "criteria": [_row(one) for one in found.criteria[:200]],
-        "annotators": [_row(one) for one in found.by_annotator],
-        "adjudicated": None if found.adjudicated is None else _row(found.adjudicated),
-        "more": _MORE,
-        "half_width_then": projected_half_width(found.judge, _MORE),
-        "weighted": found.weighted,
-        "notes": list(found.notes),
-        "between": asdict(found.annotators),
-    }
-
-
-def _row(one: Agreement) -> dict[str, Any]:
-    interval = one.accuracy.interval
-    return {
-        "name": one.name,
-        "n": one.n,
-        "accuracy": one.accuracy.value,
-        "interval": None if interval is None else [interval[0], interval[1]],
-        "kappa": one.kappa.value,
-    }
-
-
-def main() -> int:
-    """Print the figures of the run that is named as JSON."""
-    try:
-        found = _computed(Path(sys.argv[1]))
-    except AutorubricError as error:
-        found = {"problem": str(error)}
-    print(json.dumps(found))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -67,23 +67,28 @@ def summary_page(source: Source, query: Query) -> Page:
 
 def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     from autorubric.charts.svg import Ranged, bar_chart, interval_chart
+    from autorubric.errors import counted
     from autorubric.llm.failure_groups import FailureGroups, failure_lines
 
     with source.reading() as connection:
         held = notes_in(connection)
         data["scores"] = source.kept(connection, "scores", figures.scores)
-        data["coverage"] = source.kept(connection, "coverage", figures.coverage)
+        made = source.kept(connection, "judgments", lambda one: figures.judgments(one, source), source.status)
+        data["coverage"] = made.coverage
         data["drivers"] = source.kept(connection, "drivers", figures.drivers)
         data["criteria"] = figures.criteria(connection, most=MOST_CHARTED)
         data["index"] = index_state(connection)
         labels = source.kept(connection, "labels", figures.against_labels)
         data["against_labels"] = labels._asdict() if labels.n else None
         bins = [(label, float(n)) for label, n in source.kept(connection, "histogram", figures.histogram)]
-    groups = [*FailureGroups.from_list(json.loads(held.get("failures") or "[]"))]
+    groups = [one for one in FailureGroups.from_list(json.loads(held.get("failures") or "[]")) if one.is_failure]
     data["failures"] = [
         {"kind": one.kind, "count": one.count, "items": list(one.items), "sentence": line}
         for one, line in zip(groups, failure_lines(groups, "judgment"), strict=True)
     ]
+    if count := made.not_requested:
+        sentence = f"{counted(count, 'judgment')} {'was' if count == 1 else 'were'} not requested"
+        data["failures"].append({"kind": "not requested", "count": count, "items": [], "sentence": sentence})
     data["flags"] = json.loads(held.get("flags") or "{}")
     charts = {}
     if data["scores"]["scored"]:
@@ -150,7 +155,7 @@ def live_state(source: Source) -> dict[str, Any]:
         with source.reading() as connection:
             found, held = source.kept(connection, "scores", figures.scores), notes_in(connection)
             state["indexed"] = index_state(connection)["share"]
-        groups = FailureGroups.from_list(json.loads(held.get("failures") or "[]"))
-        state |= {"done": found["items"], **{name: found[name] for name in ("mean", "interval", "failed")}}
+        groups = [one for one in FailureGroups.from_list(json.loads(held.get("failures") or "[]")) if one.is_failure]
+        state |= {name: found[name] for name in ("done", "mean", "interval", "failed")}
         state["failures"] = list(failure_lines(islice(groups, 10), "judgment"))
     return state

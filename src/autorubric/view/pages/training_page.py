@@ -30,6 +30,7 @@ def drift_page(source: Source, query: Query) -> Page:
         "windows": rows,
         "criteria": criteria,
         "saturated_weight": found.saturated_weight,
+        "evaluations": found.evaluations,
         "count": windows,
         "audit": None if found.audit is None else asdict(found.audit),
         "warnings": list(find_warnings(found)),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autorubric.errors import InputError
+from autorubric.jobs.label_source import LabelChoice
 from autorubric.view import figures
 from autorubric.view.index.indexer import Indexer
 from autorubric.view.page import Page, Query
@@ -59,11 +60,12 @@ class Section(NamedTuple):
 
 
 @contextmanager
-def indexed(run: Path, baseline_of: Source | None = None) -> Iterator[Source]:
+def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -> Iterator[Source]:
     """A run with its own index, as `RUN/.view` may be old, and reports write nothing into runs.
 
     Args:
         run: its directory.
+        choice: which labels count.
         baseline_of: the run that is compared with this one.
 
     Raises:
@@ -87,7 +89,7 @@ def indexed(run: Path, baseline_of: Source | None = None) -> Iterator[Source]:
             name += " (baseline)"
         source = replace(found, number=int(baseline_of is not None), place=Path(folder), name=name)
         if source.has_items:
-            indexer = Indexer(run, source.place)
+            indexer = Indexer(run, source.place, choice)
             try:
                 while indexer.step():
                     pass
@@ -139,7 +141,7 @@ def _sections(source: Source, other: Source | None, wanted: Wanted) -> Iterator[
             note += f"; the chart has the first {_DRAWN}"
         yield Section("comparison", page, "Comparison", note)
     agreement, criteria = agreement_page(source, Query(())), criteria_page(source, Query(()))
-    if agreement.data["labelled"] or agreement.data["between"]:
+    if agreement.data["labelled"] or agreement.data["between"] or agreement.data["labels"]["problem"]:
         note = _rest(agreement, criteria.data["count"], "criteria", "criteria")
         yield Section("agreement", agreement, "Agreement", note)
     yield Section("criteria", criteria, "Criteria", _rest(criteria, criteria.data["count"], "criteria", "criteria"))
@@ -209,6 +211,7 @@ def _figures(source: Source, sections: Sequence[Section], wanted: Wanted) -> Map
         histogram = figures.histogram(connection)
     cards = [item_figures(row, data[f"item-{row['item']}"]) for row in data["items"]["items"]]
     parts = {name: data.get(name) and plain_figures(data[name]) for name in ("summary", "comparison", "agreement")}
+    (parts["comparison"] or {}).pop("other", None)  # the number of the other run in the view
     return {
         "run": source.name,
         **parts,
@@ -246,7 +249,7 @@ def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str,
 _LEFT_OUT = frozenset(
     {
         *("description", "requirement", "sentence", "error", "stand_ins", "dataset", "started", "problem", "message"),
-        *("index", "next", "choices", "other", "common_names", "drivers", "statistics"),
+        *("index", "next", "choices", "common_names", "drivers", "statistics"),
     }
 )
 

@@ -20,9 +20,10 @@ from autorubric.charts.html import figure, spelled
 from autorubric.errors import ConfigError, InputError, counted
 from autorubric.files import write_atomically
 from autorubric.jobs.job import job, refuse_existing
+from autorubric.jobs.label_source import LabelChoice, note_other_labels
 from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.jobs.status import RunDirectory
-from autorubric.settings import FileName, NewDirectory, Settings, setting
+from autorubric.settings import FileName, NewDirectory, setting
 from autorubric.view.page import Query, Refusal
 from autorubric.view.rendering import asset, dollars, environment, html, interval, percent, percents
 from autorubric.view.report.contents import Section, Wanted, build_contents, indexed
@@ -49,7 +50,7 @@ _TEXTS: Mapping[str, Callable[[str, str], Iterable[Difference]]] = {
 """What is shown and differs, by form."""
 
 
-class ReportSettings(Settings):
+class ReportSettings(LabelChoice):
     """The settings of `autorubric.report` and `autorubric report`."""
 
     run: RunSource = setting(..., "Run directory of grade, select or synthesize.", argument=True, group="Input")
@@ -71,7 +72,7 @@ class ReportSettings(Settings):
         return self
 
 
-class VerifySettings(Settings):
+class VerifySettings(LabelChoice):
     """The settings of `autorubric.verify` and `autorubric verify`."""
 
     report: FileName = setting(
@@ -121,7 +122,10 @@ def report(run: Path, settings: ReportSettings) -> Report:
     if target is not None:
         refuse_existing(target, force=settings.force)
     form = settings.format or _chosen_form(target)
-    text, numbers = _made(Path(run), settings.against, {"items": settings.items, "text": not settings.no_text}, form)
+    chosen = {"items": settings.items, "text": not settings.no_text, **_named(settings)}
+    text, numbers = _made((Path(run), settings.against), settings, chosen, form)
+    if others := (numbers.get("agreement") or {}).get("labels", {}).get("not_counted"):
+        note_other_labels(Path(run), others)
     if target is not None:
         write_atomically(target, [text])
     return Report(text, numbers, target)
@@ -159,8 +163,10 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
         raise InputError(
             f"{report} compares two runs; pass the baseline with --against RUN (Python: against=) to check it"
         )
+    if chosen.get("labels") and settings.is_default:
+        raise InputError(f"{report} was made with other labels than those of the run; pass the same --labels")
     form = detect_form(text)
-    right, numbers = _made(Path(settings.run), settings.against, chosen, form)
+    right, numbers = _made((Path(settings.run), settings.against), settings, chosen, form)
     made_by, own = held.pop("autorubric"), numbers.pop("autorubric")
     if "statistics" not in held and made_by != own:  # made before reports had them
         numbers.pop("statistics", None)
@@ -188,19 +194,28 @@ def _chosen_form(target: Path | None) -> str:
     return _ENDINGS.get(ending, "html")
 
 
-def _made(run: Path, against: Path | None, chosen: dict[str, Any], form: str) -> tuple[str, dict[str, Any]]:
+def _named(choice: LabelChoice) -> dict[str, Any]:
+    """What a report says of the labels that were chosen for it; nothing of those of the run."""
+    files = [path.name for path in choice.files] or ["another dataset"]
+    return {} if choice.is_default else {"labels": files, "annotator": choice.annotator}
+
+
+def _made(
+    runs: tuple[Path, Path | None], choice: LabelChoice, chosen: dict[str, Any], form: str
+) -> tuple[str, dict[str, Any]]:
     """The text of a report in a form, and its numbers."""
+    run, against = runs
     most = None if chosen["items"] == "all" else int(chosen["items"].partition(":")[2])
     wanted = Wanted(most, bool(chosen.get("text", True)), form != "html")
     with ExitStack() as stack:
-        source = stack.enter_context(indexed(run))
-        other = None if against is None else stack.enter_context(indexed(Path(against), baseline_of=source))
+        source = stack.enter_context(indexed(run, choice))
+        other = None if against is None else stack.enter_context(indexed(Path(against), choice, baseline_of=source))
         try:
             sections, found = build_contents(source, other, wanted)
         except Refusal as refusal:
             raise InputError(f"{run}: {refusal.problem}") from None
     own = version("autorubric-hub")
-    settings = {"items": chosen["items"], "text": wanted.has_text}
+    settings = {**chosen, "text": wanted.has_text}
     numbers = {"autorubric": own, "layout": _LAYOUT, "settings": settings, **found}
     if form == "json":
         return data_text(numbers, indent=1) + "\n", numbers
@@ -319,15 +334,17 @@ def _rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if summary["status"] != "completed":
         yield "Status", _name(summary["status"])
     total = summary["total"]
-    of_all = f" of {total:,}" if isinstance(total, int) and total != scores["items"] else ""
+    of_all = f" of {total:,}" if isinstance(total, int) and total != scores["done"] else ""
     yield "Score", f"{figure(scores['mean'], 3)}{_around(scores['interval'])}, {scores['scored']:,} scored"
-    yield "Items", f"{scores['items']:,}{of_all}"
+    yield "Items done", f"{scores['done']:,}{of_all}"
     yield "Judgments made", "–" if coverage is None else f"{coverage:.1%}"
     failures = ", ".join(f"{one['count']:,} {_name(one['kind'])}" for one in summary["failures"])
     yield "Failures", failures or "none"
     labels = summary["against_labels"]
     if labels:
-        yield "Agreement with labels", f"{labels['value']:.1%}{_around(labels['interval'])}"
+        ends = labels["interval"]
+        around = f" (95 % interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)" if ends else ""
+        yield "Agreement with labels", f"{labels['value']:.1%}{around}"
     yield "Cost", _cost(costs)
 
 

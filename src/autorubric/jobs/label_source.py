@@ -1,0 +1,239 @@
+"""Where the labels of a run come from: one choice for `agree`, `report`, `view` and whatever else reads labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from autorubric.dataset.ground_truth import MAJORITY
+from autorubric.dataset.label_rows import LABEL_ROLES, is_dataset, is_label_table
+from autorubric.dataset.label_table import LabelTable, PartialLabels
+from autorubric.errors import InputError
+from autorubric.jobs.job import DatasetSource
+from autorubric.jobs.run_source import RunSource
+from autorubric.labels.label_store import History, read_history, run_of_store, store_path
+from autorubric.notes import warn
+from autorubric.settings import FileNames, Names, Settings, setting
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
+    from autorubric.runs.items_file import StoredRun
+
+
+class LabelChoice(Settings):
+    """Which labels count; by default those of the graded dataset, else those of the run's label store."""
+
+    dataset: DatasetSource | None = setting(
+        None, "Dataset with labels, if the graded one has none.", metavar="FILE", group="Input", reads=True
+    )
+    labels: FileNames = setting(
+        (),
+        "Labels: rows of id, criterion, label, a column per criterion, an export of `labels`, or RUN/labels, the "
+        "label store of a run; repeatable.",
+        group="Input",
+        reads=True,
+    )
+    annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
+    column: Names = setting(
+        (), "Column of --labels: id, criterion, label or annotator.", metavar="ROLE=NAME", group="Input"
+    )
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was chosen."""
+        return not (self.dataset is not None or self.labels or self.annotator or self.column)
+
+    @property
+    def files(self) -> list[Path]:
+        """What `labels` names."""
+        return list(cast("list[Path]", self.labels))
+
+
+class LabelSettings(LabelChoice):
+    """A run and its labels."""
+
+    run: RunSource = setting(..., "Run directory of `autorubric grade`.", argument=True, group="Input")
+
+
+NAMELESS = "labels"
+"""The annotator of labels in a file that names none."""
+
+
+def read_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
+    """The graded dataset with the labels that the settings refer to; warnings list what did not match.
+
+    Raises:
+        InputError: the labels are for other items or criteria, or a file is wrong.
+    """
+    truth = run.dataset if settings.dataset is None else _relabelled(run.dataset, settings.dataset)
+    paths = settings.files
+    if _has_dataset(paths):
+        return _relabelled(truth, paths[0])
+    table = _label_table(settings) if paths or settings.column or settings.annotator else None
+    if table is None:
+        return truth
+    from autorubric.jobs.submissions import labelled
+
+    return labelled(truth, table)
+
+
+def stored_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
+    """`read_labels`, or the labels of the label store where they are for whole items and nothing was drawn.
+
+    Raises:
+        InputError: the labels are for other items or criteria, a file is wrong, or pairs were drawn for labelling.
+    """
+    history = label_source(settings, run)
+    if history is None:
+        if settings.labels or settings.dataset is not None or settings.column or settings.annotator:
+            return read_labels(run, settings)
+        if store_path(run.directory).exists():
+            note_other_labels(run.directory)
+        return run.dataset
+    from autorubric.labels.exchange import labelled_dataset
+
+    if any(history.labels(key) for key in history.draws):
+        raise InputError(
+            "the labelled pairs were drawn with unequal chances, so unweighted metrics would be biased",
+            "`autorubric agree RUN` without another mode weights them (Python: autorubric.label_agreement).",
+        )
+    return labelled_dataset(history, run.dataset, known_annotator(history, settings.annotator))
+
+
+def drawn_labels(run: StoredRun, settings: LabelChoice) -> History | None:
+    """The labels that the settings refer to, if some are of drawn pairs; else None."""
+    history = label_source(settings, run)
+    return history if history is not None and any(history.labels(key) for key in history.draws) else None
+
+
+def known_annotator(history: History, name: str | None) -> str | None:
+    """The annotator whose labels of a store count; None for the majority of all annotators.
+
+    Raises:
+        InputError: there is no label of this annotator.
+    """
+    who, known = None if name == MAJORITY else name, history.annotators()
+    if who is not None and who not in known:
+        raise InputError(f"annotator {who!r} has no labels; the annotators are {', '.join(known) or 'none'}")
+    return who
+
+
+def note_other_labels(run: Path, count: int | None = None) -> None:
+    """Warn about labels in the store of a run whose dataset has its own labels; `count` is their number if known."""
+    if count is None:
+        count = sum(read_history(run).annotators().values())
+    if count:
+        warn(
+            f"the labels of the dataset count; those of the label store ({count}) do not. Pass --labels "
+            f"{store_path(run).parent} for them"
+        )
+
+
+def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
+    """The labels of single pairs that the settings refer to; None for labels of whole items, or none at all.
+
+    They are in a label store, an export of one, or a table that has a part of an item's labels. Without `labels` and
+    `dataset` it is the store of the run itself, if its dataset has no labels and there is one.
+
+    Raises:
+        InputError: `labels` names a label store and other files, or a file is wrong.
+    """
+    paths = cast("list[Path]", settings.labels)
+    stores = [store for path in paths if (store := run_of_store(path)) is not None]
+    if stores and len(paths) > 1:
+        raise InputError("--labels takes either one label store or files; not both")
+    if stores:
+        return read_history(stores[0])
+    if paths:
+        return _labels_of_pairs(settings, run)
+    if settings.dataset is not None or not store_path(run.directory).exists():
+        return None
+    return read_history(run.directory) if all(item.ground_truth is None for item in run.dataset) else None
+
+
+def _labels_of_pairs(settings: LabelChoice, run: StoredRun) -> History | None:
+    """The labels in events of an export, or in tables with a part of an item's labels; None for labels of items."""
+    from autorubric.jobs.submissions import columns_named
+    from autorubric.labels import exchange
+
+    paths = settings.files
+    if not any(_is(exchange.is_events, path) for path in paths):
+        table = None if _has_dataset(paths) else _label_table(settings)
+        try:
+            if table is None or table.joined(run.dataset):
+                return None
+        except PartialLabels:
+            pass
+        except InputError:
+            if not all(_is(exchange.is_rows, path) for path in paths):
+                raise
+            # Of a store, the labels that count are known where annotators disagree.
+    columns = columns_named(list(settings.column), ("id", *LABEL_ROLES))
+    read = exchange.read_labels(run.dataset, paths, NAMELESS, columns)
+    for note in read.notes:
+        warn(note)
+    return exchange.as_history(read)
+
+
+def has_completed_files(settings: LabelChoice) -> bool:
+    """Whether `labels` are completed files of `label_next`, not rows of id, criterion, label."""
+    paths = settings.files
+    return bool(paths) and not any(map(run_of_store, paths)) and _label_table(settings) is None
+
+
+def _label_table(settings: LabelChoice) -> LabelTable | None:
+    """The labels in files that contain rows of id, criterion and label; None where `--label-next` wrote the files.
+
+    Raises:
+        InputError: files of both kinds are given, or flags that say how to read rows of labels without any.
+    """
+    paths, column = settings.files, list(settings.column)
+    if any(map(run_of_store, paths)):
+        return None
+    kinds = {_is(is_label_table, path) for path in paths}
+    if len(kinds) > 1:
+        raise InputError("--labels takes either files of --label-next or rows of id, criterion, label; not both")
+    if kinds == {True}:
+        from autorubric.jobs.submissions import columns_named
+
+        return LabelTable(paths, settings.annotator, columns_named(column, ("id", *LABEL_ROLES)))
+    for flag, value in (("--annotator", settings.annotator), ("--column", column)):
+        if value:
+            raise InputError(f"{flag} needs --labels FILE with rows of id, criterion, label")
+    return None
+
+
+def _has_dataset(paths: list[Path]) -> bool:
+    """Whether the file is a labelled dataset.
+
+    Raises:
+        InputError: there are other files next to it.
+    """
+    found = [path for path in paths if _is(is_dataset, path)]
+    if found and len(paths) > 1:
+        raise InputError(f"{found[0]}: --labels takes either one dataset or other files; not both")
+    return bool(found)
+
+
+def _is(test: Callable[[Path], bool], path: Path) -> bool:
+    try:
+        return test(path)
+    except InputError:
+        return False  # it is told where the file is read
+
+
+def _relabelled(graded: RubricDataset, source: RubricDataset | Path | str) -> RubricDataset:
+    from autorubric.dataset import RubricDataset
+    from autorubric.metrics.joining import relabelled
+
+    labels = source if isinstance(source, RubricDataset) else RubricDataset.from_file(Path(source))
+    try:
+        made, notes = relabelled(graded, labels)
+    except InputError as error:
+        where = "" if isinstance(source, RubricDataset) else f"{source}: "
+        advice = "Give the labels of what was graded, with the same texts and criteria."
+        raise InputError([f"{where}{problem}" for problem in error.problems], advice) from None
+    for note in notes:
+        warn(note)
+    return made

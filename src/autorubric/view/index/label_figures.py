@@ -1,0 +1,113 @@
+"""How far the judge agrees with labels of single pairs: the figures of `autorubric agree` on them.
+
+A child process makes them: it reads the whole run, and gives the memory back.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.errors import AutorubricError, InputError
+from autorubric.jobs.label_source import LabelChoice, known_annotator, label_source
+
+if TYPE_CHECKING:
+    from autorubric.labels.label_agreement import Agreement
+    from autorubric.metrics.intervals import Estimate
+
+_MORE = 40
+_SECONDS, _STEP = 600, 0.1
+
+
+def label_figures(
+    run: Path, choice: LabelChoice, is_stopped: Callable[[], bool] = lambda: False
+) -> dict[str, Any] | None:
+    """The agreement of judge and annotators with the labels, and what 40 more labels would bring.
+
+    `problem` says why there are none: too few labels, or a run that cannot be read.
+
+    Args:
+        run: the run directory.
+        choice: whose labels; without any choice those that `agree` takes.
+        is_stopped: whether nobody waits for them any more; there are none then.
+    """
+    files, columns = [str(path) for path in choice.files], list(choice.column)
+    given = json.dumps({"labels": files, "annotator": choice.annotator, "column": columns})
+    command = [sys.executable, "-m", "autorubric.view.index.label_figures", str(run), given]
+    until = time.monotonic() + _SECONDS
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            while True:
+                with suppress(subprocess.TimeoutExpired):
+                    found: dict[str, Any] = json.loads(process.communicate(timeout=_STEP)[0])
+                    return found
+                if is_stopped() or time.monotonic() > until:
+                    process.kill()
+                    break
+    except (OSError, ValueError) as error:
+        return {"problem": f"the figures could not be computed: {type(error).__name__}"}
+    return None if is_stopped() else {"problem": f"the figures took more than {_SECONDS} seconds"}
+
+
+def _computed(run: Path, choice: LabelChoice) -> dict[str, Any]:
+    from autorubric.jobs.agree import StatisticSettings
+    from autorubric.labels.label_agreement import label_agreement, projected_half_width
+    from autorubric.runs.items_file import read_run
+
+    stored = read_run(run)
+    history = label_source(choice, stored)
+    if history is None:
+        raise InputError("the run has no labels of single pairs")
+    who = known_annotator(history, choice.annotator)
+    found = label_agreement(stored, stored.dataset, history, draws=StatisticSettings().draws, annotator=who)
+    return {
+        "problem": "",
+        "judge": _row(found.judge),
+        "criteria": [_row(one) for one in found.criteria],
+        "annotators": [_row(one) for one in found.by_annotator],
+        "judges": [_row(one) for one in found.by_judge],
+        "adjudicated": None if found.adjudicated is None else _row(found.adjudicated),
+        "more": _MORE,
+        "half_width_then": projected_half_width(found.judge, _MORE),
+        "weighted": found.weighted,
+        "notes": list(found.notes),
+        "between": asdict(found.annotators),
+    }
+
+
+def _row(one: Agreement) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "n": one.n,
+        "items": one.items,
+        "accuracy": one.accuracy.value,
+        "interval": _ends(one.accuracy),
+        "kappa": one.kappa.value,
+        "kappa_interval": _ends(one.kappa),
+    }
+
+
+def _ends(estimate: Estimate) -> list[float] | None:
+    interval = estimate.interval
+    return None if interval is None else [interval[0], interval[1]]
+
+
+def main() -> int:
+    """Print the figures of the run that is named as JSON."""
+    try:
+        found = _computed(Path(sys.argv[1]), LabelChoice.checked(json.loads(sys.argv[2])))
+    except AutorubricError as error:
+        found = {"problem": str(error)}
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

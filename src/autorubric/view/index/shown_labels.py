@@ -1,0 +1,123 @@
+"""The labels that pages show, by item: those that `autorubric agree` takes by the same choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autorubric.errors import AutorubricError, InputError
+from autorubric.jobs.label_source import LabelChoice, known_annotator, label_source, read_labels
+from autorubric.labels.event import find_pair, storable
+from autorubric.labels.label_store import FOLDER, History, read_history, store_path
+from autorubric.llm.records.lock import lock_holder
+from autorubric.view.index.dataset_lines import DatasetLines, LazyItems
+
+DATASET = ""
+"""The origin of labels that are in the graded dataset."""
+
+Words = Sequence[str | None]
+"""The label of each criterion of an item."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLabels:
+    """Labels other than those of the graded dataset.
+
+    Attributes:
+        origin: where they are from, for pages.
+        by_item: the labels of each labelled item.
+        are_single: whether they are of single pairs, so that `agree` measures them as those of a label store.
+    """
+
+    origin: str
+    by_item: Mapping[int, Words]
+    are_single: bool
+
+
+def label_mark(run: Path, choice: LabelChoice, before: str) -> str:
+    """What changes when other labels count than before. While the run is being labelled, it stays the same.
+
+    Args:
+        run: the run directory.
+        choice: which labels count.
+        before: the mark of the labels that an index has; empty if there is none.
+    """
+    own = store_path(run)
+    if before and own.exists() and lock_holder(run / FOLDER) is not None:
+        return before
+    files = [own, own.with_name(f"{own.name}-wal")] if choice.is_default else choice.files
+    marks = []
+    for file in files:
+        for path in sorted(file.iterdir()) if file.is_dir() else [file]:
+            found = path.stat() if path.exists() else None
+            if found is not None and found.st_size and not path.name.endswith(("-shm", ".lock", ".json")):
+                marks.append(f"{path.name}-{found.st_size}-{found.st_mtime_ns}")
+    return "; ".join([*marks, choice.annotator or ""]) if marks or not choice.is_default else ""
+
+
+def shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> ShownLabels | None:
+    """The labels to show; None for those of the graded dataset.
+
+    Raises:
+        InputError: the labels that were chosen are wrong.
+    """
+    if choice.is_default:
+        history = read_history(run) if store_path(run).exists() else History()
+        names = {item for item, _ in history.labelled()}
+        places = _places(lines, names) if names else None
+        return None if places is None else ShownLabels("the label store", _words(history, lines, places), True)
+    from autorubric.runs.items_file import read_run
+
+    stored = read_run(run)
+    found = label_source(choice, stored)
+    origin = ", ".join(path.name for path in choice.files) or "another dataset"
+    if found is None:
+        items = enumerate(read_labels(stored, choice).items)
+        whole = {at: [_plain(one) for one in item.ground_truth] for at, item in items if item.ground_truth}
+        return ShownLabels(origin, whole, False)
+    who, names = known_annotator(found, choice.annotator), {item for item, _ in found.labelled()}
+    return ShownLabels(origin, _words(found, lines, _places(lines, names, is_alone=False) or {}, who), True)
+
+
+def _places(lines: DatasetLines, names: set[str], *, is_alone: bool = True) -> dict[str, int] | None:
+    """The places of the items with these names; None if one has ground truth and the labels are only for others."""
+    found = {}
+    with lines.path.open("rb") as file:
+        for index in range(len(lines)):
+            record = _record(lines, file, index)
+            if is_alone and record.get("ground_truth") is not None:
+                return None
+            own = record.get("id")
+            name = f"#{index}" if own is None else storable(str(own))
+            if name in names:
+                found[name] = index
+    return found
+
+
+def _record(lines: DatasetLines, file: Any, index: int) -> Mapping[str, Any]:
+    try:
+        return lines.read(file, index)
+    except InputError:
+        return {}  # pages say that it is damaged
+
+
+def _words(
+    history: History, lines: DatasetLines, places: Mapping[str, int], annotator: str | None = None
+) -> dict[int, Words]:
+    items, found = LazyItems(lines), dict[int, Words]()
+    for index in sorted(places.values()):
+        try:
+            size = len(items.get_item_rubric(index))
+            keys = [find_pair(items, index, place).key for place in range(size)]
+        except (AutorubricError, ValueError):
+            continue  # damaged
+        words = [history.verdict(key, annotator) for key in keys]
+        if any(words):
+            found[index] = words
+    return found
+
+
+def _plain(verdict: Any) -> str:
+    return str(getattr(verdict, "value", verdict))

@@ -1,0 +1,192 @@
+"""Any number of a run is the same in `grade`, `status`, `report`, the view, `agree` and `compare`."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import autorubric
+from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.cli.app import run as command
+from autorubric.testing import Fault, LoopbackEndpoint
+from tests.offenders import offenders
+from tests.view.viewing import viewing
+
+Facts = dict[str, dict[str, Any]]
+"""The values of each quantity by where they are shown."""
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def of_grade(text: str, facts: Facts) -> None:
+    done, total = re.search(r"([\d,]+) of ([\d,]+) items graded", text).groups()  # type: ignore[union-attr]
+    facts["done"]["grade"], facts["total"]["grade"] = number(done), number(total)
+    found = re.search(r"mean score ([\d.]+) over ([\d,]+) items, 95% confidence interval ([\d.]+) to ([\d.]+)", text)
+    assert found is not None, text
+    facts["mean"]["grade"], facts["scored"]["grade"], low, high = map(number, found.groups())
+    facts["interval"]["grade"] = [low, high]
+    made = re.search(r"coverage: [\d,]+ of [\d,]+ judgments \(([\d.]+)%\)", text)
+    facts["coverage"]["grade"] = number(made[1]) / 100 if made else None
+    for name, words in (("failed", "failed"), ("not requested", "(?:was|were) not requested")):
+        facts[name]["grade"] = sum(map(number, re.findall(rf"([\d,]+) judgments? {words}", text)))
+    facts["calls"]["grade"] = sum(map(number, re.findall(r"judge .*?: ([\d,]+) calls?", text)))
+
+
+def of_status(run: Path, facts: Facts) -> None:
+    status = autorubric.status(run)
+    rows, spent = status.row_counts, status.spent
+    assert spent is not None
+    facts["done"]["status"], facts["total"]["status"] = rows.done, rows.rows
+    facts["failed items"]["status"], facts["state"]["status"] = rows.failed, status.state
+    facts["calls"]["status"], facts["tokens"]["status"] = spent.calls, spent.tokens
+
+
+def of_summary(place: str, summary: Mapping[str, Any], facts: Facts) -> None:
+    scores, costs, labels = summary["scores"], summary["costs"], summary["against_labels"]
+    for name in ("done", "mean", "interval", "scored"):
+        facts[name][place] = scores[name]
+    facts["failed items"][place], facts["total"][place] = scores["failed"], summary["total"]
+    facts["coverage"][place], facts["state"][place] = summary["coverage"], summary["status"]
+    facts["calls"][place] = costs["calls"]
+    facts["tokens"][place] = sum(row["prompt_tokens"] + row["completion_tokens"] for row in costs["rows"])
+    counts = {one["kind"]: one["count"] for one in summary["failures"]}
+    facts["not requested"][place] = counts.pop("not requested", 0)
+    facts["failed"][place] = sum(counts.values())
+    facts["accuracy"][f"{place}, summary"] = labels and [labels["value"], *labels["interval"]]
+
+
+def of_agreement(place: str, page: Mapping[str, Any], facts: Facts) -> None:
+    labelled, whole = page["labelled"], page["whole"]
+    facts["accuracy"][place] = [labelled["value"], *labelled["interval"]]
+    facts["labelled items"][place], facts["pairs"][place], facts["kappa"][place] = (
+        labelled["n"], whole["n"], whole["kappa"],
+    )  # fmt: skip
+    for one in page["criteria"]:
+        facts[f"criterion {one['name']}"][place] = [
+            one["labelled"], one["agreement"], *one["interval"], one["kappa"], *one["kappa_interval"],
+        ]  # fmt: skip
+    for one in page["judges"]:
+        facts[f"judge {one['other']}"][place] = [one["n"], one["share"], one["kappa"]]
+        facts[f"judge {one['other']}, pairs"][place] = one["n"]
+        facts[f"judge {one['other']}, pairs"][f"{place}, matrix"] = sum(map(sum, one["confusion"]["counts"]))
+
+
+def of_agree(run: Path, facts: Facts) -> None:
+    found = autorubric.agree(run)
+    ends = found.accuracy_ci
+    assert ends is not None
+    facts["accuracy"]["agree"] = [found.criterion_accuracy, ends.lower, ends.upper]
+    facts["labelled items"]["agree"], facts["pairs"]["agree"] = found.n_items, found.n_samples
+    facts["kappa"]["agree"] = found.micro_kappa
+    for one in found.per_criterion:
+        assert one.accuracy_ci is not None and one.kappa_ci is not None
+        facts[f"criterion {one.name}"]["agree"] = [
+            one.n_samples, one.accuracy, one.accuracy_ci.lower, one.accuracy_ci.upper,
+            one.kappa, one.kappa_ci.lower, one.kappa_ci.upper,
+        ]  # fmt: skip
+    judges = autorubric.agree(run, per_judge=True).per_judge or {}
+    for name, judge in judges.items() if len(judges) > 1 else ():
+        facts[f"judge {name}"]["agree"] = [judge.n_pairs, judge.criterion_accuracy, judge.micro_kappa]
+    against = autorubric.compare(run, against=run)
+    facts["accuracy alone"] = {"agree": found.criterion_accuracy, "compare": against.accuracy.a}
+
+
+def of_markdown(text: str, facts: Facts) -> None:
+    rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", text, re.MULTILINE))
+    facts["mean"]["markdown"], low, high, facts["scored"]["markdown"] = map(
+        number, re.findall(r"[\d,]*\.?\d+", rows["Score"].replace("95 %", ""))
+    )
+    facts["interval"]["markdown"] = [low, high]
+    facts["done"]["markdown"] = number(rows["Items done"].split(" of ")[0])
+    facts["coverage"]["markdown"] = number(rows["Judgments made"].rstrip("%")) / 100
+    facts["state"]["markdown"] = rows.get("Status", "`completed`").strip("`")
+    shares = re.findall(r"\d+\.\d", rows["Agreement with labels"])
+    facts["accuracy"]["markdown"] = [float(one) / 100 for one in shares]
+
+
+def of_view(run: Path, facts: Facts) -> None:
+    with viewing(run) as view:
+        view.indexed()
+        of_summary("view", view.data("/r/0/"), facts)
+        page = view.data("/r/0/agreement")
+        of_agreement("view", page, facts)
+        live = view.data("/r/0/live")
+        facts["failed"]["criteria"] = sum(one["failed"] for one in view.data("/r/0/criteria")["criteria"])
+    facts["done"]["live"], facts["failed items"]["live"] = live["done"], live["failed"]
+    facts["mean"]["live"], facts["state"]["live"], facts["calls"]["live"] = (
+        live["mean"],
+        live["status"],
+        live["calls"],
+    )
+    if page["between"]:
+        pairs = autorubric.agree_pairwise(run)
+        for one, other in zip(page["criteria"], pairs.criteria, strict=True):
+            facts[f"judges on {one['name']}"] = {"view": one["between_judges"], "agree": other.agreement}
+
+
+def collected(run: Path, told: str) -> Facts:
+    facts: Facts = defaultdict(dict)
+    of_grade(told, facts)
+    of_status(run, facts)
+    made = autorubric.report(run, format="json").numbers
+    of_summary("report", made["summary"], facts)
+    of_agreement("report", made["agreement"], facts)
+    of_markdown(autorubric.report(run, format="md").text, facts)
+    of_agree(run, facts)
+    of_view(run, facts)
+    return facts
+
+
+def differing(facts: Facts) -> dict[str, dict[str, Any]]:
+    """The quantities with different values; text shows three places, or a tenth of a percent."""
+    found = {}
+    for name, places in facts.items():
+        first, *others = places.values()
+        if any(other != (first if isinstance(first, str) else pytest.approx(first, abs=6e-4)) for other in others):
+            found[name] = places
+    return found
+
+
+def labelled() -> RubricDataset:
+    """Essays with labels that agree with a judge by chance, on three criteria."""
+    draw = random.Random(3)
+    criteria = [Criterion(name=f"C{n}", weight=n + 1, requirement=f"Says {n}.") for n in range(3)]
+    dataset = RubricDataset("Why?", Rubric(criteria))
+    for n in range(40):
+        dataset.add_item(f"Essay {n}.", "", [draw.choice(["MET", "UNMET"]) for _ in criteria], id=f"e{n}")
+    return dataset
+
+
+def test_a_number_is_the_same_wherever_it_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = Fault("500", 500, body=b"{}")
+    data = str(tmp_path / "data.json")
+    labelled().to_file(data)
+    runs: dict[str, tuple[list[str], tuple[str, ...]]] = {
+        "whole": (["one"], ()),
+        "failed": (["one", "two"], ("--retry", "0")),
+        "budget": (["one"], ("--budget-tokens", "30000", "-j", "2")),
+    }
+    with offenders() as case:
+        for name, (judges, flags) in runs.items():
+            bad = "Essay 1" if name == "failed" else "no such essay"
+
+            def faults(body: Mapping[str, Any], bad: str = bad) -> Fault | None:
+                return broken if body["model"] == "two" and bad in json.dumps(body) else None
+
+            with case(name), LoopbackEndpoint(faults=faults).in_thread() as server:
+                asked = [flag for judge in judges for flag in ("--judge", f"{judge}@{server.base_url}")]
+                capsys.readouterr()
+                status = command(["grade", data, *asked, *flags, "-o", str(tmp_path / name)])
+                assert status == (0 if name == "whole" else 1)
+                facts = collected(tmp_path / name, capsys.readouterr().out)
+                assert len(facts) >= 18, facts
+                assert differing(facts) == {}
