@@ -36,6 +36,7 @@ from autorubric.llm.models import stand_ins
 from autorubric.llm.records.accounts import Spent, Totals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer
+from autorubric.llm.sharing import turn, turns
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 
 if TYPE_CHECKING:
@@ -257,6 +258,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     async def judgments(self, inputs: JudgeInput, ask: Ask | None = None) -> Sequence[Judgment]:
         """One judgment for each criterion, in order; `grade_input` makes its report of them."""
+        turn.set(next(turns))
         session = await self._sessions.open()
         if ask is None:
             ask_for = session.executor.ask_for

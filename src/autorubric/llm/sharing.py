@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -228,3 +229,9 @@ class Sharing:
 
 
 sharing: ContextVar[Sharing | None] = ContextVar("sharing", default=None)
+
+turns = itertools.count()
+"""Numbers the records and submissions of this process in the order in which they are begun."""
+
+turn: ContextVar[int] = ContextVar("turn")
+"""The number of what a call is for. Calls that wait go out in this order, so that what was begun first ends first."""

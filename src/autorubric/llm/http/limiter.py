@@ -7,9 +7,9 @@ import contextlib
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -19,7 +19,7 @@ from autorubric.llm.http.negotiation import Gate
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
-from autorubric.llm.sharing import sharing
+from autorubric.llm.sharing import sharing, turn, turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Slots:
 
 
 class Limiter:
-    """The one queue in front of an endpoint, shared by all models that use it: first come, first served.
+    """The one queue in front of an endpoint, shared by all models that use it, in the order of `turn`.
 
     May be used by one event loop after another, not by two at once. `limit` bounds concurrent requests; the first
     call passes `gate` first, and `address` tells what was learned about the address.
@@ -176,7 +176,7 @@ class Limiter:
         self._allowances: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
         self._quotas: dict[Unit, Quota] = {"requests": Quota(), "tokens": Quota()}
         self._heard: set[Unit] = set()  # the units whose limits responses have stated
-        self._waiting: deque[tuple[asyncio.Future[Place], int]] = deque()
+        self._waiting: list[tuple[int, int, asyncio.Future[Place], int]] = []  # a heap
         self._timer: asyncio.Handle | None = None
         self._timer_due = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -205,7 +205,8 @@ class Limiter:
             if self._delay(tokens, now) <= _INSTANT and self._take_slots(loop):
                 return self._admit(tokens, now)
         place: asyncio.Future[Place] = loop.create_future()
-        self._waiting.append((place, tokens))
+        number = next(turns)
+        heappush(self._waiting, (turn.get(number), number, place, tokens))
         self._pump()
         try:
             return await place
@@ -247,8 +248,8 @@ class Limiter:
         if self._lease is not None:
             self._lease.refused(place.number, retry_after)
         if self.pace.closed_for(now) >= PATIENCE:
-            waiting, self._waiting = self._waiting, deque()
-            for one, _ in waiting:
+            waiting, self._waiting = self._waiting, []
+            for _, _, one, _ in waiting:
                 if not one.done():
                     one.set_exception(CallError(failure))
 
@@ -328,9 +329,9 @@ class Limiter:
         """Admit the first waiters as far as there is room; set a timer where only time holds them."""
         waiting = self._waiting
         while waiting:
-            place, tokens = waiting[0]
+            _, _, place, tokens = waiting[0]
             if place.done():  # cancelled
-                waiting.popleft()
+                heappop(waiting)
                 continue
             if self.in_flight >= self.limit:
                 return
@@ -341,7 +342,7 @@ class Limiter:
                 return
             if not self._take_slots(place.get_loop()):
                 return
-            waiting.popleft()
+            heappop(waiting)
             place.set_result(self._admit(tokens, now))
 
     def _come_back(self, delay: float) -> None:
