@@ -130,7 +130,9 @@ class WorkerProcesses:
     def _order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
         """What the process of a shard is to run."""
         share, rest = divmod(self.settings.concurrency, self.processes)
-        own: dict[str, Any] = {name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens")}
+        own: dict[str, Any] = {
+            name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens", "again")
+        }
         own |= {"out": str(one.folder), "shard": str(one.shard), "concurrency": share + (one.number <= rest)}
         if "format" in self.passed:
             own["format"] = ()  # tables are written once, of the whole run

@@ -48,6 +48,9 @@ class Budget:
         tokens: the most tokens, prompts and completions together, or None for no limit.
         spent: what earlier sessions have spent (`Ledger.spent`).
 
+    Attributes:
+        refused: the last refusal of a call; None while there is none.
+
     Raises:
         ConfigError: a limit is not a number from 0 up, or earlier calls have no known price.
 
@@ -66,6 +69,7 @@ class Budget:
         _check_limits(usd, tokens, before)
         self.usd = usd
         self.tokens = tokens
+        self.refused: Failure | None = None
         self._calls = before.calls
         self._spent = Sum.of(before.tokens, before.cost)
         self._reserved = Sum()
@@ -113,7 +117,8 @@ class Budget:
             # A ceiling may be raised between the admission and this task's next step.
             while reservation.must_be_covered:
                 if not await self._admitted(reservation):
-                    return self._refusal(reservation.need)
+                    self.refused = self._refusal(reservation.need)
+                    return self.refused
         finally:
             if not reservation.held:
                 self._live.discard(reservation)
@@ -192,8 +197,7 @@ class Budget:
 
     async def _admitted(self, reservation: Reservation) -> bool:
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        number = next(turns)
-        heappush(self._queue, (turn.get(number), number, reservation, place))
+        heappush(self._queue, (turn.get(), next(turns), reservation, place))
         self._admit_waiting()
         try:
             return await place

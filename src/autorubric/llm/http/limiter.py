@@ -82,7 +82,8 @@ class Place(NamedTuple):
 class Slots:
     """Concurrent requests that several queues share, also those of other threads; the strictest limit applies.
 
-    A queue that finds no free slot is called once when one is free; queues take turns.
+    A queue that finds no free slot is called once when one is free; first the one whose first call is for what was
+    begun first.
 
     Args:
         total: a limit that always applies; None for none.
@@ -93,7 +94,7 @@ class Slots:
         self._limits: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._taken: dict[asyncio.AbstractEventLoop, int] = {}
         self._count = 0  # of all loops
-        self._waiting: dict[tuple[asyncio.AbstractEventLoop, Callable[[], None]], None] = {}
+        self._waiting: dict[tuple[asyncio.AbstractEventLoop, Callable[[], None]], int] = {}  # their first call's turn
         self._lock = threading.Lock()
 
     def join(self, owner: object, most: int | None) -> None:
@@ -109,14 +110,17 @@ class Slots:
             self._limits.pop(owner, None)
         self._wake()
 
-    def take(self, loop: asyncio.AbstractEventLoop, queue: Callable[[], None]) -> bool:
-        """Take a slot for a request of the running loop; where none is free, `queue` is called when one is."""
+    def take(self, loop: asyncio.AbstractEventLoop, queue: Callable[[], None], first: int) -> bool:
+        """Take a slot for a request of the running loop; where none is free, `queue` is called when one is.
+
+        `first` is the turn of the first call in the queue.
+        """
         with self._lock:
             if self._count < self._most or self._is_free():
                 self._count += 1
                 self._taken[loop] = self._taken.get(loop, 0) + 1
                 return True
-            self._waiting[loop, queue] = None
+            self._waiting[loop, queue] = first
             return False
 
     def give(self, loop: asyncio.AbstractEventLoop | None, count: int = 1) -> None:
@@ -136,13 +140,13 @@ class Slots:
         return self._count < self._most
 
     def _wake(self) -> None:
-        """Call queues that wait, the first one first, as long as a slot is free."""
+        """Call queues that wait, in the order of their first calls, as long as a slot is free."""
         here = asyncio.get_running_loop()
         while True:
             with self._lock:
                 if not self._waiting or not self._is_free():
                     return
-                loop, queue = next(iter(self._waiting))
+                loop, queue = min(self._waiting, key=self._waiting.__getitem__)
                 del self._waiting[loop, queue]
             if loop is here:
                 queue()
@@ -205,8 +209,7 @@ class Limiter:
             if self._delay(tokens, now) <= _INSTANT and self._take_slots(loop):
                 return self._admit(tokens, now)
         place: asyncio.Future[Place] = loop.create_future()
-        number = next(turns)
-        heappush(self._waiting, (turn.get(number), number, place, tokens))
+        heappush(self._waiting, (turn.get(), next(turns), place, tokens))
         self._pump()
         try:
             return await place
@@ -295,7 +298,7 @@ class Limiter:
     def _take_slots(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Whether a request has all its slots now; otherwise they are tried again when the missing one is free."""
         for place, slots in enumerate(self._slots):
-            if not slots.take(loop, self._pump):
+            if not slots.take(loop, self._pump, self._waiting[0][0] if self._waiting else 0):
                 for taken in self._slots[:place]:
                     taken.give(loop)
                 return False
