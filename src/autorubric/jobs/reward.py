@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -154,18 +154,21 @@ class _RewardRun(StoppableRun):
         if (read_manifest(out) or {}).get("kind", REWARDS) != REWARDS:
             yield
             return
-        write_manifest(out, {"kind": REWARDS, "status": "running", "counts": {"rows": len(self.samples)}})
+        write_manifest(out, self._manifest("running"))
         try:
             yield
-        finally:
-            rows, given, failed = len(self.samples), self.rewarder.given, self.rewarder.failed
-            content = {
-                "kind": REWARDS,
-                "status": "completed" if given == rows and not failed else "stopped",
-                "counts": {"rows": rows, "finished": given - failed, "failed": failed},
-                "error": self.stopped or (self.executor and self.executor.over_budget),
-            }
-            write_manifest(out, content)
+        except BaseException:
+            with suppress(OSError):  # the error says more
+                write_manifest(out, self._manifest("stopped"))
+            raise
+        is_whole = len(self.rewards) == len(self.samples) and not self.rewarder.failed
+        write_manifest(out, self._manifest("completed" if is_whole else "stopped"))
+
+    def _manifest(self, status: str) -> dict[str, Any]:
+        given, failed = self.rewarder.given, self.rewarder.failed
+        counts = {"rows": len(self.samples), "finished": given - failed, "failed": failed}
+        error = self.stopped or (self.executor and self.executor.over_budget)
+        return {"kind": REWARDS, "status": status, "counts": counts, "error": error}
 
     def state(self) -> RunState:
         """How far it is."""

@@ -7,7 +7,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -249,7 +249,8 @@ def shown_as_running(out: Path, content: Mapping[str, Any], stopped: Callable[[]
     finally:
         error = stopped()
         ended = {"status": "completed"} if error is None else {"status": "stopped", "error": error}
-        write_manifest(out, {**content, **ended})
+        with suppress(OSError) if error else nullcontext():  # on a full disk, the error says more
+            write_manifest(out, {**content, **ended})
 
 
 def describe_service(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
