@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, Rubric, evolve, grade, reward, status
+from autorubric.cli.app import run
 from autorubric.errors import LedgerError
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.test_serve import asked, posted, serving
@@ -192,6 +193,23 @@ def test_a_run_that_a_signal_ended_says_how_to_resume_it(tmp_path: Path) -> None
                     assert calls <= endpoint.counts.requests <= calls + 2
 
 
+def test_processes_that_a_refused_key_ended_say_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_KEY", "sk-right")
+
+    def revoke(body: dict[str, Any]) -> None:
+        if endpoint.counts.requests == 12:
+            endpoint.key = "sk-other"
+
+    with LoopbackEndpoint(key="sk-right", latency="fixed:0.05", faults=revoke).in_thread() as endpoint:
+        words = [*synthesize_words(tmp_path, f"m@{endpoint.base_url}"), "--api-key-env", "THE_KEY"]
+        assert run([*words, "--processes", "2"]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[-4] == "stopped: m: HTTP 401: Incorrect API key provided."
+    assert told[-3] == "check the key; --api-key-env (in Python: api_key_env) names its variable"
+
+
 def test_rewards_of_a_program_have_a_state_and_leave_the_directory_to_other_runs(tmp_path: Path) -> None:
     out = tmp_path / "rewards"
     with LoopbackEndpoint().in_thread() as endpoint:
@@ -210,9 +228,9 @@ def test_rewards_of_a_program_have_a_state_and_leave_the_directory_to_other_runs
 
 def test_an_evolution_whose_budget_ended_names_a_budget_that_works(tmp_path: Path) -> None:
     with scripted().in_thread() as endpoint:
-        run, out = graded(endpoint, tmp_path / "run", ROLLOUTS), tmp_path / "evolved"
+        source, out = graded(endpoint, tmp_path / "run", ROLLOUTS), tmp_path / "evolved"
         again = "autorubric evolve run"
-        first = evolve(run, **models(endpoint), out=out, budget_tokens=20_000, again=again)
+        first = evolve(source, **models(endpoint), out=out, budget_tokens=20_000, again=again)
         assert (first.stopped or "").startswith("budget of 20,000 tokens reached")
         assert status(out).advice.startswith("resume it with a budget of ")
         assert f":  {again} --budget-tokens " in status(out).advice
