@@ -151,7 +151,8 @@ class _RewardRun(StoppableRun):
     @contextmanager
     def shown_in(self, out: Path) -> Iterator[None]:
         """Let the manifest of a directory without another run say how far they are."""
-        if (read_manifest(out) or {}).get("kind", REWARDS) != REWARDS:
+        before = read_manifest(out)
+        if before is not None and before.get("kind") != REWARDS:
             yield
             return
         write_manifest(out, self._manifest("running"))

@@ -316,8 +316,8 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
 
 @contextmanager
 def _shown_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
-    """Let the manifest of a new directory say that candidates are sampled, and at the end why that ended early."""
-    if read_manifest(selection.out) is not None:  # of an earlier session that graded
+    """Let the manifest say that candidates are sampled, and why that ended early, unless some have been graded."""
+    if (read_manifest(selection.out) or {}).get("dataset_hash"):
         yield
         return
     part = {} if selection.part is None else {PART: selection.part.recorded()}
