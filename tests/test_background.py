@@ -131,3 +131,34 @@ def test_a_second_ctrl_c_in_a_notebook_leaves_at_once(tmp_path: Path) -> None:
             process.send_signal(signal.SIGINT)
             assert process.communicate(timeout=600)[0] == "interrupted\n"
         assert endpoint.counts.by_status == {}
+
+
+ENDED_TWICE = """
+import asyncio, os, signal
+from contextlib import asynccontextmanager
+from autorubric.background import interrupt_heard, wait_for
+
+@asynccontextmanager
+async def slow_to_close():
+    try:
+        yield
+    finally:
+        await asyncio.sleep(0.5)
+        print("closed", flush=True)
+
+async def main():
+    async with slow_to_close():
+        with interrupt_heard(lambda: os.kill(os.getpid(), signal.SIGINT)):
+            asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGINT)
+            await asyncio.sleep(600)
+
+wait_for(main())
+"""
+
+
+def test_a_second_ctrl_c_in_a_program_lets_what_it_cancels_close_before_the_loop() -> None:
+    command = [str(warm_folder() / "forked-python"), "-c", ENDED_TWICE]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+    assert ended.stdout == "closed\n"
+    assert ended.stderr.splitlines()[-1] == "KeyboardInterrupt"
+    assert "already running" not in ended.stderr

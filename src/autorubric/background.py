@@ -185,10 +185,17 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     """Close what is open in the loop (its asynchronous generators hold connections), then the loop."""
     if not thread.is_alive():
         return
-    asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result(timeout=5)
+    asyncio.run_coroutine_threadsafe(_shut_down(loop), loop).result(timeout=5)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(timeout=5)
     loop.close()
+
+
+async def _shut_down(loop: asyncio.AbstractEventLoop) -> None:
+    ending = [task for task in asyncio.all_tasks(loop) if task.cancelling()]
+    if ending:  # they close their own generators
+        await asyncio.wait(ending, timeout=4)
+    await loop.shutdown_asyncgens()
 
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)

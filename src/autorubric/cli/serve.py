@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autorubric.cli.command import command, run
+from autorubric.cli.spending import print_early_end
 from autorubric.errors import counted
 from autorubric.jobs.serve import ServeSettings, serve_async
 from autorubric.runs.progress import ProgressDisplay
@@ -32,4 +33,4 @@ def serve(settings: ServeSettings) -> int:
     failed = sum(a.failures for a in activity)
     print(f"stopped; {counted(paid, 'judge call')}, {hits:,} answered from the ledger, {failed:,} failed")
     print(f"  see how rewards changed:  autorubric drift {settings.out}")
-    return 0
+    return print_early_end(engine.stopped, settings.again, interrupted=False) or 0

@@ -25,7 +25,7 @@ ONE_PROCESS = 1300
 """Calls a second that one process makes at least, where nothing else limits it."""
 
 
-def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool) -> int | None:
+def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool, advice: str = "") -> int | None:
     """Print why a run ended early and how to resume it; its exit status, or None if it did not end early."""
     if not interrupted and not stopped:
         return None
@@ -35,6 +35,8 @@ def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool
         return EXIT_DETACHED
     how, again = resumption(stopped or "", again or "")
     print("interrupted" if interrupted else f"stopped: {without_advice(stopped or '')}")
+    if advice:
+        print(advice)
     print(f"resume with{how}:\n  {again}")
     return EXIT_INTERRUPTED if interrupted else EXIT_UNFINISHED
 

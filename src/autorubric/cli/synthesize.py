@@ -58,7 +58,8 @@ def print_result(result: SynthesisResult, settings: SynthesizeSettings) -> int:
     stopped = None if settings.export_only else summary.stopped
     ended = None
     if stopped or result.interrupted:
-        ended = print_early_end(stopped, settings.again, interrupted=result.interrupted)
+        advice = "" if summary.failed else result.advice  # which the failures above have
+        ended = print_early_end(stopped, settings.again, interrupted=result.interrupted, advice=advice)
     if ended in (EXIT_INTERRUPTED, EXIT_DETACHED):
         return ended
     if ended is None and not summary.complete:

@@ -35,6 +35,7 @@ from autorubric.llm.models import stand_ins
 from autorubric.llm.records.accounts import Spent, Totals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer
+from autorubric.llm.sharing import turn, turns
 from autorubric.notes import warn
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 
@@ -267,12 +268,17 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     async def judgments(self, inputs: JudgeInput, ask: Ask | None = None) -> Sequence[Judgment]:
         """One judgment for each criterion, in order; `grade_input` makes its report of them."""
-        session = await self._sessions.open()
-        if ask is None:
-            ask_for = session.executor.ask_for
-            ask = ask_for if self.has_records else DemandsOnce(ask_for, self._listed)
-            ask = PrefixFirst(ask) if self.prefix_first and batching.get() is None else ask
-        return await session.judge.judge(inputs, range(len(inputs.criteria)), ask)
+        begun = turn.get()
+        turn.set(begun or next(turns))
+        try:
+            session = await self._sessions.open()
+            if ask is None:
+                ask_for = session.executor.ask_for
+                ask = ask_for if self.has_records else DemandsOnce(ask_for, self._listed)
+                ask = PrefixFirst(ask) if self.prefix_first and batching.get() is None else ask
+            return await session.judge.judge(inputs, range(len(inputs.criteria)), ask)
+        finally:
+            turn.set(begun)
 
     async def grade(
         self,

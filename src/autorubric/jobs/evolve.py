@@ -29,6 +29,7 @@ from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.request import Answer, Reply, Request
+from autorubric.llm.sharing import turn, turns
 from autorubric.rows.record import as_text
 from autorubric.runs.manifest import read_manifest
 from autorubric.runs.plan import describe_grader
@@ -192,6 +193,7 @@ class EvolutionRun(RecordedRun):
 
         async def one(number: int, group: RolloutGroup, lineage: Lineage) -> None:
             async with room:
+                turn.set(next(turns))
                 if self.stopped is None:
                     await self._evolve(number, group, lineage)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -17,6 +17,8 @@ from autorubric.jobs.grade import GradeData, check_data
 from autorubric.jobs.job import RubricSource, RunSettings, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, read_dataset
+from autorubric.runs.another_run import REWARDS
+from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.stopping import Stop, StoppableRun
@@ -109,12 +111,12 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
     """
     samples = _samples(data, settings)
     out = Path(settings.out)
-    with settings.attempts_logged(), run_folder(out, (), settings.sources()):
+    with settings.attempts_logged(), run_folder(out, (MANIFEST_FILE,), settings.sources()):
         grader = make_grader(settings, run_dir=out / LEDGER_FOLDER)
         async with aclosing(grader):
             rewarder, session = _CountingRewarder(grader, settings.rule()), await grader.open_session()
             run = _RewardRun(executor=session.executor, samples=samples, rewarder=rewarder)
-            with (settings.stop or Stop()).bound(run):
+            with run.shown_in(out), (settings.stop or Stop()).bound(run):
                 async with reported(settings.progress, run.state):
                     await run.to_the_end()
             return run.rewards
@@ -145,6 +147,29 @@ class _RewardRun(StoppableRun):
 
     async def execute(self) -> None:
         self.rewards = await self.rewarder.rewards(self.samples)
+
+    @contextmanager
+    def shown_in(self, out: Path) -> Iterator[None]:
+        """Let the manifest of a directory without another run say how far they are."""
+        before = read_manifest(out)
+        if before is not None and before.get("kind") != REWARDS:
+            yield
+            return
+        write_manifest(out, self._manifest("running"))
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):  # the error says more
+                write_manifest(out, self._manifest("stopped"))
+            raise
+        is_whole = len(self.rewards) == len(self.samples) and not self.rewarder.failed
+        write_manifest(out, self._manifest("completed" if is_whole else "stopped"))
+
+    def _manifest(self, status: str) -> dict[str, Any]:
+        given, failed = self.rewarder.given, self.rewarder.failed
+        counts = {"rows": len(self.samples), "finished": given - failed, "failed": failed}
+        error = self.stopped or (self.executor and self.executor.over_budget)
+        return {"kind": REWARDS, "status": status, "counts": counts, "error": error}
 
     def state(self) -> RunState:
         """How far it is."""

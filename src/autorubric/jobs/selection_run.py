@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from autorubric.runs.result import EvalResult, ItemResult
 from autorubric.runs.run import REPLY_TOKENS, estimate
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
-from autorubric.runs.shard import Part
+from autorubric.runs.shard import PART, Part
 from autorubric.runs.stopping import Stop
 from autorubric.training.candidates import (
     ANSWER_TOKENS,
@@ -306,11 +306,28 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
             stage = StageState("sampled", done, sum(a.in_flight for a in run.activity), failed)
             return RunState.of(run.total, done + failed, [stage], run.activity, labels)
 
-        with (settings.stop or Stop()).bound(run), all_records() if is_sampled else nullcontext():
+        shown = nullcontext() if is_sampled or _round() is not None else _shown_as_sampling(selection, run)
+        with shown, (settings.stop or Stop()).bound(run), all_records() if is_sampled else nullcontext():
             async with reported(settings.progress, state):
                 await run.to_the_end()
         await executor.drain()
     return run
+
+
+@contextmanager
+def _shown_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
+    """Let the manifest say that candidates are sampled, and why that ended early, unless some have been graded."""
+    if (read_manifest(selection.out) or {}).get("dataset_hash"):
+        yield
+        return
+    part = {} if selection.part is None else {PART: selection.part.recorded()}
+    settings = {"command": "select", "again": selection.settings.again, **part}
+    content = {"kind": "evaluation", "total_items": run.total, "eval_config": settings}
+    write_manifest(selection.out, {**content, "status": "running"})
+    try:
+        yield
+    finally:
+        write_manifest(selection.out, {**content, "status": "failed", "error": run.stopped})
 
 
 async def _graded(

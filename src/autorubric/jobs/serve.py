@@ -21,6 +21,7 @@ from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.reward import RewardRuleSettings
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.http.access import checked_token
+from autorubric.llm.http.endpoints import one_limit
 from autorubric.llm.models import open_models
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import run_folder
@@ -200,13 +201,14 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
     grader, audit, rule = make_grader(settings), settings.auditing(), settings.rule()
     if audit is not None:
         audit.check_family(grader)
-    names: list[str] = []
-    for one in (grader, audit.grader if audit else None):
-        if one is not None:
-            names += [model.name for model in (await one.open_session()).models.values()]
-    settings.show_stand_ins(0, names)
     out, service = Path(settings.out), _service(settings, rule, limits)
     async with AsyncExitStack() as stack:
+        stack.enter_context(one_limit(settings.concurrency))
+        names: list[str] = []
+        for one in (grader, audit.grader if audit else None):
+            if one is not None:
+                names += [model.name for model in (await one.open_session()).models.values()]
+        settings.show_stand_ins(0, names)
         service = replace(service, evolution=await _open_evolution(settings, stack))
         stack.enter_context(rare_collections())  # a long search for cycles would be a long wait for somebody
         stack.enter_context(settings.attempts_logged())
@@ -244,6 +246,7 @@ def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -
             "dropout": [rule.dropout, rule.dropout_by, rule.dropout_seed] if rule.dropout else None,
             "evolution": settings.recorded_evolution(),
             "settings": settings.recorded(),
+            "again": settings.again,
         },
     )
 

@@ -77,12 +77,14 @@ class ServiceProcesses:
         processes: how many.
         concurrency: the limit of concurrent requests, all processes together.
         left: the remaining budget.
+        stopped: why one of them gave no rewards any more; None if all did.
     """
 
     settings: Mapping[str, Any]
     processes: int
     concurrency: int
     left: Sum = field(default_factory=Sum)
+    stopped: str | None = None
     _workers: list[_Worker] = field(default_factory=list)
     _past: ServiceMetrics = field(default_factory=ServiceMetrics)
     _ending: bool = False
@@ -178,6 +180,7 @@ class ServiceProcesses:
         if "end" in word:
             one.end = word["end"]
             one.counts = one.end.get("counts", one.counts)
+            self.stopped = one.end.get("refused") or self.stopped
         self._hear_counts(one, word)
         self._lender.hear(one, word)
 
@@ -263,7 +266,7 @@ async def serve_by_processes(
             ledger.price((await grader.open_session()).models.values())
             processes.left = budget(spent=ledger.spent()).left()
         listening, url = stack.enter_context(listening_at(service.host, service.port))
-        stack.enter_context(shown_as_running(service.out, content))
+        stack.enter_context(shown_as_running(service.out, content, lambda: processes.stopped))
         stack.callback(_take_in, service)
         await processes.run(listening, partial(announce, url), stop)
     return processes

@@ -101,7 +101,7 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
             telling.cancel()
             with suppress(asyncio.CancelledError):
                 await telling
-        return {"counts": service.told()}
+        return {"counts": service.told(), "refused": engine.stopped}
 
 
 async def _tell(talk: Talk, service: RewardService) -> None:

@@ -169,7 +169,8 @@ async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisRes
             await run.execute()
         if run.refused and not run.has_paid:
             raise InputError(run.summary.stopped, run.advice)
-    return SynthesisResult(prepared.folder, run.summary, negotiated=run.negotiated, interrupted=run.interrupted)
+    advice = run.advice if workers is None else workers.advice
+    return SynthesisResult(prepared.folder, run.summary, None, run.negotiated, run.interrupted, advice)
 
 
 async def _estimate(settings: SynthesizeSettings, division: Division) -> SynthesisResult:

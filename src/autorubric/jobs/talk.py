@@ -237,7 +237,7 @@ def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
             end = runner.run(work, context=copy_context())
     except InputError as error:
         end = {"problems": list(error.problems), "advice": error.advice}
-    except AutorubricError as error:
+    except (AutorubricError, OSError) as error:
         end = {"stopped": str(error)}
     except BaseException:
         end = {"stopped": f"a worker failed: {traceback.format_exc()}"}

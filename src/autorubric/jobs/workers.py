@@ -59,6 +59,7 @@ class WorkerProcesses:
         processes: how many.
         stopped: why it ended early.
         interrupted: whether it was interrupted.
+        advice: what to do about the failure that stopped it.
         digest: of the input.
     """
 
@@ -67,6 +68,7 @@ class WorkerProcesses:
     processes: int
     stopped: str | None = None
     interrupted: bool = False
+    advice: str = ""
     executor: Executor | None = None
     digest: Callable[[], str | None] = lambda: None
     _shards: list[ShardChild] = field(default_factory=list)
@@ -130,7 +132,9 @@ class WorkerProcesses:
     def _order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
         """What the process of a shard is to run."""
         share, rest = divmod(self.settings.concurrency, self.processes)
-        own: dict[str, Any] = {name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens")}
+        own: dict[str, Any] = {
+            name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens", "again")
+        }
         own |= {"out": str(one.folder), "shard": str(one.shard), "concurrency": share + (one.number <= rest)}
         if "format" in self.passed:
             own["format"] = ()  # tables are written once, of the whole run
@@ -167,6 +171,7 @@ class WorkerProcesses:
                 self.clear()
                 raise InputError(problems, "\n".join(dict.fromkeys(end.get("advice", "") for end in ends)).strip())
         reasons = dict.fromkeys(filter(None, [*problems, *(end.get("stopped") for end in ends)]))
+        self.advice = next(filter(None, (end.get("advice") for end in ends)), "")
         self.interrupted |= any(end.get("interrupted") for end in ends)
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
         if self.stopped is not None and self.stopped.startswith("budget of "):
@@ -236,7 +241,8 @@ def _end(result: Any) -> dict[str, Any]:
     summary = getattr(result, "summary", None)
     stopped = getattr(result, "stopped", None) or getattr(summary, "stopped", None) or None
     interrupted = getattr(result, "interrupted", False) or getattr(summary, "interrupted", False)
-    return {"stopped": stopped, "interrupted": interrupted}
+    advice = getattr(result, "advice", "") or getattr(summary, "advice", "")
+    return {"stopped": stopped, "interrupted": interrupted, "advice": advice}
 
 
 if __name__ == "__main__":

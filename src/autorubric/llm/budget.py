@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 
 from autorubric.errors import ConfigError
 from autorubric.llm.billing import Claim, Reservation
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import CallError, Failure, Model, Request, Usage
-from autorubric.llm.sharing import Sharing, Sum, sharing
+from autorubric.llm.sharing import Sharing, Sum, sharing, turn, turns
 
 _log = logging.getLogger("autorubric.llm")
 
@@ -48,6 +48,9 @@ class Budget:
         tokens: the most tokens, prompts and completions together, or None for no limit.
         spent: what earlier sessions have spent (`Ledger.spent`).
 
+    Attributes:
+        refused: the last refusal of a call; None while there is none.
+
     Raises:
         ConfigError: a limit is not a number from 0 up, or earlier calls have no known price.
 
@@ -66,6 +69,7 @@ class Budget:
         _check_limits(usd, tokens, before)
         self.usd = usd
         self.tokens = tokens
+        self.refused: Failure | None = None
         self._calls = before.calls
         self._spent = Sum.of(before.tokens, before.cost)
         self._reserved = Sum()
@@ -77,7 +81,7 @@ class Budget:
         self._borrowing: asyncio.Task[None] | None = None
         self._may_borrow = self._shared is not None
         self._running = 0
-        self._queue: deque[tuple[Reservation, asyncio.Future[bool]]] = deque()
+        self._queue: list[tuple[int, int, Reservation, asyncio.Future[bool]]] = []  # a heap
         self._live: set[Reservation] = set()
         self._excess: dict[int, Usage] = {}  # by model object: two models may share a name
         self._records: Records | None = None
@@ -113,7 +117,8 @@ class Budget:
             # A ceiling may be raised between the admission and this task's next step.
             while reservation.must_be_covered:
                 if not await self._admitted(reservation):
-                    return self._refusal(reservation.need)
+                    self.refused = self._refusal(reservation.need)
+                    return self.refused
         finally:
             if not reservation.held:
                 self._live.discard(reservation)
@@ -192,7 +197,7 @@ class Budget:
 
     async def _admitted(self, reservation: Reservation) -> bool:
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._queue.append((reservation, place))
+        heappush(self._queue, (turn.get(), next(turns), reservation, place))
         self._admit_waiting()
         try:
             return await place
@@ -204,14 +209,14 @@ class Budget:
             raise
 
     def _admit_waiting(self) -> None:
-        """Admit or refuse waiting calls in order, until one has to wait longer."""
+        """Admit or refuse waiting calls in the order of `turn`, until one has to wait longer."""
         while self._queue:
-            reservation, place = self._queue[0]
+            _, _, reservation, place = self._queue[0]
             need = reservation.need
             fits = self.fits(need)
             if not fits and not place.done() and (self._borrows(need) or self._running):
                 return
-            self._queue.popleft()
+            heappop(self._queue)
             if place.done():
                 continue
             if fits:

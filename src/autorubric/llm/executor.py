@@ -238,6 +238,12 @@ class Executor:
         """Return once no call is in flight."""
         await self._flights.drain()
 
+    @property
+    def over_budget(self) -> str | None:
+        """Why the budget refused a call in this session; None if it refused none."""
+        refused = None if self.budget is None else self.budget.refused
+        return None if refused is None else refused.message
+
     def snapshot(self) -> dict[str, Activity]:
         """What this session has done so far, by role."""
         return {role: replace(activity) for role, activity in self._tally.items()}
@@ -266,8 +272,7 @@ class Executor:
         if isinstance(reservation, Failure):
             self._tally[request.role].refused += 1
             return reservation
-        if self.ledger.in_flight.is_open:
-            reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
+        reservation.watch = lambda sent: self._note_departure(key, model, request, reservation, sent)
         self._flights.open[key].reservation = reservation
         reservation.activity, reservation.batch_queue = self._tally[request.role], self._batch_queue
         reservation.activity.open += 1
@@ -334,7 +339,15 @@ class Executor:
     def _note_departure(
         self, key: bytes, model: Model, request: Request, reservation: Reservation, sent: bool
     ) -> None:
-        """Log what a call in flight may have cost, for the budget of the next session after a kill."""
+        """Log what a call in flight may have cost, for the budget of the next session after a kill.
+
+        Raises:
+            LedgerError: the reply could not be recorded.
+        """
+        if sent:
+            self.ledger.check_writable()
+        if not self.ledger.in_flight.is_open:
+            return
         killed = _KILLED[sent]
         charged = bill(model, request, killed, reservation)
         if charged.token_bound is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -228,3 +229,10 @@ class Sharing:
 
 
 sharing: ContextVar[Sharing | None] = ContextVar("sharing", default=None)
+
+turns = itertools.count(1)
+"""Numbers the records and submissions of this process in the order in which they are begun."""
+
+turn: ContextVar[int] = ContextVar("turn", default=0)
+"""The number of what a call is for, 0 if it is for none of them. Calls that wait go out in this order, so that what
+was begun first is finished first."""

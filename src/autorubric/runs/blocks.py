@@ -8,10 +8,12 @@ import math
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
+
+from autorubric.llm.sharing import turn, turns
 
 T = TypeVar("T")
 
@@ -156,7 +158,8 @@ async def work_off(
             await room.acquire()
             if is_over():
                 break
-            group.create_task(work(record)).add_done_callback(lambda _: room.release())
+            (own := copy_context()).run(turn.set, next(turns))
+            group.create_task(work(record), context=own).add_done_callback(lambda _: room.release())
             await asyncio.sleep(0)  # so that its first call is on its way while the prompts of others are made
 
 

@@ -228,7 +228,7 @@ def _ended(
     started = time.monotonic() - measure_seconds(plan.parts)
     try:
         yield
-    except BaseException as error:
+    except Exception as error:
         manifest.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise
     finally:

@@ -106,9 +106,7 @@ class RunStatus:
             return f"its process has ended; saved replies are kept, so resume it: {again}"
         if "budget" in self.stopped:
             how, command = resumption(self.stopped, self.again)
-            return (
-                f"resume it with{how}:  {command}" if command else "raise its budget, and run the same command again"
-            )
+            return f"resume it with{how}:  {command}" if command else f"run it again with{how or ' a higher budget'}"
         return f"saved replies are not paid for twice; to retry the rest, {again}"
 
     @property
@@ -197,7 +195,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             None if pace.last is None else seconds_since(pace.last),
             _seconds_left(row_counts, pace, view) if state == "running" else None,
             _reason(manifest),
-            str(_settings(manifest).get("again") or ""),
+            _again(manifest),
             folder is None and bool(read_count(manifest.get("calls"))),
             () if folder is None else tuple(BatchStore(folder).records()),
         )
@@ -215,6 +213,7 @@ def _united(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
         failures.update(one.failures)
     return replace(
         whole,
+        again=whole.again or parts[0].again,
         kind=parts[0].kind if whole.kind == "unknown" else whole.kind,
         state=whole.state if whole.state == "running" else "died",
         row_counts=_united_rows(whole.row_counts, [one.row_counts for one in parts]),
@@ -296,9 +295,10 @@ def _reason(manifest: Mapping[str, Any]) -> str:
     return str(manifest.get("error") or stopped or "")
 
 
-def _settings(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    settings = manifest.get("eval_config")
-    return settings if isinstance(settings, Mapping) else manifest
+def _again(manifest: Mapping[str, Any]) -> str:
+    """The command that resumes a run, wherever its kind of manifest keeps it."""
+    places = (manifest.get("eval_config"), manifest, manifest.get("settings"))
+    return next((str(one["again"]) for one in places if isinstance(one, Mapping) and one.get("again")), "")
 
 
 def _seconds_left(row_counts: RowCounts, pace: Pace, view: LedgerView | None) -> float | None:

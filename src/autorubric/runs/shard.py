@@ -155,6 +155,7 @@ class Workers(Protocol):
 
     stopped: str | None
     interrupted: bool
+    advice: str
 
     def expect(self, digest: Callable[[], str]) -> None:
         """Learn how to compute a digest of the input."""

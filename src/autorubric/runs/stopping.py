@@ -43,20 +43,22 @@ def resumption(stopped: str, again: str) -> tuple[str, str]:
 
     Args:
         stopped: why the run ended.
-        again: the command that it ran.
+        again: the command that it ran; empty if it was started from Python.
 
     Example:
         >>> resumption("budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600; ...",
         ...            "autorubric grade a.json --budget-tokens 900 -o run")
         (' a budget of 1,800 tokens', 'autorubric grade a.json -o run --budget-tokens 1800')
     """
-    found = _BUDGET.match(stopped)
+    found = _BUDGET.search(stopped)
     if found is None:
         return "", again
     limit, spent, need = (float((found[name] or "0").replace(",", "")) for name in ("limit", "spent", "need"))
     higher = max(limit, spent) + max(limit, 1.001 * need)  # amounts are shown rounded
     flag, value = ("usd", f"{higher:.4g}") if found["unit"] else ("tokens", str(math.ceil(higher)))
     shown = f"${value}" if found["unit"] else f"{int(value):,} tokens"
+    if not again:  # it was started from Python
+        return f" a budget of {shown}", ""
     without = re.sub(rf" --budget-{flag}[ =]\S+", "", again)
     return f" a budget of {shown}", f"{without} --budget-{flag} {value}"
 

@@ -165,6 +165,7 @@ class SynthesisResult:
         estimate: requests, tokens and cost; None unless it was a dry run.
         negotiated: parameters that endpoints did not accept.
         interrupted: whether the run was interrupted.
+        advice: what to do about the failure that stopped it.
     """
 
     out: Path
@@ -172,6 +173,7 @@ class SynthesisResult:
     estimate: Estimate | None = None
     negotiated: Sequence[str] = field(default_factory=list)
     interrupted: bool = False
+    advice: str = ""
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:

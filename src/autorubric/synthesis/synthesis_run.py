@@ -13,6 +13,7 @@ from tempfile import TemporaryFile
 from typing import Any, cast
 
 from autorubric import __version__
+from autorubric.errors import first_cause
 from autorubric.llm.batches.setting import batching, widened
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import negotiated, stand_ins
@@ -157,7 +158,12 @@ class SynthesisRun(StoppableRun):
             summary.restore(counts)
             runner.done.update({stage.name: summary.rows for stage in prepared.plan.stages})
         else:
-            await self._make_files()
+            try:
+                await self._make_files()
+            except BaseException as error:
+                summary.stopped = self.stopped or str(first_cause(error)) or type(error).__name__
+                self._save("stopped")
+                raise
             summary.reused, summary.stale, summary.overwritten = runner.reused, runner.stale, runner.overwritten
         summary.totals, summary.stopped = self.ledger.totals(), self.stopped or self.ended_early
         summary.seconds = time.monotonic() - started

@@ -53,7 +53,7 @@ def test_queues_that_share_places_take_turns_and_count_nothing_as_sent_while_the
             queues[which].release()
 
         await asyncio.gather(*(call(which) for which in (0, 0, 0, 1, 1, 1)))
-        assert slots.take(loop, lambda: None)
+        assert slots.take(loop, lambda: None, 0)
         return sent
 
     assert on_jumping_clock(main) == [(0.0, 0), (1.0, 0), (2.0, 1), (3.0, 0), (4.0, 1), (5.0, 1)]

@@ -7,9 +7,9 @@ import contextlib
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -19,7 +19,7 @@ from autorubric.llm.http.negotiation import Gate
 from autorubric.llm.http.pace import Pace, Sent
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
-from autorubric.llm.sharing import sharing
+from autorubric.llm.sharing import sharing, turn, turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ class Place(NamedTuple):
 class Slots:
     """Concurrent requests that several queues share, also those of other threads; the strictest limit applies.
 
-    A queue that finds no free slot is called once when one is free; queues take turns.
+    A queue that finds no free slot is called once when one is free; first the one whose first call is for what was
+    begun first.
 
     Args:
         total: a limit that always applies; None for none.
@@ -93,7 +94,7 @@ class Slots:
         self._limits: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._taken: dict[asyncio.AbstractEventLoop, int] = {}
         self._count = 0  # of all loops
-        self._waiting: dict[tuple[asyncio.AbstractEventLoop, Callable[[], None]], None] = {}
+        self._waiting: dict[tuple[asyncio.AbstractEventLoop, Callable[[], None]], int] = {}  # their first call's turn
         self._lock = threading.Lock()
 
     def join(self, owner: object, most: int | None) -> None:
@@ -109,14 +110,17 @@ class Slots:
             self._limits.pop(owner, None)
         self._wake()
 
-    def take(self, loop: asyncio.AbstractEventLoop, queue: Callable[[], None]) -> bool:
-        """Take a slot for a request of the running loop; where none is free, `queue` is called when one is."""
+    def take(self, loop: asyncio.AbstractEventLoop, queue: Callable[[], None], first: int) -> bool:
+        """Take a slot for a request of the running loop; where none is free, `queue` is called when one is.
+
+        `first` is the turn of the first call in the queue.
+        """
         with self._lock:
             if self._count < self._most or self._is_free():
                 self._count += 1
                 self._taken[loop] = self._taken.get(loop, 0) + 1
                 return True
-            self._waiting[loop, queue] = None
+            self._waiting[loop, queue] = first
             return False
 
     def give(self, loop: asyncio.AbstractEventLoop | None, count: int = 1) -> None:
@@ -136,13 +140,13 @@ class Slots:
         return self._count < self._most
 
     def _wake(self) -> None:
-        """Call queues that wait, the first one first, as long as a slot is free."""
+        """Call queues that wait, in the order of their first calls, as long as a slot is free."""
         here = asyncio.get_running_loop()
         while True:
             with self._lock:
                 if not self._waiting or not self._is_free():
                     return
-                loop, queue = next(iter(self._waiting))
+                loop, queue = min(self._waiting, key=self._waiting.__getitem__)
                 del self._waiting[loop, queue]
             if loop is here:
                 queue()
@@ -152,7 +156,7 @@ class Slots:
 
 
 class Limiter:
-    """The one queue in front of an endpoint, shared by all models that use it: first come, first served.
+    """The one queue in front of an endpoint, shared by all models that use it, in the order of `turn`.
 
     May be used by one event loop after another, not by two at once. `limit` bounds concurrent requests; the first
     call passes `gate` first, and `address` tells what was learned about the address.
@@ -176,7 +180,7 @@ class Limiter:
         self._allowances: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
         self._quotas: dict[Unit, Quota] = {"requests": Quota(), "tokens": Quota()}
         self._heard: set[Unit] = set()  # the units whose limits responses have stated
-        self._waiting: deque[tuple[asyncio.Future[Place], int]] = deque()
+        self._waiting: list[tuple[int, int, asyncio.Future[Place], int]] = []  # a heap
         self._timer: asyncio.Handle | None = None
         self._timer_due = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -205,7 +209,7 @@ class Limiter:
             if self._delay(tokens, now) <= _INSTANT and self._take_slots(loop):
                 return self._admit(tokens, now)
         place: asyncio.Future[Place] = loop.create_future()
-        self._waiting.append((place, tokens))
+        heappush(self._waiting, (turn.get(), next(turns), place, tokens))
         self._pump()
         try:
             return await place
@@ -247,8 +251,8 @@ class Limiter:
         if self._lease is not None:
             self._lease.refused(place.number, retry_after)
         if self.pace.closed_for(now) >= PATIENCE:
-            waiting, self._waiting = self._waiting, deque()
-            for one, _ in waiting:
+            waiting, self._waiting = self._waiting, []
+            for _, _, one, _ in waiting:
                 if not one.done():
                     one.set_exception(CallError(failure))
 
@@ -294,7 +298,7 @@ class Limiter:
     def _take_slots(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Whether a request has all its slots now; otherwise they are tried again when the missing one is free."""
         for place, slots in enumerate(self._slots):
-            if not slots.take(loop, self._pump):
+            if not slots.take(loop, self._pump, self._waiting[0][0] if self._waiting else 0):
                 for taken in self._slots[:place]:
                     taken.give(loop)
                 return False
@@ -328,9 +332,9 @@ class Limiter:
         """Admit the first waiters as far as there is room; set a timer where only time holds them."""
         waiting = self._waiting
         while waiting:
-            place, tokens = waiting[0]
+            _, _, place, tokens = waiting[0]
             if place.done():  # cancelled
-                waiting.popleft()
+                heappop(waiting)
                 continue
             if self.in_flight >= self.limit:
                 return
@@ -341,7 +345,7 @@ class Limiter:
                 return
             if not self._take_slots(place.get_loop()):
                 return
-            waiting.popleft()
+            heappop(waiting)
             place.set_result(self._admit(tokens, now))
 
     def _come_back(self, delay: float) -> None:

@@ -152,10 +152,14 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         ledger._opened.callback(connection.close)
         return ledger
 
-    def find(self, key: bytes) -> Reply | None:
-        """The recorded reply under `key`, or None; it is `fresh` if this session paid for it."""
+    def check_writable(self) -> None:
+        """Raise a `LedgerError` if nothing more can be recorded, so that no call is made either."""
         if self._commits.unusable is not None:
             raise LedgerError(self._commits.unusable)
+
+    def find(self, key: bytes) -> Reply | None:
+        """The recorded reply under `key`, or None; it is `fresh` if this session paid for it."""
+        self.check_writable()
         try:
             found = self._keys.find(self._connection, key)
             # Other processes may have recorded replies since.
@@ -197,8 +201,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     def find_import(self, record: str, slot: str) -> tuple[bytes, Any] | None:
         """The inputs' digest and the value imported for a record's slot, or None."""
-        if self._commits.unusable is not None:
-            raise LedgerError(self._commits.unusable)
+        self.check_writable()
         with translate_read_errors(self._place, self.folder):
             try:
                 return read_import(self._connection, record, slot)

@@ -25,6 +25,9 @@ class NoRecords:
         self.in_flight = InFlightLog(None)
         self.claims = self.changes = None
 
+    def check_writable(self) -> None:
+        """Nothing: what is not stored cannot fail."""
+
     def find(self, key: bytes) -> Reply | None:
         """None: no reply is stored."""
         return None

@@ -16,6 +16,7 @@ from autorubric.graders.demands import ListedDemands, demands_request, read_dema
 from autorubric.graders.judge import Ask, Query, request_again
 from autorubric.improvement.changed_wording import IMPROVED
 from autorubric.linting.criterion_words import detect_language
+from autorubric.llm.failure_groups import kind_and_message
 from autorubric.llm.request import Failure, FailureKind, Model
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.rows.record import as_text
@@ -40,7 +41,7 @@ from autorubric.training.evolution.proposals import (
 )
 from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
 from autorubric.training.evolution.versions import EVOLVED, Change, RubricVersion
-from autorubric.training.observations import digest, failure_kind
+from autorubric.training.observations import digest
 
 T = TypeVar("T")
 
@@ -204,7 +205,8 @@ class Evolver:
         if report.error is not None and not report.report:
             errors.append(report.error)
         if errors:
-            return Failure(cast("FailureKind", failure_kind(errors[0])), errors[0])
+            kind, message = kind_and_message(errors[0])
+            return Failure(cast("FailureKind", kind), message)
         return Rollout(rollout.submission, rollout.reward, verdicts_in(report))
 
     async def _assess(self, query: Query | None, rows: Sequence[Candidate], item: str) -> dict[str, Relevance]:

@@ -57,6 +57,12 @@ class RewardEngine(RewardPath):
         if repeat_share:
             self.repeater = Repeater(repeat_share, grader, ledger, rule, self.executor)
         self._prefix_first = prefix_first
+        self.broken = ""  # why nothing more can be recorded
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it gives no rewards any more: its records or its budget; None while it does."""
+        return self.broken or self.executor.over_budget
 
     async def check(self, samples: Sequence[Sample]) -> None:
         """Reject what cannot be rewarded, before anything is spent."""

@@ -132,7 +132,6 @@ class RewardService:
         self.counts = ServiceMetrics()
         self._limits = limits
         self._whole = whole
-        self._broken = ""
         self._routes = {
             "/v1/reward": ("POST", self.reward),
             "/healthz": ("GET", self.health),
@@ -168,9 +167,9 @@ class RewardService:
         except NotSavedError as error:
             return self._refused(Refused(503, f"no call is made: {error}"))
         except LedgerError as error:
-            if not self._broken:
+            if not self.engine.broken:
                 _LOG.error("every call gets HTTP 503 from now on, and no judge is asked: %s", error)
-            self._broken = str(error)
+            self.engine.broken = str(error)
             return self._refused(Refused(503, f"nothing can be recorded, so no call is made: {error}"))
         except Refused as error:
             return self._refused(error)
@@ -178,7 +177,7 @@ class RewardService:
 
     async def health(self, request: web.BaseRequest) -> web.Response:
         """Whether calls can be answered; needs no token and reveals nothing."""
-        if self._broken:
+        if self.engine.broken:
             return self._response(503, {"status": "broken", "reason": "the ledger cannot be written"})
         return self._response(200, {"status": "ok", "open": self.admission.open, "room": self.admission.room})
 

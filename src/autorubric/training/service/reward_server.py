@@ -7,7 +7,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -207,7 +207,7 @@ async def serve_rewards(
             engine.evolution = await stack.enter_async_context(evolution)
         service = RewardService(engine, Admission(settings.room), settings.limits)
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
-        stack.enter_context(shown_as_running(settings.out, content))
+        stack.enter_context(shown_as_running(settings.out, content, lambda: engine.stopped))
         ends: asyncio.Queue[None] = asyncio.Queue()
         stack.enter_context(ending_heard(partial(ends.put_nowait, None)))
         stack.enter_context((stop or Stop()).heard_by(partial(ends.put_nowait, None)))
@@ -241,13 +241,16 @@ def opened_service(settings: ServiceSettings, *, replaces: bool) -> Iterator[Led
 
 
 @contextmanager
-def shown_as_running(out: Path, content: Mapping[str, Any]) -> Iterator[None]:
-    """Let the manifest say that the service runs, and at the end that it is complete."""
+def shown_as_running(out: Path, content: Mapping[str, Any], stopped: Callable[[], str | None]) -> Iterator[None]:
+    """Let the manifest say that the service runs, and at the end that it is complete, or why it gave no rewards."""
     write_manifest(out, {**content, "status": "running"})
     try:
         yield
     finally:
-        write_manifest(out, {**content, "status": "completed"})
+        error = stopped()
+        ended = {"status": "completed"} if error is None else {"status": "stopped", "error": error}
+        with suppress(OSError) if error else nullcontext():  # on a full disk, the error says more
+            write_manifest(out, {**content, **ended})
 
 
 def describe_service(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
