@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -94,15 +95,20 @@ def stray_weights(around: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
 
 
-def section_weights(around: Mapping[str, Any]) -> Iterator[str]:
+def section_weights(around: Mapping[str, Any], entries: Sequence[Any]) -> Iterator[str]:
     """A sentence for each key of a section that is its weight, which nothing applies.
 
+    The points of all its criteria together are no weight.
+
     Example:
-        >>> list(section_weights({"weight": 0.7, "total_weight": "all"}))
+        >>> list(section_weights({"weight": 0.7, "total_weight": "all", "points": 5}, [{"weight": 2}, {"weight": 3}]))
         ["'weight' is 0.7; sections have no weights: multiply it into those of its criteria"]
     """
+    weights = [as_number(entry.get("weight", 10)) or 0 for entry in entries if isinstance(entry, Mapping)]
+    total = sum(weight for weight in weights if weight > 0)
     for key, value in around.items():
-        if _words(str(key)) & _WEIGHTS and as_number(value) not in (None, 1):
+        number = as_number(value) if _words(str(key)) & _WEIGHTS else None
+        if number not in (None, 1) and not math.isclose(number, total):
             yield f"{key!r} is {value!r:.60}; sections have no weights: multiply it into those of its criteria"
 
 
