@@ -412,6 +412,22 @@ def test_rows_in_a_json_list_are_items_and_their_faults_are_placed_by_row(tmp_pa
     assert (item.submission, item.prompt) == ("s", "Why?")
 
 
+def test_a_blank_submission_is_one_whatever_another_column_contains(tmp_path: Path) -> None:
+    """The published reader takes `submission` as it is unless it is null, and ignores keys that it does not know."""
+    row = {"submission": "", "description": "d", "prompt": "P", "rubric": RECORD["rubric"]}
+    found = []
+    for other in ("response", "answer", "output", "actual_output", "output_text"):
+        lines = [json.dumps({**row, "submission": text, other: "Not this."}) for text in ("s", "", " ")]
+        (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+        (tmp_path / "rows.json").write_text(f"[{','.join(lines)}]")
+        for name in ("rows.jsonl", "rows.json"):
+            items = RubricDataset.from_file(tmp_path / name).items
+            found.append([item.submission for item in items] + [item.metadata[other] for item in items])
+    assert found == [["s", "", " ", "Not this.", "Not this.", "Not this."]] * 10
+    (tmp_path / "null.jsonl").write_text(json.dumps({**row, "submission": None, "response": "This."}))
+    assert RubricDataset.from_file(tmp_path / "null.jsonl")[0].submission == "This."
+
+
 def test_only_a_first_line_that_holds_nothing_but_a_mapping_under_dataset_is_the_head(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     row = {"submission": "s", "prompt": "P", "rubric": [{"requirement": "r"}]}
