@@ -307,6 +307,16 @@ def test_own_keys_are_kept_as_metadata_at_every_level() -> None:
     assert RubricDataset.from_json(made.to_json()) == made
 
 
+def test_the_id_of_a_thing_is_a_key_of_the_users_own() -> None:
+    """The published reader ignores keys that it does not know; only misspelt ones are errors here."""
+    item = {**RECORD["items"][0], "submission_id": 17, "descriptionId": "d17"}
+    loaded = RubricDataset.from_json(json.dumps({**RECORD, "rubric_id": "r1", "items": [item]}))
+    assert loaded.metadata == {"rubric_id": "r1"}
+    assert loaded[0].metadata == {"submission_id": 17, "descriptionId": "d17"}
+    with pytest.raises(InputError, match=r"unknown key .submissions. in the item; did you mean .submission."):
+        RubricDataset.from_json(json.dumps({**RECORD, "items": [{**item, "submissions": "s"}]}))
+
+
 def test_unreadable_files_are_named(tmp_path: Path) -> None:
     for extension in EXTENSIONS:
         with pytest.raises(FileNotFoundError, match="Dataset file not found: "):

@@ -30,6 +30,10 @@ def _number(value: Any) -> Any:
     return value
 
 
+# Keys that the published package ignores, whatever they hold: null counts as absent.
+_Tags: TypeAlias = Annotated[list[str], BeforeValidator(lambda tags: [] if tags is None else tags)]
+_Metadata: TypeAlias = Annotated[dict[str, Any], BeforeValidator(lambda held: {} if held is None else held)]
+
 _AGGREGATIONS: dict[str, tuple[str, ...]] = {
     "binary": ("majority", "weighted", "unanimous", "any"),
     "ordinal": ("mean", "median", "weighted_mean", "mode", "min", "max"),
@@ -54,7 +58,7 @@ class CriterionOption(KeepingModel):
     label: str
     value: Annotated[FiniteFloat, BeforeValidator(_number)]
     na: bool = False
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: _Metadata = Field(default_factory=dict)
 
     def problems(self) -> list[str]:
         """What is wrong with the label and the value.
@@ -105,10 +109,10 @@ class Criterion(KeepingModel):
     scale_type: ScaleType = "ordinal"
     aggregation: str | None = None
     id: str | None = Field(default=None, coerce_numbers_to_str=True)
-    tags: list[str] = Field(default_factory=list)
+    tags: _Tags = Field(default_factory=list)
     section: str | None = None
     check: dict[str, Any] | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: _Metadata = Field(default_factory=dict)
 
     _depends: ClassVar[dict[str, frozenset[str]]] = {"aggregation": frozenset({"options", "scale_type"})}
 
