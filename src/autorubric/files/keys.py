@@ -10,8 +10,8 @@ def nearest(key: str, known: Collection[str]) -> str | None:
     """The known key that `key` is a misspelling of, or None if it is a word of its own.
 
     Near means equal except for case and separators, or one slip away (two from seven letters on), where a slip is
-    a letter too many, too few, wrong, or swapped with its neighbour. Keys of two letters allow no slip. An id is not a
-    misspelling of what it identifies.
+    a letter too many, too few, wrong, or swapped with its neighbour. Keys of two letters allow no slip. An id is not
+    a misspelling of what it identifies.
 
     Example:
         >>> nearest("wieght", ["weight", "requirement"])
