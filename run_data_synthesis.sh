@@ -16,7 +16,7 @@ again+="$(printf '%q ' "$0" "$@")"
 export AUTORUBRIC_AGAIN="${again% }"
 
 # ---------------------------------------------------------------------------------------------------
-# 1) Settings
+# 1) Fill here
 # ---------------------------------------------------------------------------------------------------
 : "${INPUT_JSONL:=}"            # queries: one JSON object per line
 : "${QUESTION_COLUMN:=question}" # column with the query, or a path such as turns[0]

@@ -57,6 +57,22 @@ def run_script(folder: Path, out: Path, **settings: str) -> Finished:
     return finish([sys.executable, *words(folder, out, **settings)])
 
 
+def test_what_is_filled_in_stands_under_the_published_heading_at_the_top() -> None:
+    """The public pipeline's README says: edit "1) Fill here" at the top of the script, then run it."""
+    text = (ROOT / NAME).read_text()
+    top = text[text.index("# 1) Fill here\n") : text.index("# 2) Run\n")]
+    for name in (
+        "INPUT_JSONL",
+        "OUTPUT_DIR",
+        "RUBRIC_MODEL_B",
+        "RUBRIC_B_BASE_URL",
+        "SAVE_EVERY",
+        "MAX_CRITERIA",
+        *ROLES,
+    ):
+        assert f"${{{name}:=" in top, name
+
+
 def test_the_script_runs_with_nothing_filled_in_and_says_that_no_model_was_asked(
     copied: Path, tmp_path: Path
 ) -> None:

@@ -79,6 +79,27 @@ def test_keys_of_a_section_are_kept_with_its_criteria_and_a_misspelt_one_names_t
         Rubric.from_dict([{"nmae": "Style", "criteria": [A]}])
 
 
+def test_null_in_a_key_that_the_published_package_ignores_counts_as_absent() -> None:
+    """It knows six keys of a criterion and three of an option; an exporter that writes all keys writes nulls."""
+    more = dict.fromkeys(("id", "tags", "section", "check", "metadata"))
+    option = {"value": 0, "metadata": None}
+    choice = {"requirement": "How?", "options": [{**option, "label": "bad"}, {**option, "label": "good"}]}
+    made = Rubric.from_dict([{**A, **more}, {**choice, **more}])
+    assert made == Rubric.from_dict([A, choice])
+    assert Rubric.from_json(json.dumps(made.to_dict())) == made
+
+
+def test_the_points_of_all_criteria_of_a_section_are_no_weight_of_the_section() -> None:
+    """The published loader reads any section and ignores its other keys; 10 + 2.5 points say nothing new."""
+    kept = [{**A, "weight": 10}, {**B, "weight": 2.5}, {"requirement": "Invents a source", "weight": -4}]
+    for total in (12.5, "12.5"):
+        made = Rubric.from_dict({"sections": [{"name": "Style", "max_points": total, "criteria": kept}]})
+        assert [criterion.weight for criterion in made] == [10.0, 2.5, -4.0]
+        assert made[0].metadata == {"section": {"max_points": total}}
+    with pytest.raises(InputError, match="'max_points' is 13; sections have no weights"):
+        Rubric.from_dict([{"name": "Style", "max_points": 13, "criteria": kept}])
+
+
 @each(
     "shape",
     [

@@ -307,6 +307,16 @@ def test_own_keys_are_kept_as_metadata_at_every_level() -> None:
     assert RubricDataset.from_json(made.to_json()) == made
 
 
+def test_the_id_of_a_thing_is_a_key_of_the_users_own() -> None:
+    """The published reader ignores keys that it does not know; only misspelt ones are errors here."""
+    item = {**RECORD["items"][0], "submission_id": 17, "descriptionId": "d17"}
+    loaded = RubricDataset.from_json(json.dumps({**RECORD, "rubric_id": "r1", "items": [item]}))
+    assert loaded.metadata == {"rubric_id": "r1"}
+    assert loaded[0].metadata == {"submission_id": 17, "descriptionId": "d17"}
+    with pytest.raises(InputError, match=r"unknown key .submissions. in the item; did you mean .submission."):
+        RubricDataset.from_json(json.dumps({**RECORD, "items": [{**item, "submissions": "s"}]}))
+
+
 def test_unreadable_files_are_named(tmp_path: Path) -> None:
     for extension in EXTENSIONS:
         with pytest.raises(FileNotFoundError, match="Dataset file not found: "):
@@ -410,6 +420,22 @@ def test_rows_in_a_json_list_are_items_and_their_faults_are_placed_by_row(tmp_pa
     path.write_text(json.dumps([row]))
     [item] = RubricDataset.from_file(path)
     assert (item.submission, item.prompt) == ("s", "Why?")
+
+
+def test_a_blank_submission_is_one_whatever_another_column_contains(tmp_path: Path) -> None:
+    """The published reader takes `submission` as it is unless it is null, and ignores keys that it does not know."""
+    row = {"submission": "", "description": "d", "prompt": "P", "rubric": RECORD["rubric"]}
+    found = []
+    for other in ("response", "answer", "output", "actual_output", "output_text"):
+        lines = [json.dumps({**row, "submission": text, other: "Not this."}) for text in ("s", "", " ")]
+        (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+        (tmp_path / "rows.json").write_text(f"[{','.join(lines)}]")
+        for name in ("rows.jsonl", "rows.json"):
+            items = RubricDataset.from_file(tmp_path / name).items
+            found.append([item.submission for item in items] + [item.metadata[other] for item in items])
+    assert found == [["s", "", " ", "Not this.", "Not this.", "Not this."]] * 10
+    (tmp_path / "null.jsonl").write_text(json.dumps({**row, "submission": None, "response": "This."}))
+    assert RubricDataset.from_file(tmp_path / "null.jsonl")[0].submission == "This."
 
 
 def test_only_a_first_line_that_holds_nothing_but_a_mapping_under_dataset_is_the_head(tmp_path: Path) -> None:

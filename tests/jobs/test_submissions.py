@@ -188,7 +188,16 @@ def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path)
         assert rubric_in(path)[0].metadata == {"explanation": "All three causes are named.", "axis": "insight"}
 
 
-def test_choices_that_are_verdicts_are_no_scale(tmp_path: Path) -> None:
+def test_choices_that_are_verdicts_are_no_scale_and_met_as_the_worst_is_a_fault(tmp_path: Path) -> None:
+    """Files of verifiers list choices from worst to best; to read a pitfall as points would turn its sign."""
     path = tmp_path / "rubric.json"
-    path.write_text(json.dumps({"criteria": [{"text": "Is kind.", "weight": 2, "choices": ["UNMET", "MET"]}]}))
+    entry = {"text": "Is kind.", "weight": 2, "choices": ["UNMET", "MET"]}
+    path.write_text(json.dumps({"criteria": [entry]}))
     assert rubric_in(path)[0].is_binary
+    path.write_text(json.dumps({"criteria": [{**entry, "choices": ["MET", "UNMET"]}]}))
+    with pytest.raises(
+        InputError, match=r"'choices' is .'MET', 'UNMET'.; give a criterion that describes a fault a neg"
+    ):
+        rubric_in(path)
+    path.write_text(json.dumps({"criteria": [{**entry, "weight": -2, "choices": ["MET", "UNMET"]}]}))
+    assert rubric_in(path)[0].weight == -2

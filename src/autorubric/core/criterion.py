@@ -30,6 +30,10 @@ def _number(value: Any) -> Any:
     return value
 
 
+# Keys that the published package ignores, whatever they hold: null counts as absent.
+_Tags: TypeAlias = Annotated[list[str], BeforeValidator(lambda tags: [] if tags is None else tags)]
+_Metadata: TypeAlias = Annotated[dict[str, Any], BeforeValidator(lambda held: {} if held is None else held)]
+
 _AGGREGATIONS: dict[str, tuple[str, ...]] = {
     "binary": ("majority", "weighted", "unanimous", "any"),
     "ordinal": ("mean", "median", "weighted_mean", "mode", "min", "max"),
@@ -54,7 +58,7 @@ class CriterionOption(KeepingModel):
     label: str
     value: Annotated[FiniteFloat, BeforeValidator(_number)]
     na: bool = False
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: _Metadata = Field(default_factory=dict)
 
     _expected: ClassVar[Mapping[str, str]] = {"": 'an option, such as {"label": "Partly", "value": 0.5}'}
 
@@ -107,10 +111,10 @@ class Criterion(KeepingModel):
     scale_type: ScaleType = "ordinal"
     aggregation: str | None = None
     id: str | None = Field(default=None, coerce_numbers_to_str=True)
-    tags: list[str] = Field(default_factory=list)
+    tags: _Tags = Field(default_factory=list)
     section: str | None = None
     check: dict[str, Any] | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: _Metadata = Field(default_factory=dict)
 
     _expected: ClassVar[Mapping[str, str]] = {
         "": 'a criterion, such as {"requirement": "Names the year.", "weight": 2}',

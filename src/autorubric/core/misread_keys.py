@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -51,6 +52,7 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         >>> list(misread_keys({"max_score": 4, "levels": "1 to 4"}, {"weight": 4}))
         ["'levels' is '1 to 4', but without options a criterion is met or not; write it as options, each ..."]
     """
+    is_pitfall = (as_number(known.get("weight")) or 0) < 0
     for key, value in entry.items():
         words = _words(str(key))
         if known.get("weight") is None and isinstance(value, Mapping) and key not in _OWN:
@@ -60,7 +62,7 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
             kind = "" if as_number(value) is not None else ", as a number,"
             advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
             yield f"{key!r} is {value!r:.60}; {advice}"
-        elif _is_fault(words, value, known.get("weight")):
+        elif not is_pitfall and (_is_fault(words, value, known.get("weight")) or _is_met_worst(key, entry, known)):
             yield f"{key!r} is {value!r:.60}; give a criterion that describes a fault a negative weight, {_ELSE}"
         elif known.get("options") is None and words & _SCALES and _is_scale(value):
             advice = f"write it as options, each with a label and a value from 0 to 1, {_ELSE}"
@@ -94,15 +96,20 @@ def stray_weights(around: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
 
 
-def section_weights(around: Mapping[str, Any]) -> Iterator[str]:
+def section_weights(around: Mapping[str, Any], entries: Sequence[Any]) -> Iterator[str]:
     """A sentence for each key of a section that is its weight, which nothing applies.
 
+    The points of all its criteria together are no weight.
+
     Example:
-        >>> list(section_weights({"weight": 0.7, "total_weight": "all"}))
+        >>> list(section_weights({"weight": 0.7, "total_weight": "all", "points": 5}, [{"weight": 2}, {"weight": 3}]))
         ["'weight' is 0.7; sections have no weights: multiply it into those of its criteria"]
     """
+    weights = [as_number(entry.get("weight", 10)) or 0 for entry in entries if isinstance(entry, Mapping)]
+    total = sum(weight for weight in weights if weight > 0)
     for key, value in around.items():
-        if _words(str(key)) & _WEIGHTS and as_number(value) not in (None, 1):
+        number = as_number(value) if _words(str(key)) & _WEIGHTS else None
+        if number not in (None, 1) and not math.isclose(number, total):
             yield f"{key!r} is {value!r:.60}; sections have no weights: multiply it into those of its criteria"
 
 
@@ -118,13 +125,15 @@ def _is_weight(words: frozenset[str], value: Any) -> bool:
 
 
 def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
-    """Whether a key says that to meet the criterion is a fault, whose weight is positive."""
-    number = as_number(weight)
-    if number is not None and number < 0:
-        return False
+    """Whether a key says that to meet the criterion is a fault."""
     if words & {"polarity", "sign"}:
         return isinstance(value, str) and value.strip().casefold() in ("negative", "-")
     return bool(words & _FAULTS) and (value is True or (weight is None and as_number(value) is not None))
+
+
+def _is_met_worst(key: str, entry: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether the choices of a criterion, as files of verifiers have it, say that to meet it is a fault."""
+    return key == "choices" and "text" in entry and entry[key] == ["MET", "UNMET"] and known.get("options") is None
 
 
 def _is_scale(value: Any) -> bool:

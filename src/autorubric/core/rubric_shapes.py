@@ -197,7 +197,7 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     strangers = {key: value for key, value in section.items() if key not in _SECTION_KEYS}
     wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
-    problems += (f"{where}: {problem}" for problem in section_weights(strangers))
+    problems += (f"{where}: {problem}" for problem in section_weights(strangers, entries))
     flat: list[Any] = []
     for index, entry in enumerate(as_entries(entries)):
         if not isinstance(entry, dict):

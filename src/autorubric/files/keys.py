@@ -10,15 +10,16 @@ def nearest(key: str, known: Collection[str]) -> str | None:
     """The known key that `key` is a misspelling of, or None if it is a word of its own.
 
     Near means equal except for case and separators, or one slip away (two from seven letters on), where a slip is
-    a letter too many, too few, wrong, or swapped with its neighbour. Keys of two letters allow no slip.
+    a letter too many, too few, wrong, or swapped with its neighbour. Keys of two letters allow no slip. An id is not
+    a misspelling of what it identifies.
 
     Example:
         >>> nearest("wieght", ["weight", "requirement"])
         'weight'
         >>> nearest("option", {"options", "name"})
         'options'
-        >>> nearest("author", ["weight", "name"]) is None
-        True
+        >>> [nearest(key, ["submission", "name"]) for key in ("author", "submission_id")]
+        [None, None]
     """
     return _nearest(key, tuple(sorted(known)))
 
@@ -46,16 +47,19 @@ def unknown_key(key: str, known: Collection[str], where: str) -> str:
     return f"unknown key {key!r} in {where}; {advice(key, sorted(known))}"
 
 
+_IDS = ("_id", "-id", " id", "Id", "ID")
+
+
 @lru_cache(maxsize=4096)
 def _nearest(key: str, known: tuple[str, ...]) -> str | None:
     if key in known:
         return None
-    folded = _folded(key)
+    folded, is_id = _folded(key), key.endswith(_IDS)
     best: tuple[int, str] | None = None
     for candidate in known:
         target = _folded(candidate)
         slips = 2 if min(len(folded), len(target)) >= 7 else 1 if min(len(folded), len(target)) >= 3 else 0
-        if abs(len(folded) - len(target)) > slips:
+        if abs(len(folded) - len(target)) > slips or (is_id and not target.endswith("id")):
             continue
         distance = count_slips(folded, target)
         if distance <= slips and (best is None or distance < best[0]):

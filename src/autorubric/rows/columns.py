@@ -239,7 +239,9 @@ class RowReader:
         known = ROLES[role]
         full = [name for name in held if not is_blank(_inside(name, fields[name]))]
         first = [name for name in full if folded(name) not in known.fallback]
-        own = [name for name in first if folded(name) == known.own]
+        # A blank submission is one, whatever another column contains.
+        given = [name for name in held if isinstance(fields[name], str)] if role == "submission" else first
+        own = [name for name in given if folded(name) == known.own]
         if known.is_ranked and first:
             return min(first, key=lambda name: known.names.index(folded(name)))
         if len(own) == 1:
