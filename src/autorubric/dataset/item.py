@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from autorubric.core.criterion import Criterion, criterion_names
@@ -14,8 +15,8 @@ from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_mea
 from autorubric.dataset.label_rows import one_word
 from autorubric.errors import InputError
 from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import COLUMN_OPTION, folded
-from autorubric.rows.record import as_text, is_blank, shown
+from autorubric.rows.columns import COLUMN_OPTION, first_part, folded
+from autorubric.rows.record import as_text, is_blank, plain, read_message, shown
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
@@ -145,7 +146,7 @@ def item_records(
         [{'submission': 'So.', 'prompt': 'Why?', 'description': '', 'metadata': {'model': 'm'}}]
     """
     has_submission = False
-    for record in reader.rows(records):
+    for record in map(partial(_with_last_turn, reader), reader.rows(records)):
         is_item = not is_table and "submission" in record.fields
         has_submission = has_submission or "submission" in record.columns
         if not has_submission:
@@ -159,6 +160,22 @@ def item_records(
             yield record._replace(fields=_item(record, is_item))
         except InputError as error:
             problems += error.problems
+
+
+def _with_last_turn(reader: RowReader, record: Record) -> Record:
+    """The row; without a submission, the answer at the end of its conversation is one."""
+    column, path = record.columns.get("query", ""), record.columns.get("submission", "")
+    query: Any = plain(record.value("query")) if not path or first_part(path) == column else None
+    last = read_message(query[-1]) if isinstance(query, list) and len(query) > 1 else None
+    if not isinstance(last, dict) or last.get("role") != "assistant":
+        return record
+    fields = {**record.fields, column: query[:-1]}
+    if not path and isinstance(last.get("content"), str):
+        path = f"{column}[-1].content"
+        fields[path] = last["content"]
+        note = f"{reader.where}: the last turn of {column!r} is read as the submission"
+        reader.notes += [note] * (note not in reader.notes)
+    return record._replace(fields=fields, columns={**record.columns, "submission": path}) if path else record
 
 
 def _has_own_names(record: Record) -> bool:
