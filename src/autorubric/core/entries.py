@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import misread_keys, stray_weights
+from autorubric.core.misread_keys import misread_keys, stray_weights, unweighted
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, is_finite, without_nulls
@@ -74,7 +74,8 @@ def read_entries(
     entries = from_json_text(value, key)
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{key} is {entries!r:.60}; expected a list of criteria that is not empty")
-    problems: list[str] = []
+    bare = unweighted(entries, names.weight) if names.default is not None else []
+    problems = [f"{key}[{index}] has no weight, but others have; give it one" for index in bare]
     criteria = []
     for index, entry in enumerate(entries):
         place = f"{key}[{index}]"
@@ -289,10 +290,11 @@ def _fields(
     found = []
     if not isinstance(text, str) or not text.strip():
         found.append(f"{place}.{text_key} is {text!r:.60}; expected the text of a criterion")
-    if names.default is not None:
-        known = {"weight": weight, "options": entry.get("options") if names is _USUAL else ()}
-        found += (f"{place}: {problem}" for problem in misread_keys(entry, known))
-        weight = names.default if weight is None else weight
+    # A criterion that has to have a weight is refused below without one; formats with choices name them otherwise.
+    options = entry.get("options") if names.default in (None, _USUAL.default) else ()
+    known = {"weight": 0 if weight is None and names.default is None else weight, "options": options}
+    found += (f"{place}: {problem}" for problem in misread_keys(entry, known))
+    weight = names.default if weight is None else weight
     if not is_finite(weight):
         found.append(f"{place}.{weight_key} is {weight!r:.60}; expected a finite number")
     found += (

@@ -12,7 +12,7 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.entries import rule_of_tags
-from autorubric.core.misread_keys import misread_keys
+from autorubric.core.misread_keys import misread_keys, unweighted
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import as_entries, read_criteria, unfold
 from autorubric.errors import InputError
@@ -138,6 +138,11 @@ def read_raw_rubric(
             found.append(read_raw_criterion(entry))
         except InputError as error:
             problems += (f"{where}criterion {number}: {problem}" for problem in error.problems)
+    if not problems and not any(isinstance(entry, Mapping) and "requirement" in entry for entry in entries):
+        bare = unweighted(entries, WEIGHT_KEYS)
+        problems += (
+            f"{where}criterion {place + 1}: it has no weight, but others have; give it one" for place in bare
+        )
     if problems:
         raise InputError(problems)
     return RawRubric(found, query, reference, place or Place(), refusals(entries))
