@@ -264,7 +264,7 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     meant = {(name, word): label_meant(by_name[name], word) for name, word in used}
     bare, has_label = [name for name in by_name if name not in columns], _are_labels(meant)
     if bare or not has_label:
-        notes += [*_unread_note(listed(columns.values()), bare, has_label=has_label), *_hints(placed, by_name)]
+        notes += [*_unread_note(columns, bare, meant), *_hints(placed, by_name)]
         return
     partial = (
         where for (where, _), row in zip(placed, rows, strict=True) if any(row.values()) and "" in row.values()
@@ -304,10 +304,37 @@ def _are_labels(meant: Mapping[Any, str | None]) -> bool:
     )
 
 
-def _unread_note(named: str, bare: list[str], *, has_label: bool) -> list[str]:
-    if not bare:
-        return [f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"]
-    return [f"labels in {named} are not read, since {listed(bare)} has none; {_WAYS}"] * has_label
+def _unread_note(
+    columns: Mapping[str, str], bare: list[str], meant: Mapping[tuple[str, str], str | None]
+) -> Iterator[str]:
+    named, other = listed(columns.values()), next((pair for pair, label in meant.items() if label is None), None)
+    if bare:
+        if _are_labels(meant):
+            yield f"labels in {named} are not read, since {listed(bare)} has none; {_WAYS}"
+    elif other is None or not any(meant.values()):
+        yield f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"
+    else:
+        yield f"labels in {named} are not read, since {columns[other[0]]!r} has {other[1]!r:.60}, which is no label"
+
+
+def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
+    """A note on the first item with a rubric of its own and labels in columns named like its criteria.
+
+    Example:
+        >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
+        >>> list(own_label_notes([("a.csv:2", DataItem("So.", "", rubric=rubric, metadata={"brief": "yes"}))]))
+        ["a.csv:2: labels in 'brief' are not read, since the row has its own rubric; write them under ...
+    """
+    for where, item in placed:
+        if item.rubric is None or item.ground_truth is not None:
+            continue
+        columns = _label_columns(item.rubric, [item.metadata], [])
+        by_name = dict(zip(criterion_names(item.rubric.rubric), item.rubric, strict=True))
+        words = ((by_name[name], _word(item.metadata.get(column))) for name, column in columns.items())
+        if columns and all(label_meant(criterion, word) for criterion, word in words):
+            told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
+            yield f"{where}: labels in {listed(columns.values())} are not read, {told}"
+            return
 
 
 def _hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Criterion]) -> Iterator[str]:
