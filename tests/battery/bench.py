@@ -97,6 +97,7 @@ CONVERTED: dict[str, str] = {
         "verifiers": (".toml", ".json", ".jsonl"),
         "llmdc": (".json", ".yaml", ".jsonl"),
         "prometheus": (".jsonl", ".json", ".parquet"),
+        "paperbench": (".json", ".jsonl"),
     }.items()
     for ending in endings
 }
@@ -267,8 +268,8 @@ def lay_out_formats(folder: Path) -> None:
     from autorubric.formats import convert
 
     for name, form in CONVERTED.items():
-        # A document of these two is one rubric.
-        is_one = form in ("verifiers", "llmdc") and not name.endswith(".jsonl")
+        # A document of these is one rubric.
+        is_one = form in ("verifiers", "llmdc", "paperbench") and not name.endswith(".jsonl")
         convert(folder / ("one.jsonl" if is_one else "final.jsonl"), folder / name, form)
     for ending in ("json", "yaml", "toml", "jsonl", "parquet"):
         like = {"toml": "verifiers.toml", "jsonl": "final.jsonl", "parquet": "rubrichub.parquet"}

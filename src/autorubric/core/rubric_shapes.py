@@ -24,6 +24,9 @@ _HOLDERS = ("rubric", "sections", "criteria")
 _RUBRIC_KEYS = (*_HOLDERS, "guidelines", "metadata")
 _SECTION_KEYS = ("criteria", "name", "title")
 _CRITERIA = TypeAdapter(list[Criterion])
+TREE = "a tree of criteria, as in PaperBench; convert it: autorubric convert TREE RUBRIC --to llmdc"
+"""The problem of a mapping with `sub_tasks`."""
+_GROUPS = "; write groups of criteria as a list of {'name': …, 'criteria': […]}"
 
 
 class Unfolded(NamedTuple):
@@ -137,8 +140,16 @@ def _opened(data: Mapping[str, Any], inside: str = "") -> tuple[dict[str, Any], 
         raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")
     if inside:
         raise InputError(f"Expected '{inside}' to be a list, got dict")
+    raise InputError(_no_holder(data))
+
+
+def _no_holder(data: Mapping[str, Any]) -> str:
+    if "sub_tasks" in data:
+        return TREE
     keys = ", ".join(map(repr, data)) or "none"
-    raise InputError(f"Dict must contain either 'sections' or 'rubric' key, or 'criteria'; its keys are {keys:.200}")
+    groups = _GROUPS if data and all(isinstance(value, list) for value in data.values()) else ""
+    wanted = "Dict must contain either 'sections' or 'rubric' key, or 'criteria'"
+    return f"{wanted}; its keys are {keys:.200}{groups}"
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.entries import rule_of_tags
 from autorubric.core.misread_keys import misread_keys, unweighted
 from autorubric.core.rubric import Rubric
-from autorubric.core.rubric_shapes import as_entries, read_criteria, unfold
+from autorubric.core.rubric_shapes import TREE, as_entries, read_criteria, unfold
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, is_finite
 from autorubric.files.keys import nearest, unknown_key
@@ -233,7 +233,7 @@ def _no_rubric(row: Mapping[str, Any]) -> str:
     wrong = next((str(key) for key in row if nearest(str(key), known)), None)
     if wrong is not None:
         return unknown_key(wrong, known, "the row")
-    return NO_RUBRIC
+    return TREE if "sub_tasks" in row else NO_RUBRIC
 
 
 def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str:
