@@ -122,6 +122,10 @@ SHAPES: list[tuple[Any, tuple[tuple[str, float], ...]]] = [
     ([{"criterion": "Names scattering.", "points": 3, "options": YES_NO}], (("Names scattering.", 3.0),)),
     ([{**OWN[0], "options": YES_NO, "levels": ["No", "Yes"]}], PLAIN.criteria),
     ([{**OWN[0], "metadata": {"levels": ["No", "Yes"]}}], PLAIN.criteria),
+    (
+        {"criteria": "Names scattering.", **{f"score{score}_description": f"{score}." for score in range(1, 6)}},
+        (("Names scattering.", 10.0),),
+    ),
     ([{**POINTS[0], "human_rating": [True, False], "type": "objective", "max_words": 50}], PLAIN.criteria),
     ([{"text": "Names scattering.", "序号": 1}], (("Names scattering.", 10.0),)),
 ]

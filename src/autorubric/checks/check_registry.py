@@ -32,7 +32,7 @@ from autorubric.checks.rules import (
     mifeval_spanish,
     words,
 )
-from autorubric.core.entries import with_integers
+from autorubric.core.rule_tags import with_integers
 from autorubric.errors import InputError
 from autorubric.extras import require
 from autorubric.files.keys import nearest

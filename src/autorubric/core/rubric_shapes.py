@@ -18,6 +18,7 @@ from autorubric.core.known_keys import error_lines
 from autorubric.core.misread_keys import section_weights, stray_weights
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
+from autorubric.files.strict_json import parse_json
 from autorubric.files.text import decode, read_text
 
 _HOLDERS = ("rubric", "sections", "criteria")
@@ -53,6 +54,23 @@ def unfold(data: Any) -> Unfolded:
     if not isinstance(parts.guidelines, (str, type(None))):
         raise InputError(f"Expected 'guidelines' to be a string, got {type(parts.guidelines).__name__}")
     return parts
+
+
+def parse_rubric(text: str, where: str = "") -> Any:
+    """The value of a rubric that is JSON text.
+
+    Raises:
+        InputError: it is other text.
+
+    Example:
+        >>> parse_rubric('["Is brief."]')
+        ['Is brief.']
+    """
+    try:
+        return parse_json(text, f"{where}the rubric is text, and not JSON")
+    except InputError as error:
+        advice = 'write its criteria as a list, such as ["Is brief.", "Is kind."]'
+        raise InputError(f"{problem}; {advice}" for problem in error.problems) from None
 
 
 def _unfold_mapping(data: Any) -> Unfolded:

@@ -40,8 +40,8 @@ FORMATS: dict[str, Format] = {
         OPEN_INSTRUCT,
         VERIFIERS,
         LLMDC,
-        PROMETHEUS,
         PAPERBENCH,
+        PROMETHEUS,
     )
 }
 """The built-in formats by name."""
