@@ -37,9 +37,9 @@ def scored_criterion(entry: Mapping[str, Any], prefix: str = "") -> Criterion:
     texts = {key: entry.get(key) for key in (f"{prefix}score{score}_description" for score in SCORES)}
     is_text = isinstance(requirement, str) and requirement.strip()
     problems = [] if is_text else [f"{prefix}criteria is {requirement!r:.60}; expected the text of a criterion"]
-    problems += [
-        f"{key} is {text!r:.60}; expected a string" for key, text in texts.items() if not isinstance(text, str)
-    ]
+    problems += [f"{key} is missing" for key, text in texts.items() if text is None]
+    wrong = [(key, text) for key, text in texts.items() if not isinstance(text, str | None)]
+    problems += [f"{key} is {text!r:.60}; expected a string" for key, text in wrong]
     if problems:
         raise InputError(problems)
     return Criterion(requirement=str(requirement), options=_options([str(text) for text in texts.values()]))
