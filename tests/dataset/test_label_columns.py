@@ -73,7 +73,7 @@ UNREAD = (
         (
             ["submission,Tone,Names a cause", "So.,4,1"],
             {"Tone": "4", "Names a cause": "1"},
-            ["labels in 'Names a cause', 'Tone' are not read, since 'Tone' has '4', which is no label"],
+            ["labels in 'Names a cause', 'Tone' are not read, since 'Tone' has '4'; expected only labels"],
         ),
     ],
 )

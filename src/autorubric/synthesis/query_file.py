@@ -162,7 +162,8 @@ class QueryFile:
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
         if not columns and not problems:
             raise InputError(f"{input_name(self.path)}: the file has no rows; expected one per query")
-        asked = {"question": "" if usable else self.question_column, "id": self.id_column}
+        is_found = usable or (problems and not any(_LACKING in problem for problem in problems))
+        asked = {"question": "" if is_found else self.question_column, "id": self.id_column}
         asked |= {"responses": self.responses_column, "domain": self.domain_column}
         missing = [
             _no_column(self.path, purpose, column, columns)
