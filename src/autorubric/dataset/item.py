@@ -314,7 +314,8 @@ def _unread_note(
     elif other is None or not any(meant.values()):
         yield f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"
     else:
-        yield f"labels in {named} are not read, since {columns[other[0]]!r} has {other[1]!r:.60}; expected only labels"
+        told = f"since {columns[other[0]]!r} has {other[1]!r:.60}; expected only labels"
+        yield f"labels in {named} are not read, {told}"
 
 
 def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
