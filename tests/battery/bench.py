@@ -31,7 +31,7 @@ SECONDS = 30
 KEY = "sk-planted-0123456789abcdef"
 
 RUBRIC: list[dict[str, Any]] = [
-    {"name": "Short", "requirement": "Contains at most 5 words."},
+    {"name": "Short", "requirement": "Contains at most 5 words.", "weight": 10},
     {"requirement": "Is kind.", "weight": 3},
 ]
 DATASET: dict[str, Any] = {

@@ -97,7 +97,9 @@ def unread_notes(entries: Any, known: Collection[str]) -> list[str]:
     texts = [key for row in rows for key, value in row.items() if isinstance(value, str) and len(value.split()) > 2]
     unread = [key for key in dict.fromkeys(texts) if key not in known]
     notes = [f"{listed(unread)} of the criteria is metadata, which judges do not see"] if unread else []
-    if bare := unweighted([row for row in rows if "requirement" in row], ("weight",)):
+    # A weight that is null is refused where the criterion is made.
+    own = [row for row in rows if "requirement" in row and row.get("weight", 10) is not None]
+    if bare := unweighted(own, ("weight",)):
         notes.append(
             f"{len(bare)} of {len(rows)} criteria have no weight and count 10, the first is criterion {bare[0] + 1}"
         )
