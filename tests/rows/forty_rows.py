@@ -190,7 +190,11 @@ UNREAD: list[tuple[Any, str]] = [
         {"criteria": TITLED, "dimension_weights": [1]},
         "'dimension_weights' is [1]; write each weight into its criterion",
     ),
-    ({"recall": ["Names scattering."], "style": ["Is brief."]}, "its keys are 'recall', 'style'"),
+    (
+        {"recall": ["Names scattering."], "style": ["Is brief."]},
+        "its keys are 'recall', 'style'; write groups of criteria as a list of",
+    ),
+    ({"Light": {"description": "Names scattering.", "weight": 5}}, "'Light'; write criteria as a list of {'name'"),
     ([{"title": "Names scattering.", "weight": 5}], "keys are"),
     ([{"description": "An essay.", "weight": 5, "criteria": SCALE}], "criteria"),
 ]

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem
 from autorubric.errors import InputError
 from autorubric.formats.conversion import Options, convert
-from autorubric.jobs.submissions import Submissions
+from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.rows.columns import value_at
 from autorubric.synthesis.query_file import QueryFile
@@ -84,3 +85,17 @@ def test_an_answer_at_a_path_into_the_conversation_is_not_part_of_the_query(tmp_
 def test_a_row_without_an_answer_in_words_has_no_submission(tmp_path: Path, row: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="no submission column found"):
         items(written(tmp_path / "rows.jsonl", row))
+
+
+def test_rows_may_have_a_column_called_dataset(tmp_path: Path) -> None:
+    """As in AlpacaEval, UltraFeedback and Tulu; a dataset begins with a line that has no other key."""
+    rows = [{"prompt": f"Why {n}?", "response": "So.", "dataset": "helpful_base"} for n in range(2)]
+    path, kind = written(tmp_path / "outputs.jsonl", *rows), [{"requirement": "Is kind."}]
+    assert is_rows(path, rubric_given=True)
+    assert is_rows(path, rubric_given=False)
+    made = read_dataset(path, Rubric.from_dict(kind), None, None)
+    assert [(item.prompt, item.metadata) for item in made.items] == [
+        (row["prompt"], {"dataset": "helpful_base"}) for row in rows
+    ]
+    queries = read_queries(written(tmp_path / "queries.jsonl", *({**row, "rubric": kind} for row in rows))).queries
+    assert [query.text for query in queries] == ["Why 0?", "Why 1?"]

@@ -14,7 +14,7 @@ from autorubric.core.described_scores import has_described_scores, scored_criter
 from autorubric.core.known_keys import error_lines
 from autorubric.core.misread_keys import misread_keys, stray_weights, unweighted
 from autorubric.core.rubric import Rubric
-from autorubric.core.rubric_shapes import parse_rubric
+from autorubric.core.rubric_shapes import parse_rubric, shape_advice
 from autorubric.core.rule_tags import rule_of_tags
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, is_finite, without_nulls
@@ -219,7 +219,7 @@ def _of_mapping(value: Mapping[str, Any], where: str) -> Rubric:
         return Rubric([scored_criterion(value)])
     held = _holder(value)
     if held is None:
-        keys = f"one of the keys {', '.join(_HOLDERS)}; its keys are {listed(value)}"
+        keys = f"one of the keys {', '.join(_HOLDERS)}; its keys are {listed(value)}{shape_advice(value)}"
         raise InputError(f"{where}: has no rubric; expected a list of criteria, or {keys}")
     strays = [f"{where}: {problem}" for problem in stray_weights({**value, held: None})]
     if strays:

@@ -27,7 +27,11 @@ _SECTION_KEYS = ("criteria", "name", "title")
 _CRITERIA = TypeAdapter(list[Criterion])
 TREE = "a tree of criteria, as in PaperBench; convert it: autorubric convert TREE RUBRIC --to llmdc"
 """The problem of a mapping with `sub_tasks`."""
-_GROUPS = "; write groups of criteria as a list of {'name': …, 'criteria': […]}"
+_ADVICE: dict[type, str] = {
+    list: "; write groups of criteria as a list of {'name': …, 'criteria': […]}",
+    dict: "; write criteria as a list of {'name': …, 'requirement': …, 'weight': …}",
+    str: "; write criteria as a list of {'name': …, 'requirement': …}",
+}
 
 
 class Unfolded(NamedTuple):
@@ -165,9 +169,19 @@ def _no_holder(data: Mapping[str, Any]) -> str:
     if "sub_tasks" in data:
         return TREE
     keys = ", ".join(map(repr, data)) or "none"
-    groups = _GROUPS if data and all(isinstance(value, list) for value in data.values()) else ""
     wanted = "Dict must contain either 'sections' or 'rubric' key, or 'criteria'"
-    return f"{wanted}; its keys are {keys:.200}{groups}"
+    return f"{wanted}; its keys are {keys:.200}{shape_advice(data)}"
+
+
+def shape_advice(data: Mapping[str, Any]) -> str:
+    """How to write what a mapping without a list of criteria holds, to follow its keys; empty if this is open.
+
+    Example:
+        >>> shape_advice({"style": ["Is brief."]})
+        "; write groups of criteria as a list of {'name': …, 'criteria': […]}"
+    """
+    kinds = {type(value) for value in data.values()}
+    return _ADVICE.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:

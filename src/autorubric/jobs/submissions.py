@@ -167,8 +167,8 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
         first = next(iter(found.rows(problems)), None) if not found.is_table else None
         if first is None:
             return rubric_given or found.is_table or bool(problems)  # whoever reads the rows reports their problems
-        of_dataset = {"dataset"} if rubric_given else {"dataset", "submission"}
-        return not of_dataset & first.fields.keys()
+        is_head = first.fields.keys() == {"dataset"}
+        return not is_head and (rubric_given or "submission" not in first.fields)
     with opened_text(path) as file:
         if file.read(1024).lstrip().startswith((b"[", b"- ")):
             return True
