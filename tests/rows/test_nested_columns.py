@@ -81,6 +81,25 @@ def test_an_answer_at_a_path_into_the_conversation_is_not_part_of_the_query(tmp_
     assert (item.id, item.prompt, item.submission, item.metadata, notes) == ("a", "Why?", "So.", {}, [])
 
 
+def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) -> None:
+    """As in MultiChallenge; one message for all rows."""
+    path = written(tmp_path / "rows.jsonl", {"RESPONSE": ["So."], "reference": {"gpt": "Rayleigh."}})
+    problems: list[str] = []
+    assert not list(Submissions(path)._items(problems))
+    way = "expected a text; choose one in it with --column"
+    assert problems == [
+        f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[0]",
+        f"{path}:1: 'reference' is of type dict; {way} reference=reference.gpt",
+    ]
+    [item], _ = items(path, submission="RESPONSE[0]", reference="reference.gpt")
+    assert (item.submission, item.reference_submission) == ("So.", "Rayleigh.")
+
+
+def test_a_column_called_metadata_may_contain_a_text(tmp_path: Path) -> None:
+    [item], _ = items(written(tmp_path / "rows.jsonl", {"answer": "So.", "metadata": "By Ann.", "n": 1}))
+    assert item.metadata == {"metadata": "By Ann.", "n": 1}
+
+
 @pytest.mark.parametrize("row", [ANSWER, {"messages": [ASKED]}, {"messages": [SAID]}, {"messages": "Why?"}])
 def test_a_row_without_an_answer_in_words_has_no_submission(tmp_path: Path, row: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="no submission column found"):
