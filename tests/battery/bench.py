@@ -31,7 +31,7 @@ SECONDS = 30
 KEY = "sk-planted-0123456789abcdef"
 
 RUBRIC: list[dict[str, Any]] = [
-    {"name": "Short", "requirement": "Contains at most 5 words."},
+    {"name": "Short", "requirement": "Contains at most 5 words.", "weight": 10},
     {"requirement": "Is kind.", "weight": 3},
 ]
 DATASET: dict[str, Any] = {
@@ -97,6 +97,7 @@ CONVERTED: dict[str, str] = {
         "verifiers": (".toml", ".json", ".jsonl"),
         "llmdc": (".json", ".yaml", ".jsonl"),
         "prometheus": (".jsonl", ".json", ".parquet"),
+        "paperbench": (".json", ".jsonl"),
     }.items()
     for ending in endings
 }
@@ -267,8 +268,8 @@ def lay_out_formats(folder: Path) -> None:
     from autorubric.formats import convert
 
     for name, form in CONVERTED.items():
-        # A document of these two is one rubric.
-        is_one = form in ("verifiers", "llmdc") and not name.endswith(".jsonl")
+        # A document of these is one rubric.
+        is_one = form in ("verifiers", "llmdc", "paperbench") and not name.endswith(".jsonl")
         convert(folder / ("one.jsonl" if is_one else "final.jsonl"), folder / name, form)
     for ending in ("json", "yaml", "toml", "jsonl", "parquet"):
         like = {"toml": "verifiers.toml", "jsonl": "final.jsonl", "parquet": "rubrichub.parquet"}

@@ -70,6 +70,11 @@ UNREAD = (
             ["labels are not read, since several columns are named like one criterion: 'Tone', 'tone'"],
         ),
         (["submission,Tone,Names a cause", "So.,4,0.5"], {"Tone": "4", "Names a cause": "0.5"}, [SCORES]),
+        (
+            ["submission,Tone,Names a cause", "So.,4,1"],
+            {"Tone": "4", "Names a cause": "1"},
+            ["labels in 'Names a cause', 'Tone' are not read, since 'Tone' has '4'; expected only labels"],
+        ),
     ],
 )
 def test_a_missing_column_two_columns_and_scores_are_kept_as_metadata(
@@ -180,3 +185,30 @@ def test_a_column_of_labels_that_is_nearly_called_like_a_criterion_is_noted(tmp_
         source = read(tmp_path, *rows)
         assert [item.ground_truth for item in source.items()] == [None]
         assert source.notes == notes, rows
+
+
+OWN = [{"name": "Cause", "requirement": "Names a cause."}, {"name": "Kind", "requirement": "Is kind."}]
+
+
+@pytest.mark.parametrize(
+    "labels", [[True, False], ["yes", "No"], [1, 0.0], {"Kind": "reject", "Cause": "accept"}, ["met", "UNMET"]]
+)
+def test_ground_truth_is_read_in_the_words_of_columns(tmp_path: Path, labels: Any) -> None:
+    path = tmp_path / "a.jsonl"
+    row = {"submission": "So.", "ground_truth": labels}
+    expected = [[CriterionVerdict.MET, CriterionVerdict.UNMET]]
+    for rubric, fields in ((Rubric.from_dict(OWN), row), (None, {**row, "rubric": OWN})):
+        path.write_text(json.dumps(fields) + "\n")
+        assert [item.ground_truth for item in Submissions(path, rubric=rubric).items()] == expected
+
+
+def test_label_columns_of_a_row_with_its_own_rubric_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    rows: list[dict[str, Any]] = [
+        {"submission": "So.", "rubric": OWN, "kind": tone} for tone in ("so-so", "yes", "no")
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = Submissions(path)
+    assert [item.ground_truth for item in source.items()] == [None] * 3
+    told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
+    assert source.notes == [f"{path}:2: labels in 'kind' are not read, {told}"]

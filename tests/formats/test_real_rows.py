@@ -27,6 +27,7 @@ ONE_RUBRIC = {
     ("llmdc", ".json"),
     ("llmdc", ".yaml"),
     ("llmdc", ".yml"),
+    ("paperbench", ".json"),
 }
 
 

@@ -188,6 +188,14 @@ def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path)
         assert rubric_in(path)[0].metadata == {"explanation": "All three causes are named.", "axis": "insight"}
 
 
+def test_criteria_that_count_10_among_others_with_weights_get_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.csv"
+    path.write_text("requirement,weight\nIs brief.,1\nIs kind.,\nIs late.,-1\n")
+    told = "rubric.csv: 1 of 3 criteria have no weight and count 10, the first is criterion 2"
+    with pytest.warns(UserWarning, match=told):
+        assert [one.weight for one in rubric_in(path)] == [1.0, 10.0, -1.0]
+
+
 def test_choices_that_are_verdicts_are_no_scale_and_met_as_the_worst_is_a_fault(tmp_path: Path) -> None:
     """Files of verifiers list choices from worst to best; to read a pitfall as points would turn its sign."""
     path = tmp_path / "rubric.json"

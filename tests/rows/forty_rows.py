@@ -103,7 +103,12 @@ AMBIGUOUS: list[tuple[dict[str, Any], str, str, str]] = [
     (row(question=None, messages=TURNS, instruction="And why?"), "query", "messages", "instruction"),
     (row(rubric=OWN), "rubric", "rubrics", "rubric"),
     (row(criteria=TITLED), "rubric", "rubrics", "criteria"),
-    (row(reward_model={"rubrics": [*POINTS, {"criterion": "Lies."}]}), "rubric", "rubrics", "reward_model"),
+    (
+        row(reward_model={"rubrics": [*POINTS, {"criterion": "Lies.", "points": 10}]}),
+        "rubric",
+        "rubrics",
+        "reward_model",
+    ),
 ]
 """Rows with two candidates: the role, and the names in the order of the row."""
 
@@ -117,6 +122,12 @@ SHAPES: list[tuple[Any, tuple[tuple[str, float], ...]]] = [
     ([{"criterion": "Names scattering.", "points": 3, "options": YES_NO}], (("Names scattering.", 3.0),)),
     ([{**OWN[0], "options": YES_NO, "levels": ["No", "Yes"]}], PLAIN.criteria),
     ([{**OWN[0], "metadata": {"levels": ["No", "Yes"]}}], PLAIN.criteria),
+    (
+        {"criteria": "Names scattering.", **{f"score{score}_description": f"{score}." for score in range(1, 6)}},
+        (("Names scattering.", 10.0),),
+    ),
+    ([{**POINTS[0], "human_rating": [True, False], "type": "objective", "max_words": 50}], PLAIN.criteria),
+    ([{"text": "Names scattering.", "序号": 1}], (("Names scattering.", 10.0),)),
 ]
 """Rubrics as other data sets write them, and their criteria."""
 
@@ -128,6 +139,15 @@ UNREAD: list[tuple[Any, str]] = [
     ),
     ([{"description": "Names scattering.", "worth": 5}], "'worth' is 5; rename it to 'weight'"),
     ([{"requirement": "Names scattering.", "points": 5}], "'points' is 5; rename it to 'weight'"),
+    ([{"requirement": "Names scattering.", "score": 5}], "'score' is 5; rename it to 'weight'"),
+    ([{"text": "Names scattering.", "max": 5}], "'max' is 5; rename it to 'weight'"),
+    ([{"text": "Names scattering.", "value": 5}], "'value' is 5; rename it to 'weight'"),
+    ([{"text": "Names scattering.", "w": 5}], "'w' is 5; rename it to 'weight'"),
+    ([{"description": "Names scattering.", "priority": 1}], "'priority' is 1; rename it to 'weight'"),
+    (
+        [{"text": "Names scattering.", "points": 5}, {"text": "Lies.", "points": None}],
+        "has no weight, but others have; give it one",
+    ),
     ([{"description": "Names scattering.", "pts": 5}], "'pts' is 5; rename it to 'weight'"),
     (
         [{"requirement": "Is late.", "penalty": 3}],
@@ -140,6 +160,13 @@ UNREAD: list[tuple[Any, str]] = [
     (
         [{**OWN[0], "polarity": "negative"}],
         "'polarity' is 'negative'; give a criterion that describes a fault a nega",
+    ),
+    ([{**OWN[0], "type": "pitfall"}], "'type' is 'pitfall'; give a criterion that describes a fault a negative"),
+    ([{**POINTS[0], "sign": -1}], "'sign' is -1; give a criterion that describes a fault a negative"),
+    ([{**POINTS[0], "reverse": True}], "'reverse' is True; give a criterion that describes a fault a negative"),
+    (
+        [{**POINTS[0], "score1_description": "No.", "score5_description": "Yes."}],
+        "'score1_description', 'score5_description' describe a scale, but without options",
     ),
     ([{**OWN[0], "range": [0, 5]}], "'range' is [0, 5], but without options a criterion is met or not"),
     ({"sections": [{"name": "Style", "weight": 0.3, "criteria": OWN}]}, "sections have no weights: multiply it into"),
@@ -163,7 +190,11 @@ UNREAD: list[tuple[Any, str]] = [
         {"criteria": TITLED, "dimension_weights": [1]},
         "'dimension_weights' is [1]; write each weight into its criterion",
     ),
-    ({"recall": ["Names scattering."], "style": ["Is brief."]}, "its keys are 'recall', 'style'"),
+    (
+        {"recall": ["Names scattering."], "style": ["Is brief."]},
+        "its keys are 'recall', 'style'; write groups of criteria as a list of",
+    ),
+    ({"Light": {"description": "Names scattering.", "weight": 5}}, "'Light'; write criteria as a list of {'name'"),
     ([{"title": "Names scattering.", "weight": 5}], "keys are"),
     ([{"description": "An essay.", "weight": 5, "criteria": SCALE}], "criteria"),
 ]

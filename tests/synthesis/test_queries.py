@@ -56,6 +56,12 @@ def test_a_list_where_text_is_expected_says_how_to_take_its_first_entry(tmp_path
     assert "pass 'turns[0]'" in refused(QueryFile(path, "turns"))
 
 
+def test_a_guessed_column_of_lists_is_not_called_missing(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question_id": 81, "turns": ["Why?", "And how?"]})
+    told = refused(QueryFile(path).with_guesses([]))
+    assert told.startswith(f"{path}:1: 'turns' is a list of 2; to take its first entry pass 'turns[0]'")
+
+
 def test_a_wrong_column_is_named_with_the_ones_there_are(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"prompt": "a"}, {"prompt": "b"})
     message = refused(QueryFile(path))

@@ -11,7 +11,7 @@ from autorubric.checks.check_registry import (
     run_check,
     validate_check,
 )
-from autorubric.core.entries import RuleCall, rule_of_tags
+from autorubric.core.rule_tags import RuleCall, rule_of_tags
 
 __all__ = [
     "CHECKS",

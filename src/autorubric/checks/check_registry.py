@@ -32,7 +32,7 @@ from autorubric.checks.rules import (
     mifeval_spanish,
     words,
 )
-from autorubric.core.entries import with_integers
+from autorubric.core.rule_tags import with_integers
 from autorubric.errors import InputError
 from autorubric.expectations import expectation
 from autorubric.extras import require

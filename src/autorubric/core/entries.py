@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
+from autorubric.core.described_scores import has_described_scores, scored_criterion
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import misread_keys, stray_weights
+from autorubric.core.misread_keys import misread_keys, stray_weights, unweighted
 from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_shapes import parse_rubric, shape_advice
+from autorubric.core.rule_tags import rule_of_tags
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, is_finite, without_nulls
-from autorubric.files.strict_json import in_short, parse_json
+from autorubric.files.strict_json import in_short
 from autorubric.rows.columns import folded, listed
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain
 
@@ -74,7 +76,8 @@ def read_entries(
     entries = from_json_text(value, key)
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{key} is {entries!r:.60}; expected a list of criteria that is not empty")
-    problems: list[str] = []
+    bare = unweighted(entries, names.weight) if names is _USUAL else []
+    problems = [f"{key}[{index}] has no weight, but others have; give it one" for index in bare]
     criteria = []
     for index, entry in enumerate(entries):
         place = f"{key}[{index}]"
@@ -208,13 +211,17 @@ def rubric_from(value: Any, where: str) -> Rubric:
     if isinstance(value, Rubric):
         return value
     if isinstance(value, str) and value.strip():
-        value = parse_json(value, f"{where}: the rubric is text, and not JSON")
+        value = parse_rubric(value, f"{where}: ")
     value = plain(value, nulls=False)
-    if not isinstance(value, Mapping):
-        return _rubric("rubric", value, {}, where)
+    return _of_mapping(value, where) if isinstance(value, Mapping) else _rubric("rubric", value, {}, where)
+
+
+def _of_mapping(value: Mapping[str, Any], where: str) -> Rubric:
+    if has_described_scores(value):
+        return Rubric([scored_criterion(value)])
     held = _holder(value)
     if held is None:
-        keys = f"one of the keys {', '.join(_HOLDERS)}; its keys are {listed(value)}"
+        keys = f"one of the keys {', '.join(_HOLDERS)}; its keys are {listed(value)}{shape_advice(value)}"
         raise InputError(f"{where}: has no rubric; expected a list of criteria, or {keys}")
     strays = [f"{where}: {problem}" for problem in stray_weights({**value, held: None})]
     if strays:
@@ -289,12 +296,15 @@ def _fields(
     ]
     name_key, title = _first(entry, names.name) if names.name else ("", None)
     found = []
-    if not isinstance(text, str) or not text.strip():
+    if text is None:
+        found.append(f"{place} has no text under {listed(names.text, 4)}; its keys are {listed(entry)}")
+    elif not isinstance(text, str) or not text.strip():
         found.append(f"{place}.{text_key} is {text!r:.60}; expected the text of a criterion")
-    if names.default is not None:
-        known = {"weight": weight, "options": entry.get("options") if names is _USUAL else ()}
-        found += (f"{place}: {problem}" for problem in misread_keys(entry, known))
-        weight = names.default if weight is None else weight
+    # A criterion that has to have a weight is refused below without one; formats with choices name them otherwise.
+    options = entry.get("options") if names.default in (None, _USUAL.default) else ()
+    known = {"weight": 0 if weight is None and names.default is None else weight, "options": options}
+    found += (f"{place}: {problem}" for problem in misread_keys(entry, known))
+    weight = names.default if weight is None else weight
     if not is_finite(weight):
         found.append(f"{place}.{weight_key} is {weight!r:.60}; expected a finite number")
     found += (
@@ -310,86 +320,3 @@ def _fields(
 
 def _first(entry: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any]:
     return next(((key, entry[key]) for key in keys if entry.get(key) is not None), (keys[0], None))
-
-
-class RuleCall(NamedTuple):
-    """A rule's class name and its parameters, nulls dropped."""
-
-    function: str
-    parameters: dict[str, Any]
-
-
-def rule_of_tags(tags: object) -> RuleCall | None:
-    """The rule that the tags of a criterion name, or None if a judge decides it.
-
-    Reads both layouts in use: a mapping `{"function", "parameters", "verifier"}`, whose parameters may be
-    the full union of keys with nulls, and a list of `"key:value"` strings. Other tags are left alone.
-
-    Raises:
-        InputError: the tags contradict themselves or cannot be read.
-
-    Example:
-        >>> tags = ["verifier:rule", "function:NumberOfWords", 'parameters:{"num_words": 9.0, "m": null}']
-        >>> rule_of_tags(tags)
-        RuleCall(function='NumberOfWords', parameters={'num_words': 9})
-        >>> rule_of_tags({"function": "", "parameters": None, "verifier": "llm"}) is None
-        True
-    """
-    entries = _tag_values(tags)
-    verifier, function = entries.get("verifier") or "", entries.get("function") or ""
-    if verifier not in ("", "llm", "rule"):
-        raise InputError(f"tags: verifier is {verifier!r}; expected 'rule' or 'llm'")
-    if verifier == "rule" and not function:
-        raise InputError("tags: verifier is 'rule' but no function is named")
-    if verifier == "llm" and function:
-        raise InputError(f"tags: verifier is 'llm' but the function is {function!r}; expected none")
-    if not function:
-        return None
-    parameters = _parameters(entries.get("parameters"))
-    return RuleCall(function, {name: with_integers(value) for name, value in parameters.items() if value is not None})
-
-
-def with_integers(value: Any) -> Any:
-    """A value as JSON has it: integral doubles become integers, tuples and arrays lists.
-
-    Example:
-        >>> with_integers((2.0, 2.5, "2.0"))
-        [2, 2.5, '2.0']
-    """
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, Mapping):
-        return {key: with_integers(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [with_integers(item) for item in value]
-    return with_integers(value.tolist()) if hasattr(value, "tolist") else value
-
-
-def _tag_values(tags: object) -> Mapping[str, Any]:
-    if tags is None:
-        return {}
-    if isinstance(tags, Mapping):
-        return tags
-    listed = tags.tolist() if hasattr(tags, "tolist") else tags
-    if not isinstance(listed, list | tuple):
-        raise InputError(f"tags are {tags!r}; expected a mapping or a list of 'key:value' strings")
-    pairs = [tag.partition(":") for tag in listed if isinstance(tag, str)]
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def _parameters(written: object) -> Mapping[str, Any]:
-    """The parameters of either layout; text is read as JSON, or else as a Python literal."""
-    if written is None or written == "":
-        return {}
-    value = written
-    if isinstance(written, str):
-        try:
-            value = json.loads(written)
-        except (ValueError, RecursionError):
-            try:
-                value = ast.literal_eval(written)
-            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-                value = None
-    if not isinstance(value, Mapping):
-        raise InputError(f"tags: parameters are {written!r}; expected a mapping of names to values")
-    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,11 +12,21 @@ from autorubric.files.json_values import as_number
 from autorubric.rows.columns import listed
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks", "worth", "importance"))
-_ALONE = frozenset(("pts", "weightage", "percent", "percentage", "credit", "credits", "multiplier", "coefficient"))
+_WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks", "worth", "importance", "priority"))
+_ALONE = frozenset(
+    (
+        *("pts", "weightage", "percent", "percentage", "credit", "credits", "multiplier", "coefficient"),
+        *("w", "max", "maximum", "value", "point", "mark", "grade", "score"),
+    )
+)
 """Words that mean a weight where a key has no other."""
-_FAULTS = frozenset(("pitfall", "negative", "penalty", "penalties", "deduction", "deductions", "deduct"))
-_IN_WORDS = frozenset(("weight", "importance"))
+_FAULTS = frozenset(
+    (
+        *("pitfall", "negative", "penalty", "penalties", "deduction", "deductions", "deduct"),
+        *("negate", "negated", "invert", "inverted", "reverse", "reversed"),
+    )
+)
+_IN_WORDS = frozenset(("weight", "importance", "priority"))
 _MOST = frozenset(("max", "score"))
 _SCALES = frozenset(
     (
@@ -34,9 +44,14 @@ _SCALES = frozenset(
     )
 )
 _PARTS = frozenset(("sub", "subcriteria", "subtasks", "children", "criteria"))
-_VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS"))
+_VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
+_OF_SCORE = re.compile(r"(score|level|grade|rating|band|point)s?[ _-]?\d", re.IGNORECASE)
 _OWN = frozenset(("metadata", "tags", "check"))
 _ELSE = "or put it under 'metadata'"
+_NO_SCALE = (
+    "but without options a criterion is met or not; "
+    f"write it as options, each with a label and a value from 0 to 1, {_ELSE}"
+)
 
 
 def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
@@ -53,6 +68,9 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         ["'levels' is '1 to 4', but without options a criterion is met or not; write it as options, each ..."]
     """
     is_pitfall = (as_number(known.get("weight")) or 0) < 0
+    described = [str(key) for key, value in entry.items() if isinstance(value, str) and _OF_SCORE.match(str(key))]
+    if known.get("options") is None and len(described) > 1:
+        yield f"{listed(described, 2)} describe a scale, {_NO_SCALE}"
     for key, value in entry.items():
         words = _words(str(key))
         if known.get("weight") is None and isinstance(value, Mapping) and key not in _OWN:
@@ -65,14 +83,13 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         elif not is_pitfall and (_is_fault(words, value, known.get("weight")) or _is_met_worst(key, entry, known)):
             yield f"{key!r} is {value!r:.60}; give a criterion that describes a fault a negative weight, {_ELSE}"
         elif known.get("options") is None and words & _SCALES and _is_scale(value):
-            advice = f"write it as options, each with a label and a value from 0 to 1, {_ELSE}"
-            yield f"{key!r} is {value!r:.60}, but without options a criterion is met or not; {advice}"
+            yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
         elif words & _PARTS and isinstance(value, list | Mapping) and value:
             yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
 
 
 def unread_notes(entries: Any, known: Collection[str]) -> list[str]:
-    """A note if criteria, as a file lists them, have keys with sentences that are not read.
+    """Notes if criteria, as a file lists them, have keys with sentences that are not read, or if some have no weight.
 
     Example:
         >>> unread_notes([{"criterion": "Breadth", "explanation": "All three causes are named."}], {"criterion"})
@@ -81,7 +98,25 @@ def unread_notes(entries: Any, known: Collection[str]) -> list[str]:
     rows = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
     texts = [key for row in rows for key, value in row.items() if isinstance(value, str) and len(value.split()) > 2]
     unread = [key for key in dict.fromkeys(texts) if key not in known]
-    return [f"{listed(unread)} of the criteria is metadata, which judges do not see"] if unread else []
+    notes = [f"{listed(unread)} of the criteria is metadata, which judges do not see"] if unread else []
+    # A weight that is null is refused where the criterion is made.
+    own = [row for row in rows if "requirement" in row and row.get("weight", 10) is not None]
+    if bare := unweighted(own, ("weight",)):
+        notes.append(
+            f"{len(bare)} of {len(rows)} criteria have no weight and count 10, the first is criterion {bare[0] + 1}"
+        )
+    return notes
+
+
+def unweighted(entries: Iterable[Any], keys: Collection[str]) -> list[int]:
+    """The places of criteria without a weight, if others have one.
+
+    Example:
+        >>> unweighted([{"points": 1}, {"points": None}, "Is brief."], ("points",)), unweighted(["Is brief."], ())
+        ([1, 2], [])
+    """
+    has = [isinstance(entry, Mapping) and any(entry.get(key) is not None for key in keys) for entry in entries]
+    return [place for place, own in enumerate(has) if not own] if any(has) else []
 
 
 def stray_weights(around: Mapping[str, Any]) -> Iterator[str]:
@@ -121,13 +156,13 @@ def _words(key: str) -> frozenset[str]:
 def _is_weight(words: frozenset[str], value: Any) -> bool:
     if isinstance(value, str) and value.strip() and words & _IN_WORDS:
         return True
-    return bool(words & _WEIGHTS or words >= _MOST or words <= _ALONE) and as_number(value) is not None
+    return bool(words & _WEIGHTS or words >= _MOST or (words and words <= _ALONE)) and as_number(value) is not None
 
 
 def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
     """Whether a key says that to meet the criterion is a fault."""
-    if words & {"polarity", "sign"}:
-        return isinstance(value, str) and value.strip().casefold() in ("negative", "-")
+    if words & {"polarity", "sign", "type"}:
+        return str(value).strip().casefold() in ("negative", "pitfall", "penalty", "-", "-1")
     return bool(words & _FAULTS) and (value is True or (weight is None and as_number(value) is not None))
 
 

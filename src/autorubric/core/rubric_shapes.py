@@ -18,12 +18,20 @@ from autorubric.core.known_keys import error_lines
 from autorubric.core.misread_keys import section_weights, stray_weights
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
+from autorubric.files.strict_json import parse_json
 from autorubric.files.text import decode, read_text
 
 _HOLDERS = ("rubric", "sections", "criteria")
 _RUBRIC_KEYS = (*_HOLDERS, "guidelines", "metadata")
 _SECTION_KEYS = ("criteria", "name", "title")
 _CRITERIA = TypeAdapter(list[Criterion])
+TREE = "a tree of criteria, as in PaperBench; convert it: autorubric convert TREE RUBRIC --to llmdc"
+"""The problem of a mapping with `sub_tasks`."""
+_ADVICE: dict[type, str] = {
+    list: "; write groups of criteria as a list of {'name': …, 'criteria': […]}",
+    dict: "; write criteria as a list of {'name': …, 'requirement': …, 'weight': …}",
+    str: "; write criteria as a list of {'name': …, 'requirement': …}",
+}
 
 
 class Unfolded(NamedTuple):
@@ -50,6 +58,23 @@ def unfold(data: Any) -> Unfolded:
     if not isinstance(parts.guidelines, (str, type(None))):
         raise InputError(f"Expected 'guidelines' to be a string, got {type(parts.guidelines).__name__}")
     return parts
+
+
+def parse_rubric(text: str, where: str = "") -> Any:
+    """The value of a rubric that is JSON text.
+
+    Raises:
+        InputError: it is other text.
+
+    Example:
+        >>> parse_rubric('["Is brief."]')
+        ['Is brief.']
+    """
+    try:
+        return parse_json(text, f"{where}the rubric is text, and not JSON")
+    except InputError as error:
+        advice = 'write its criteria as a list, such as ["Is brief.", "Is kind."]'
+        raise InputError(f"{problem}; {advice}" for problem in error.problems) from None
 
 
 def _unfold_mapping(data: Any) -> Unfolded:
@@ -137,8 +162,26 @@ def _opened(data: Mapping[str, Any], inside: str = "") -> tuple[dict[str, Any], 
         raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")
     if inside:
         raise InputError(f"Expected '{inside}' to be a list, got dict")
+    raise InputError(_no_holder(data))
+
+
+def _no_holder(data: Mapping[str, Any]) -> str:
+    if "sub_tasks" in data:
+        return TREE
     keys = ", ".join(map(repr, data)) or "none"
-    raise InputError(f"Dict must contain either 'sections' or 'rubric' key, or 'criteria'; its keys are {keys:.200}")
+    wanted = "Dict must contain either 'sections' or 'rubric' key, or 'criteria'"
+    return f"{wanted}; its keys are {keys:.200}{shape_advice(data)}"
+
+
+def shape_advice(data: Mapping[str, Any]) -> str:
+    """How to write what a mapping without a list of criteria holds, to follow its keys; empty if this is open.
+
+    Example:
+        >>> shape_advice({"style": ["Is brief."]})
+        "; write groups of criteria as a list of {'name': …, 'criteria': […]}"
+    """
+    kinds = {type(value) for value in data.values()}
+    return _ADVICE.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:

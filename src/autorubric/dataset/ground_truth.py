@@ -25,13 +25,13 @@ NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this 
 class GroundTruthReader:
     """Reads ground truth for one rubric.
 
-    Verdicts on binary criteria become `CriterionVerdict`, whatever their case; option labels stay as they are
-    written, as long as they name an option.
+    Verdicts on binary criteria, and words such as yes and 1, become `CriterionVerdict`, whatever their case; option
+    labels stay as they are written, as long as they name an option.
 
     Example:
         >>> reader = GroundTruthReader(Rubric([Criterion(requirement="Is brief")]))
         >>> problems = []
-        >>> reader.read(["met"], problems), reader.read(["maybe"], problems), problems
+        >>> reader.read([True], problems), reader.read(["maybe"], problems), problems
         ([<CriterionVerdict.MET: 'MET'>], None, ["ground_truth[0]: invalid verdict 'maybe'. Must be ..."])
     """
 
@@ -104,8 +104,10 @@ class GroundTruthReader:
         verdicts: GroundTruth = []
         found: list[str] = []
         for index, (criterion, value) in enumerate(zip(self._criteria, values, strict=True)):
+            is_word = criterion.options is None and isinstance(value, str | int | float)
+            meant = label_meant(criterion, str(value)) if is_word else None
             try:
-                verdicts.append(_verdict(criterion, value))
+                verdicts.append(_verdict(criterion, value if meant is None else meant))
             except ValueError as error:
                 found.append(f"ground_truth[{index}]: {error}")
         problems += found

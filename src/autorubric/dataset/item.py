@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from autorubric.core.criterion import Criterion, criterion_names
@@ -14,8 +15,8 @@ from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_mea
 from autorubric.dataset.label_rows import one_word
 from autorubric.errors import InputError, counted
 from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import COLUMN_OPTION, folded
-from autorubric.rows.record import as_text, is_blank, shown
+from autorubric.rows.columns import COLUMN_OPTION, first_part, folded
+from autorubric.rows.record import as_text, is_blank, plain, read_message, shown
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
@@ -147,7 +148,7 @@ def item_records(
         [{'submission': 'So.', 'prompt': 'Why?', 'description': '', 'metadata': {'model': 'm'}}]
     """
     has_submission = False
-    for record in reader.rows(records):
+    for record in map(partial(_with_last_turn, reader), reader.rows(records)):
         is_item = not is_table and "submission" in record.fields
         has_submission = has_submission or "submission" in record.columns
         if not has_submission:
@@ -161,6 +162,22 @@ def item_records(
             yield record._replace(fields=_item(record, is_item))
         except InputError as error:
             problems += error.problems
+
+
+def _with_last_turn(reader: RowReader, record: Record) -> Record:
+    """The row; without a submission, the answer at the end of its conversation is one."""
+    column, path = record.columns.get("query", ""), record.columns.get("submission", "")
+    query: Any = plain(record.value("query")) if not path or first_part(path) == column else None
+    last = read_message(query[-1]) if isinstance(query, list) and len(query) > 1 else None
+    if not isinstance(last, dict) or last.get("role") != "assistant":
+        return record
+    fields = {**record.fields, column: query[:-1]}
+    if not path and isinstance(last.get("content"), str):
+        path = f"{column}[-1].content"
+        fields[path] = last["content"]
+        note = f"{reader.where}: the last turn of {column!r} is read as the submission"
+        reader.notes += [note] * (note not in reader.notes)
+    return record._replace(fields=fields, columns={**record.columns, "submission": path}) if path else record
 
 
 def _has_own_names(record: Record) -> bool:
@@ -184,6 +201,8 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
         told = f"{record.columns['labels']!r} is {shown(item['ground_truth'])}; expected a list of verdicts"
         option = COLUMN_OPTION.format(role="reference")
         raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
+    if nested := [*_nested(record, row)]:
+        raise InputError(nested)
     if query is not None:
         item["prompt"] = as_text(query)
     if rubric is not None:
@@ -195,8 +214,19 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
         return {"description": "", **rest, **own, **item}
     metadata = own.pop("metadata", {})
     if not isinstance(metadata, dict):
-        raise InputError(f"{record.where}: 'metadata' is of type {type(metadata).__name__}; expected a mapping")
+        metadata = {"metadata": metadata}
     return {**item, "description": "", **own, "metadata": {**metadata, **rest}}
+
+
+def _nested(record: Record, row: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each text that is a list or a mapping, with the path to what is in it."""
+    for role in ("submission", "reference"):
+        column = record.columns.get(role, "")
+        value = row.get(column)
+        if isinstance(value, list | dict):
+            inner = f"{column}[0]" if isinstance(value, list) else f"{column}.{next(iter(value), 'KEY')}"
+            told = f"{column!r} is of type {type(value).__name__}; expected a text"
+            yield f"{record.where}: {told}; choose one in it with --column {role}={inner}"
 
 
 def query_notes(where: str, items: Iterable[DataItem]) -> list[str]:
@@ -249,7 +279,7 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     meant = {(name, word): label_meant(by_name[name], word) for name, word in used}
     bare, has_label = [name for name in by_name if name not in columns], _are_labels(meant)
     if bare or not has_label:
-        notes += [*_unread_note(listed(columns.values()), bare, has_label=has_label), *_hints(placed, by_name)]
+        notes += [*_unread_note(columns, bare, meant), *_hints(placed, by_name)]
         return
     partial = (
         where for (where, _), row in zip(placed, rows, strict=True) if any(row.values()) and "" in row.values()
@@ -289,10 +319,38 @@ def _are_labels(meant: Mapping[Any, str | None]) -> bool:
     )
 
 
-def _unread_note(named: str, bare: list[str], *, has_label: bool) -> list[str]:
-    if not bare:
-        return [f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"]
-    return [f"labels in {named} are not read, since {listed(bare)} has none; {_WAYS}"] * has_label
+def _unread_note(
+    columns: Mapping[str, str], bare: list[str], meant: Mapping[tuple[str, str], str | None]
+) -> Iterator[str]:
+    named, other = listed(columns.values()), next((pair for pair, label in meant.items() if label is None), None)
+    if bare:
+        if _are_labels(meant):
+            yield f"labels in {named} are not read, since {listed(bare)} has none; {_WAYS}"
+    elif other is None or not any(meant.values()):
+        yield f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"
+    else:
+        told = f"since {columns[other[0]]!r} has {other[1]!r:.60}; expected only labels"
+        yield f"labels in {named} are not read, {told}"
+
+
+def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
+    """A note on the first item with a rubric of its own and labels in columns named like its criteria.
+
+    Example:
+        >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
+        >>> list(own_label_notes([("a.csv:2", DataItem("So.", "", rubric=rubric, metadata={"brief": "yes"}))]))
+        ["a.csv:2: labels in 'brief' are not read, since the row has its own rubric; write them under ...
+    """
+    for where, item in placed:
+        if item.rubric is None or item.ground_truth is not None:
+            continue
+        columns = _label_columns(item.rubric, [item.metadata], [])
+        by_name = dict(zip(criterion_names(item.rubric.rubric), item.rubric, strict=True))
+        words = ((by_name[name], _word(item.metadata.get(column))) for name, column in columns.items())
+        if columns and all(label_meant(criterion, word) for criterion, word in words):
+            told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
+            yield f"{where}: labels in {listed(columns.values())} are not read, {told}"
+            return
 
 
 def _hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Criterion]) -> Iterator[str]:

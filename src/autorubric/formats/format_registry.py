@@ -15,6 +15,7 @@ from autorubric.formats.format import Record as Described
 from autorubric.formats.healthbench import HEALTHBENCH
 from autorubric.formats.llmdc import LLMDC
 from autorubric.formats.open_instruct import OPEN_INSTRUCT
+from autorubric.formats.paperbench import PAPERBENCH
 from autorubric.formats.prometheus import PROMETHEUS
 from autorubric.formats.rar import RAR
 from autorubric.formats.rubrichub import RUBRICHUB, RUFT, RURL
@@ -39,6 +40,7 @@ FORMATS: dict[str, Format] = {
         OPEN_INSTRUCT,
         VERIFIERS,
         LLMDC,
+        PAPERBENCH,
         PROMETHEUS,
     )
 }

@@ -113,7 +113,7 @@ class GradeSettings(GradingSettings):
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
     column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
+        (), "Column of rows, or path: submission=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     labels: FileNames = setting(
         (), "Labels: rows of id, criterion, label[, annotator], or a column per criterion; repeatable.", group="Input"

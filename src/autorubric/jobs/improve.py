@@ -56,7 +56,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
     column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
+        (), "Column of rows, or path: submission=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     proposals: FileName | None = setting(
         None, "Wordings to try: a list of {criterion, requirement, reason}.", group="Input", reads=True

@@ -78,7 +78,7 @@ class RewardSettings(RewardRuleSettings, RunSettings):
     rubric: RubricSource | None = setting(None, "Rubric for all submissions.", group="Input", reads=True)
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
     column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, such as submission=answer; repeatable.", metavar="ROLE=NAME", group="Input"
+        (), "Column of rows, or path: submission=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
 

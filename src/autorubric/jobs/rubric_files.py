@@ -80,7 +80,7 @@ class LintSettings(Settings):
         reads=True,
     )
     column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, such as query=task; repeatable.", metavar="ROLE=NAME", group="Input"
+        (), "Column of rows, or path, such as query=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     select: Annotated[Names, BeforeValidator(_check_ids)] = setting(
         (), "Run only these rules (comma-separated ids).", group="Rules"
@@ -195,7 +195,7 @@ class ConvertSettings(Settings):
     )
     from_: str | None = setting(None, "Format of IN (default: detected from its keys).", flag="--from", group="Input")
     column: Mapping[str, str] | Names = setting(
-        (), "Column of rows in no named format, such as query=task; repeatable.", metavar="ROLE=NAME", group="Input"
+        (), "Column of rows in no named format, or path; repeatable.", metavar="ROLE=NAME", group="Input"
     )
     to: str | None = setting(
         None, f"Format of OUT: {', '.join(format_names())} (--list describes them).", group="Output"

@@ -13,7 +13,7 @@ from autorubric.core.misread_keys import unread_notes
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
-from autorubric.dataset.item import ROLES, item_reader, item_records, query_notes, take_label_columns
+from autorubric.dataset.item import ROLES, item_reader, item_records, own_label_notes, query_notes, take_label_columns
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
@@ -71,6 +71,7 @@ class Submissions:
             raise InputError(problems or f"{self.where}: no submissions in it")
         if self.rubric is not None:
             take_label_columns(placed, self.rubric, self.notes)
+        self.notes.extend(own_label_notes(placed))
         items = [item for _, item in placed]
         bare = sum(item.rubric is None for item in items)
         if bare and self.rubric is None:
@@ -98,22 +99,21 @@ class Submissions:
     def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
         """The item of a row; none after adding to `problems` what is wrong with it."""
         found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.rubric is None)]
-        found += self._label_problems(record)
+        found += self._read_labels(record)
         if not found:
             try:
                 yield _made(record)
             except InputError as error:
-                where = record.where
-                found = [one if one.startswith(where) else f"{where}: {one}" for one in error.problems]
+                found = [p if p.startswith(record.where) else f"{record.where}: {p}" for p in error.problems]
         problems += found
 
-    def _label_problems(self, record: Record) -> list[str]:
+    def _read_labels(self, record: Record) -> list[str]:
         """What is wrong with a row's labels for the common rubric; labels for a row's own are read with the row."""
         labels = record.fields.get("ground_truth")
         if self.rubric is None or labels is None:
             return []
         found: list[str] = []
-        GroundTruthReader(self.rubric).read(labels, found)
+        record.fields["ground_truth"] = GroundTruthReader(self.rubric).read(labels, found) or labels
         return [f"{record.where}: {problem}" for problem in found]
 
 
@@ -167,8 +167,8 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
         first = next(iter(found.rows(problems)), None) if not found.is_table else None
         if first is None:
             return rubric_given or found.is_table or bool(problems)  # whoever reads the rows reports their problems
-        of_dataset = {"dataset"} if rubric_given else {"dataset", "submission"}
-        return not of_dataset & first.fields.keys()
+        is_head = first.fields.keys() == {"dataset"}
+        return not is_head and (rubric_given or "submission" not in first.fields)
     with opened_text(path) as file:
         if file.read(1024).lstrip().startswith((b"[", b"- ")):
             return True

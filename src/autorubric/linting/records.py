@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import rule_of_tags
-from autorubric.core.misread_keys import misread_keys
+from autorubric.core.described_scores import has_described_scores, scored_criterion
+from autorubric.core.misread_keys import misread_keys, unweighted
 from autorubric.core.rubric import Rubric
-from autorubric.core.rubric_shapes import as_entries, read_criteria, unfold
+from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
+from autorubric.core.rule_tags import rule_of_tags
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, is_finite
 from autorubric.files.keys import nearest, unknown_key
@@ -109,7 +110,9 @@ def list_entries(value: Any) -> list[Any]:
         [{'requirement': 'Is brief', 'section': 'Style'}]
     """
     if isinstance(value, str):
-        value = parse_json(value, "the rubric is text, and not JSON")
+        value = parse_rubric(value)
+    if isinstance(value, Mapping) and has_described_scores(value):
+        return [scored_criterion(value)]
     if isinstance(value, Mapping):
         foreign = next((name for name in HOLDERS if name not in ("rubric", "criteria") and value.get(name)), None)
         return unfold(dict(value)).entries if foreign is None else list_entries(value[foreign])
@@ -138,6 +141,11 @@ def read_raw_rubric(
             found.append(read_raw_criterion(entry))
         except InputError as error:
             problems += (f"{where}criterion {number}: {problem}" for problem in error.problems)
+    if not problems and not any(isinstance(entry, Mapping) and "requirement" in entry for entry in entries):
+        bare = unweighted(entries, WEIGHT_KEYS)
+        problems += (
+            f"{where}criterion {place + 1}: it has no weight, but others have; give it one" for place in bare
+        )
     if problems:
         raise InputError(problems)
     return RawRubric(found, query, reference, place or Place(), refusals(entries))
@@ -228,7 +236,7 @@ def _no_rubric(row: Mapping[str, Any]) -> str:
     wrong = next((str(key) for key in row if nearest(str(key), known)), None)
     if wrong is not None:
         return unknown_key(wrong, known, "the row")
-    return NO_RUBRIC
+    return TREE if "sub_tasks" in row else NO_RUBRIC
 
 
 def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str:

@@ -132,6 +132,41 @@ def folded(name: str) -> str:
     return str(name).strip().casefold().replace(" ", "_").replace("-", "_")
 
 
+_PATH_PART = re.compile(r"[^.\[\]]+|\[-?\d{1,9}\]")
+
+
+def value_at(row: Mapping[str, Any], path: str) -> Any:
+    """The value of a column, or at a path into it, also through JSON text; None if there is nothing.
+
+    Example:
+        >>> row = {"choices": [{"turns": ["So.", "No."]}], "meta": '{"rubrics": ["Is brief"]}'}
+        >>> value_at(row, "choices[0].turns[-1]"), value_at(row, "meta.rubrics[0]"), value_at(row, "turns")
+        ('No.', 'Is brief', None)
+    """
+    if path in row:
+        return row[path]
+    value: Any = row
+    for part in _PATH_PART.findall(path):
+        value = _json(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return None
+        try:
+            value = value[int(part[1:-1]) if part.startswith("[") else part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def first_part(path: str) -> str:
+    """The column that a path begins with.
+
+    Example:
+        >>> first_part("choices[0].turns"), first_part("answer")
+        ('choices', 'answer')
+    """
+    return next(iter(_PATH_PART.findall(path)), path)
+
+
 def by_role(given: Mapping[str, str]) -> dict[str, str]:
     """Columns that the user named, under the roles' own names.
 
@@ -154,7 +189,7 @@ class RowReader:
         where: the file, for messages.
         roles: what is looked for.
         option: what decides where a row is ambiguous; `{role}` is filled in.
-        given: columns that the user named, by role.
+        given: columns that the user named, or paths into them, by role.
         notes: called with a sentence for each column that was guessed.
     """
 
@@ -188,12 +223,19 @@ class RowReader:
         columns = dict.fromkeys(name for record in seen for name in record.fields)
         for role in self.roles:
             named = self.given.get(role)
-            if named is not None and columns and named not in columns:
+            if (
+                named is not None
+                and columns
+                and named not in columns
+                and not any(value_at(record.fields, named) is not None for record in seen)
+            ):
                 raise InputError(f"{self.where}: no column {named!r}; the columns are {listed(columns)}")
         return map(self.read, itertools.chain(seen, rows))
 
     def read(self, record: Record) -> Record:
         """The row with its columns by role; what it has no column for is left out.
+
+        A path that the user named becomes a column.
 
         Raises:
             InputError: two columns contain something and neither is the role's own.
@@ -207,6 +249,9 @@ class RowReader:
             autorubric.errors.InputError: a.csv: the submission may be column 'answer' or 'output'; choose ...
         """
         fields = record.fields
+        paths = {path: value_at(fields, path) for path in self.given.values() if path not in fields}
+        if paths:
+            fields = {**fields, **{path: value for path, value in paths.items() if value is not None}}
         names = tuple(fields)
         if names not in self._layouts:
             taken, columns = set(self.given.values()), dict[str, list[str]]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -14,7 +13,7 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.files import nearest
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
-from autorubric.rows.columns import ROLES, folded
+from autorubric.rows.columns import ROLES, first_part, folded, value_at
 from autorubric.rows.record import read_message
 from autorubric.runs.shard import Shard
 from autorubric.synthesis.stages import letters
@@ -27,7 +26,6 @@ FROM_INPUT = "input"
 _WHAT = "Input file"
 _ROWS_SEEN = 100
 _LACKING = "; the row has "  # in the message on a row that lacks a column
-_PATH_PART = re.compile(r"[^.\[\]]+|\[\d{1,9}\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +162,13 @@ class QueryFile:
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
         if not columns and not problems:
             raise InputError(f"{input_name(self.path)}: the file has no rows; expected one per query")
-        asked = {"question": "" if usable else self.question_column, "id": self.id_column}
+        is_found = usable or (problems and not any(_LACKING in problem for problem in problems))
+        asked = {"question": "" if is_found else self.question_column, "id": self.id_column}
         asked |= {"responses": self.responses_column, "domain": self.domain_column}
         missing = [
             _no_column(self.path, purpose, column, columns)
             for purpose, column in asked.items()
-            if column and columns and next(iter(_PATH_PART.findall(column)), column) not in columns
+            if column and columns and first_part(column) not in columns
         ]
         if missing:
             # Each row lacks the column; only other problems are reported row by row.
@@ -185,15 +184,15 @@ class QueryFile:
         """The query of a row, or why it cannot be used."""
         guessed = {} if self.reader is None else self.reader.read(Record(str(self.path), 0, dict(row))).columns
         column = guessed.get("query", self.question_column)
-        question = _lookup(row, column)
+        question = value_at(row, column)
         if question is None:
             return f"nothing at {column!r}{_LACKING}{listed(row)}"
         turns = read_turns(question)
         if isinstance(turns, str):
             return f"{column!r}: {turns}"
-        own_id = _lookup(row, self.id_column) if self.id_column else None
+        own_id = value_at(row, self.id_column) if self.id_column else None
         held = row.get("__record_id__") or ""
-        domain = _lookup(row, self.domain_column) if self.domain_column else None
+        domain = value_at(row, self.domain_column) if self.domain_column else None
         keys = {self.id_column or "": own_id, "__record_id__": held, self.domain_column or "": domain}
         for name, text in (keys if turns else {column: question, **keys}).items():
             if isinstance(text, bool | list | dict):
@@ -212,20 +211,6 @@ class QueryFile:
             fields["domain"] = "" if domain is None else str(domain).strip()
         fields |= {"__source_index__": index, "__record_id__": record_id}
         return Query(index, record_id, fields, isinstance(turns, list) and len(turns) < len(question))
-
-
-def _lookup(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a column, or at a path into it; None if there is nothing."""
-    if path in row:
-        return row[path]
-    value: Any = row
-    for part in _PATH_PART.findall(path):
-        key = int(part[1:-1]) if part.startswith("[") else part
-        try:
-            value = value[key]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
 
 
 def read_turns(value: Any) -> list[dict[str, str]] | str | None:
@@ -249,7 +234,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
 
 def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
     """The finished responses of a row as the fields of response slots, or what is wrong with them."""
-    given = _lookup(row, column)
+    given = value_at(row, column)
     if given is None:
         return f"nothing at {column!r}{_LACKING}{listed(row)}"
     named = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else None

@@ -22,7 +22,7 @@ from autorubric.rows.record import as_text, as_turns, plain, read_prompt, read_q
 Turn = dict[str, str]
 
 _ROLES = ("query", "rubric", "id", "submission", "sample", "source")
-_DATASET_KEYS = ("dataset", "submission", "items")
+_DATASET_KEYS = ("submission", "items")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
         return _of_rows(iter_objects(value, found.name, problems), path, problems, columns or {})
     rows = found.rows(problems)
     head = next(rows, None)
-    if head is not None and any(key in head.fields for key in _DATASET_KEYS):
+    if head is not None and (head.fields.keys() == {"dataset"} or any(key in head.fields for key in _DATASET_KEYS)):
         return _of_dataset(RubricDataset(*load(path, columns)), path)
     return _of_rows(itertools.chain([head] if head else [], rows), path, problems, columns or {})
 

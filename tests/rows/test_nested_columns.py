@@ -1,0 +1,120 @@
+"""Queries, submissions and rubrics deep in a row, as files of other projects have them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.core.rubric import Rubric
+from autorubric.dataset import DataItem
+from autorubric.errors import InputError
+from autorubric.formats.conversion import Options, convert
+from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
+from autorubric.linting.rubric_sources import iter_rubrics
+from autorubric.rows.columns import value_at
+from autorubric.synthesis.query_file import QueryFile
+from autorubric.training.queries import read_queries
+
+ASKED = {"role": "user", "content": "Why?"}
+SAID = {"role": "assistant", "content": "So."}
+ANSWER = {"uid": "a", "messages": [ASKED, {"role": "assistant", "content": {"answer": "So."}}]}
+"""As in Arena-Hard v0.1 and v2.0."""
+PAIR = {"question_id": 81, "conversation_a": [ASKED, SAID], "conversation_b": [ASKED, {**SAID, "content": "No."}]}
+"""As in MT-bench's human judgments."""
+RUBRIC = {"prompt_metadata": json.dumps({"rubrics": json.dumps(["Is brief.", "Is kind."])}), "question": "Why?"}
+"""As in AdvancedIF."""
+
+
+def written(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def items(path: Path, **columns: str) -> tuple[list[DataItem], list[str]]:
+    source = Submissions(path, columns)
+    return [item for _, item in source._items([])], source.notes
+
+
+def test_a_path_names_what_a_column_contains(tmp_path: Path) -> None:
+    path = written(tmp_path / "pairs.jsonl", PAIR)
+    [item], _ = items(path, query="conversation_b[0].content", submission="conversation_b[-1].content")
+    assert (item.id, item.prompt, item.submission) == ("81", "Why?", "No.")
+    assert item.metadata == {key: PAIR[key] for key in ("conversation_a", "conversation_b")}
+
+
+def test_a_path_leads_through_json_text_for_every_reader(tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.jsonl", RUBRIC)
+    columns = {"rubric": "prompt_metadata.rubrics"}
+    [query] = read_queries(path, columns).queries
+    assert [one.requirement for one in query.rubric] == ["Is brief.", "Is kind."]
+    [linted] = iter_rubrics(path, [], columns)
+    assert [one.text for one in linted.criteria] == ["Is brief.", "Is kind."]
+    assert convert(path, tmp_path / "out.jsonl", "healthbench", options=Options(columns=columns)).criteria == 2
+    [asked] = QueryFile(path, "prompt_metadata.rubrics[1]")
+    assert asked.fields["question"] == "Is kind."
+
+
+def test_a_path_that_leads_nowhere_is_no_column(tmp_path: Path) -> None:
+    path = written(tmp_path / "pairs.jsonl", PAIR)
+    with pytest.raises(
+        InputError, match=r"no column 'conversation_a\[2\].content'; the columns are 'question_id', 'c"
+    ):
+        items(path, submission="conversation_a[2].content")
+    assert value_at({"question": "Why?"}, "question[0]") is None
+
+
+def test_an_answer_at_the_end_of_a_conversation_is_the_submission_and_not_part_of_the_query(tmp_path: Path) -> None:
+    turns = [ASKED, {**SAID, "content": "Well."}, ASKED]
+    path = written(tmp_path / "chats.jsonl", {"messages": [ASKED, SAID]}, {"messages": [*turns, SAID]})
+    found, notes = items(path)
+    dialogue = "user: Why?\n\nassistant: Well.\n\nuser: Why?"
+    assert [(item.prompt, item.submission) for item in found] == [("Why?", "So."), (dialogue, "So.")]
+    assert notes == [f"{path}: the last turn of 'messages' is read as the submission"]
+
+
+def test_an_answer_at_a_path_into_the_conversation_is_not_part_of_the_query(tmp_path: Path) -> None:
+    path = written(tmp_path / "answers.jsonl", ANSWER)
+    [item], notes = items(path, submission="messages[-1].content.answer")
+    assert (item.id, item.prompt, item.submission, item.metadata, notes) == ("a", "Why?", "So.", {}, [])
+
+
+def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) -> None:
+    """As in MultiChallenge; one message for all rows."""
+    path = written(tmp_path / "rows.jsonl", {"RESPONSE": ["So."], "reference": {"gpt": "Rayleigh."}})
+    problems: list[str] = []
+    assert not list(Submissions(path)._items(problems))
+    way = "expected a text; choose one in it with --column"
+    assert problems == [
+        f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[0]",
+        f"{path}:1: 'reference' is of type dict; {way} reference=reference.gpt",
+    ]
+    [item], _ = items(path, submission="RESPONSE[0]", reference="reference.gpt")
+    assert (item.submission, item.reference_submission) == ("So.", "Rayleigh.")
+
+
+def test_a_column_called_metadata_may_contain_a_text(tmp_path: Path) -> None:
+    [item], _ = items(written(tmp_path / "rows.jsonl", {"answer": "So.", "metadata": "By Ann.", "n": 1}))
+    assert item.metadata == {"metadata": "By Ann.", "n": 1}
+
+
+@pytest.mark.parametrize("row", [ANSWER, {"messages": [ASKED]}, {"messages": [SAID]}, {"messages": "Why?"}])
+def test_a_row_without_an_answer_in_words_has_no_submission(tmp_path: Path, row: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="no submission column found"):
+        items(written(tmp_path / "rows.jsonl", row))
+
+
+def test_rows_may_have_a_column_called_dataset(tmp_path: Path) -> None:
+    """As in AlpacaEval, UltraFeedback and Tulu; a dataset begins with a line that has no other key."""
+    rows = [{"prompt": f"Why {n}?", "response": "So.", "dataset": "helpful_base"} for n in range(2)]
+    path, kind = written(tmp_path / "outputs.jsonl", *rows), [{"requirement": "Is kind."}]
+    assert is_rows(path, rubric_given=True)
+    assert is_rows(path, rubric_given=False)
+    made = read_dataset(path, Rubric.from_dict(kind), None, None)
+    assert [(item.prompt, item.metadata) for item in made.items] == [
+        (row["prompt"], {"dataset": "helpful_base"}) for row in rows
+    ]
+    queries = read_queries(written(tmp_path / "queries.jsonl", *({**row, "rubric": kind} for row in rows))).queries
+    assert [query.text for query in queries] == ["Why 0?", "Why 1?"]
