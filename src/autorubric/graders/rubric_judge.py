@@ -136,10 +136,9 @@ class RubricJudge(ModelJudge):
     def _said(self, inputs: JudgeInput, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
         if not entries:
             return Unreadable("unreadable", f"the reply has no entry for criterion c{index}")
-        said = [read_entry(entry, self._shown(inputs, index)) for entry in entries]
-        if any(_decided(one) != _decided(said[0]) for one in said):
+        if len(entries) > 1:
             return Unreadable("unreadable", f"the reply has {len(entries)} entries for criterion c{index}")
-        return said[0]
+        return read_entry(entries[0], self._shown(inputs, index))
 
     def _judgment(self, inputs: JudgeInput, index: int, said: Said | Unreadable, reply: Reply) -> Judgment:
         if isinstance(said, Unreadable):
@@ -167,10 +166,6 @@ def _shown_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | None)
         "pitfall": criterion.weight < 0,
         "options": shown.text if shown else None,
     }
-
-
-def _decided(said: Said | Unreadable) -> object:
-    return None if isinstance(said, Unreadable) else (said.verdict, said.option)
 
 
 _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?\W*", re.IGNORECASE)

@@ -188,11 +188,12 @@ def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
     if not readings or (scan.broken is not None and scan.broken > readings[-1][2]):
         return None
     rank = max(reading[:2] for reading in readings)
-    value, own = next(reading[3:] for reading in reversed(readings) if reading[:2] == rank)
-    alike = [reading[3] for reading in readings if reading[1] == rank[1]]
+    alike = [reading[3:] for reading in readings if reading[:2] == rank]
+    value, own = alike[-1]
     last = _entries(value)
-    if any(entry not in last for other in alike for entry in _entries(other)):
-        raise UncertainError(f"the reply holds {len(alike)} different lists; expected one")
+    rivals = [reading[3] for reading in readings if reading[1] == rank[1]]
+    if any(entry not in last for rival in rivals for entry in _entries(rival)):
+        raise UncertainError(f"the reply holds {len(rivals)} different lists; expected one")
     if isinstance(value, list):
         _check_entries(value, found, asked.named)
     notes.extend(own)
