@@ -240,5 +240,5 @@ def test_lists_that_contradict_each_other_settle_nothing() -> None:
     ]
     for text, settled in table:
         found = RubricJudge(ScriptedModel({})).read(case, (0, 1), Reply(text))
-        verdicts = [one.verdict.value for one in found.value.values()] if isinstance(found, Answer) else None
-        assert verdicts == ([MET, UNMET] if settled else None), text
+        verdicts = [one.verdict for one in found.value.values()] if isinstance(found, Answer) else None
+        assert verdicts == ([CriterionVerdict.MET, CriterionVerdict.UNMET] if settled else None), text
