@@ -56,9 +56,10 @@ class Fault:
 
 
 def transport_fault(error: TransportError, *secrets: str | None) -> Fault:
-    """The fault of an attempt without a complete response, which is always retried."""
+    """The fault of an attempt without a complete response, which is retried unless no response can be read."""
     message = redacted(str(error), *secrets)[:LONGEST_QUOTE]
-    return Fault(error.kind, message, again=True, maybe_billed=error.maybe_billed)
+    status, again = (200, False) if error.kind == "unreachable" else (None, True)
+    return Fault(error.kind, message, status, again, maybe_billed=error.maybe_billed)
 
 
 def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None) -> Fault | None:
