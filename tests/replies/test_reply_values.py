@@ -242,3 +242,11 @@ def test_lists_that_contradict_each_other_settle_nothing() -> None:
         found = RubricJudge(ScriptedModel({})).read(case, (0, 1), Reply(text))
         verdicts = [one.verdict for one in found.value.values()] if isinstance(found, Answer) else None
         assert verdicts == ([CriterionVerdict.MET, CriterionVerdict.UNMET] if settled else None), text
+
+
+def test_a_rubric_that_says_it_leaves_criteria_out_is_none() -> None:
+    for said_so in ("...", "… (7 more)", " ... and so on"):
+        for entries in ([ONE, said_so], [ONE, said_so, {**ONE, "description": "Warns of alcohol."}]):
+            found = read_rubric(Reply(json.dumps({"criteria": entries})))
+            assert isinstance(found, Unreadable) and found.again, entries
+            assert found.message.startswith("the reply leaves criteria out: '")
