@@ -177,12 +177,14 @@ def _whole(text: str, asked: Asked, notes: list[str]) -> Any:
 
 def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
     """The best wanted value: fenced, then with objects, then last; `UncertainError` if others contradict it."""
-    readings, found = [], []
+    readings, loose = [], []
     for span in scan.spans:
         own: list[str] = []
-        found.append(None if span.in_broken and not span.fenced else _parsed(text, span, own))
-        value = unwrap(found[-1], asked, own)
-        if value is not None and not _is_form(value):
+        parsed = None if span.in_broken and not span.fenced else _parsed(text, span, own)
+        value = unwrap(parsed, asked, own)
+        if value is None:
+            loose.append(parsed)
+        elif not _is_form(value):
             readings.append((span.fenced, _rank(value), span.start, value, own))
     # JSON that breaks off after the last complete value may have been meant to replace it.
     if not readings or (scan.broken is not None and scan.broken > readings[-1][2]):
@@ -195,7 +197,7 @@ def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
     if any(entry not in last for rival in rivals for entry in _entries(rival)):
         raise UncertainError(f"the reply holds {len(rivals)} different lists; expected one")
     if isinstance(value, list):
-        _check_entries(value, found, asked.named)
+        _check_entries(value, loose, asked.named)
     notes.extend(own)
     if len(alike) > 1 and rank[1]:
         notes.append(f"the reply holds {len(alike)} such values; the last was taken")
@@ -213,14 +215,8 @@ def _check_entries(taken: list[Any], others: list[Any], named: str) -> None:
 def _is_form(value: Any) -> bool:
     """Whether a value is the form shown in the prompt, with dots in place of answers."""
     entries = value if isinstance(value, list) else [value]
-    return bool(entries) and all(
-        isinstance(entry, dict) and bool(entry) and all(_is_blank(inner) for inner in entry.values())
-        for entry in entries
-    )
-
-
-def _is_blank(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip(".… "))
+    fields = [inner for entry in entries for inner in (entry.values() if isinstance(entry, dict) else [entry])]
+    return bool(fields) and all(inner is None or inner in ("...", "…", "") for inner in fields)
 
 
 def _entries(value: Any) -> list[Any]:
