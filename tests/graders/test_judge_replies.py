@@ -165,6 +165,20 @@ def test_what_is_not_plainly_a_verdict_is_none(reply: Reply, kind: str) -> None:
     assert found.kind == kind
 
 
+def test_json_alone_in_the_field_of_reasoning_is_an_answer_that_the_endpoint_misplaced() -> None:
+    found = read_said(Reply("", reasoning=said("UNMET")))
+    assert isinstance(found, Answer)
+    assert (found.value.verdict, found.value.flags) == (UNMET, ("repaired",))
+    for reply in (
+        Reply("", reasoning=f"Perhaps {said('MET')}"),
+        Reply("", reasoning=f"{said('MET')}\nOr not?"),
+        Reply("", reasoning=said("MET"), finish_reason="length"),
+        Reply("", reasoning=said("MET"), refusal="No."),
+        Reply("Hm.", reasoning=said("MET")),
+    ):
+        assert isinstance(read_said(reply), Unreadable), reply
+
+
 def flags(text: str) -> tuple[str, ...]:
     found = read_said(Reply(text))
     assert isinstance(found, Answer)

@@ -29,7 +29,7 @@ from autorubric.llm.reply_json import (
     strict_json,
 )
 from autorubric.llm.request import Answer, Reply, Unreadable, Usage
-from autorubric.llm.thinking import without_thinking
+from autorubric.llm.thinking import misplaced_answer, without_thinking
 
 Want: TypeAlias = Literal["array", "object"]
 
@@ -124,7 +124,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
         >>> read_json(Reply("I would look at [3 to 25] things."), "array").message
         'the reply holds no JSON array'
     """
-    found = _readable(reply)
+    found = (None if reply.text else misplaced_answer(reply)) or _readable(reply)
     if isinstance(found, Unreadable):
         return found
     text, notes = found[0].strip(_INVISIBLE).strip(), found[1]

@@ -1,8 +1,10 @@
-"""The answer of a reply without the thinking in front of it."""
+"""Telling the answer of a reply from its thinking."""
 
 from __future__ import annotations
 
 import re
+
+from autorubric.llm.request import Reply
 
 # Each alternative has one group, which is empty in an opening tag.
 _TAG = re.compile(
@@ -45,6 +47,13 @@ def without_thinking(text: str) -> str:
     while first and (opened := _TAG.match(text.lstrip())) and not _closes(opened):
         text = _after_block(text.lstrip(), opened.end())
     return text.strip()
+
+
+def misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:
+    """The JSON that vLLM's parser of reasoning takes for thoughts if the model did not think, with a note."""
+    thoughts = "" if reply.text or reply.refusal or reply.finish_reason != "stop" else (reply.reasoning or "").strip()
+    is_answer = (thoughts[:1], thoughts[-1:]) in (("{", "}"), ("[", "]"))
+    return (thoughts, ["the answer came as reasoning"]) if is_answer else None
 
 
 def _final_channel(text: str) -> str:
