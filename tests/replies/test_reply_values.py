@@ -235,6 +235,8 @@ def test_lists_that_contradict_each_other_settle_nothing() -> None:
         (f"The submission holds\n```json\n{first}\n```\nMy own:\n{second}", False),
         (f"The submission holds {first}\nMy own:\n```json\n{second}\n```", False),
         (f"{first}\nCorrection: {json.dumps(said('c1', UNMET))}", False),
+        (f"{first}\n\n{json.dumps({'id': 'c1', 'criteria_met': False})}", False),
+        (f"{second}\nSuch as: {json.dumps(said('c1', UNMET))}", True),
         (json.dumps({**json.loads(first), "final": json.loads(second)["judgments"]}), False),
         (f"<|channel|>analysis<|message|>Perhaps {first}", False),
     ]

@@ -206,10 +206,15 @@ def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
 
 def _check_entries(taken: list[Any], others: list[Any], named: str) -> None:
     """An `UncertainError` if another entry with the name of one that is taken says something else."""
-    known = {str(entry[named]): entry for entry in taken if isinstance(entry, dict) and named in entry}
+    known = {_name(entry, named): entry for entry in taken}
     for other in others:
-        if isinstance(other, dict) and known.get(name := str(other.get(named)), other) != other:
+        if (name := _name(other, named)) and known.get(name, other) != other:
             raise UncertainError(f"the reply holds two different entries for {name!r:.80}")
+
+
+def _name(entry: Any, named: str) -> str:
+    fields = fold_keys(entry) if named and isinstance(entry, dict) else {}
+    return str(fields.get(named) or fields.get("id") or "")
 
 
 def _is_form(value: Any) -> bool:
