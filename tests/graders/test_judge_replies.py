@@ -81,6 +81,7 @@ READABLE: list[tuple[str, CriterionVerdict]] = [
     # Words around the JSON that agree, or that only weigh.
     (f"**Verdict:** UNMET\n\n{said('UNMET')}", UNMET),
     (f"The verdict is MET, UNMET or CANNOT_ASSESS.\n{said('UNMET')}", UNMET),
+    (f"The verdict is MET only if both causes are named.\n{said('UNMET')}", UNMET),
     (f"{said('MET')}\nHad it named one cause, the verdict would be UNMET.", MET),
     # Thinking in the formats of other models.
     (
