@@ -65,7 +65,8 @@ _CONCLUDED = re.compile(
 _IS = r"[\s*_`\"']*(?:[:：]|\bis\b|\bshould be\b)[\s*_`\"']*"
 _VERDICT_IN_PROSE = re.compile(
     rf"(?:\b(?:verdict|criterion[ _]status)\b|判定|结论){_IS}"
-    r"(unmet\b|not[ _-]met\b|met\b|cannot[ _]assess\b|不满足|未满足|满足)(?!\s*(?:[,/|、]|or\b|或|only\b|if\b|when\b|unless\b))",
+    r"(unmet\b|not[ _-]met\b|met\b|cannot[ _]assess\b|不满足|未满足|满足)"
+    r"(?!\s*(?:[,/|、]|或|(?:or|only|if|when|unless)\b))",  # a choice or a condition
     re.IGNORECASE,
 )
 _OPTION_IN_PROSE = re.compile(rf"\b(?:option|choice){_IS}(?:option\s*)?(\d{{1,3}})\b", re.IGNORECASE)
