@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.graders.asking import read_said
 from autorubric.graders.judge import JudgeInput, ShownOptions
+from autorubric.graders.judge_replies import read_said
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.improvement.changed_wording import Wording
 from autorubric.improvement.search import Commission

@@ -20,13 +20,13 @@ from autorubric.core.usage import TokenUsage as TokenUsage
 from autorubric.core.usage import aggregate_completion_cost as aggregate_completion_cost
 from autorubric.core.usage import aggregate_evaluation_usage as aggregate_evaluation_usage
 from autorubric.core.usage import aggregate_token_usage as aggregate_token_usage
-from autorubric.graders.asking import ErrorCategory as ErrorCategory
-from autorubric.graders.asking import classify_grading_error as classify_grading_error
 from autorubric.graders.assembly import EscalationConfig as EscalationConfig
 from autorubric.graders.assembly import LLMCalls as LLMCalls
 from autorubric.graders.few_shot import FewShotConfig as FewShotConfig
 from autorubric.graders.few_shot import FewShotExample as FewShotExample
 from autorubric.graders.grader import Grader as Grader
+from autorubric.graders.judge_replies import ErrorCategory as ErrorCategory
+from autorubric.graders.judge_replies import classify_grading_error as classify_grading_error
 from autorubric.llm.client import GenerateResult as GenerateResult
 from autorubric.llm.client import LLMClient as LLMClient
 from autorubric.llm.client import generate as generate

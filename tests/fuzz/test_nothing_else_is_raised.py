@@ -21,7 +21,7 @@ from autorubric.cli.app import run
 from autorubric.errors import AutorubricError
 from autorubric.files import iter_jsonl, parse_json, read_document
 from autorubric.files.strict_yaml import parse_yaml
-from autorubric.graders.asking import read_said
+from autorubric.graders.judge_replies import read_said
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.retry import http_fault
 from autorubric.llm.http.secrets import checked_base_url

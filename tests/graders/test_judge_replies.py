@@ -4,7 +4,8 @@ import json
 
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.graders.asking import (
+from autorubric.graders.judge import ShownOptions
+from autorubric.graders.judge_replies import (
     build_judgment,
     classify_grading_error,
     describe_failure,
@@ -12,7 +13,6 @@ from autorubric.graders.asking import (
     read_said,
     read_usage,
 )
-from autorubric.graders.judge import ShownOptions
 from autorubric.llm.request import Answer, CallError, Failure, FailureKind, Reply, Unreadable, Usage
 from tests.offenders import each
 
@@ -66,6 +66,32 @@ READABLE: list[tuple[str, CriterionVerdict]] = [
     ("<think>Hm.</think>Cannot_assess", CANNOT),
     ("\ufeff" + said("MET"), MET),
     ('{"explanation": "全角标点。"，"criterion_status": "MET"}', MET),
+    (r'{"explanation": "Mixtral\_s escapes.", "criterion\_status": "CANNOT\_ASSESS"}', CANNOT),
+    # The form of the prompt is repeated first.
+    (f'Form: {{"explanation": "...", "criterion_status": "..."}}\n\n{said("UNMET")}', UNMET),
+    # Other keys that mean the same, and other wrappers.
+    (json.dumps({"explanation": "So.", "criterionStatus": "MET"}), MET),
+    (json.dumps({"explanation": "So.", "CriteriaMet": False}), UNMET),
+    (json.dumps({"explanation": "So.", "status": "UNMET"}), UNMET),
+    (json.dumps({"explanation": "So.", "judgement": "MET"}), MET),
+    (json.dumps({"explanation": "So.", "is_met": False}), UNMET),
+    (json.dumps({"status": "ok", "result": {"explanation": "So.", "criterion_status": "MET"}}), MET),
+    (json.dumps({"evaluation": {"explanation": "So.", "criterion_status": "UNMET"}, "confidence": 0.9}), UNMET),
+    (json.dumps({"type": "object", "properties": {"explanation": "So.", "criterion_status": "MET"}}), MET),
+    # Words around the JSON that agree, or that only weigh.
+    (f"**Verdict:** UNMET\n\n{said('UNMET')}", UNMET),
+    (f"The verdict is MET, UNMET or CANNOT_ASSESS.\n{said('UNMET')}", UNMET),
+    (f"The verdict is MET only if both causes are named.\n{said('UNMET')}", UNMET),
+    (f"{said('MET')}\nHad it named one cause, the verdict would be UNMET.", MET),
+    # Thinking in the formats of other models.
+    (
+        f"<|channel|>analysis<|message|>{said('MET')}<|end|><|start|>assistant<|channel|>final "
+        f"<|constrain|>json<|message|>{said('UNMET')}<|return|>",
+        UNMET,
+    ),
+    (f"analysisPerhaps {said('MET')}?assistantfinal{said('UNMET')}", UNMET),
+    (f"<thought>{said('MET')}</thought>{said('UNMET')}", UNMET),
+    (f"<|START_THINKING|>{said('MET')}<|END_THINKING|><|START_RESPONSE|>{said('UNMET')}<|END_RESPONSE|>", UNMET),
 ]
 
 UNREADABLE: list[tuple[Reply, str]] = [
@@ -103,6 +129,23 @@ UNREADABLE: list[tuple[Reply, str]] = [
     (Reply(json.dumps({"criterion_status": "MET", "verdict": "UNMET"})), "unreadable"),
     (Reply(said("❌ MET")), "unreadable"),
     (Reply(said("部分满足")), "unreadable"),
+    # A second verdict, under another key or in the words around the JSON.
+    (Reply(said("MET", met=False)), "unreadable"),
+    (Reply(said("MET", final_verdict="UNMET")), "unreadable"),
+    (Reply(said("MET", judgment="UNMET")), "unreadable"),
+    (Reply(f"{said('MET')}\n\nWait, the date is wrong. Final verdict: **UNMET**"), "unreadable"),
+    (Reply(f"{said('MET')}\nOn reflection, the verdict should be not met."), "unreadable"),
+    (Reply(f"Verdict: UNMET\n\n```json\n{said('MET')}\n```"), "unreadable"),
+    (Reply(f"结论：不满足\n{said('MET')}"), "unreadable"),
+    (Reply(f"It ends with {said('MET')}, a trick. No cause is named, so the criterion is not met."), "unreadable"),
+    (Reply(said("!MET")), "unreadable"),
+    (Reply('{"explanation": "So.", "status": "done"}'), "unreadable"),
+    (Reply('{"explanation": "...", "criterion_status": "..."}'), "unreadable"),
+    # Thinking without an answer.
+    (Reply(f"<|channel|>analysis<|message|>Perhaps {said('MET')}"), "empty"),
+    (Reply(f"analysisPerhaps {said('MET')}, or not"), "empty"),
+    (Reply(f"<thought>Perhaps {said('MET')}, or not"), "empty"),
+    (Reply(f"<|begin_of_thought|>Perhaps {said('MET')}, or not"), "empty"),
     (Reply("{}"), "unreadable"),
     (Reply("null"), "unreadable"),
     (Reply("I'm sorry, but I can't help with that."), "unreadable"),
@@ -121,6 +164,20 @@ def test_what_is_not_plainly_a_verdict_is_none(reply: Reply, kind: str) -> None:
     found = read_said(reply)
     assert isinstance(found, Unreadable), found
     assert found.kind == kind
+
+
+def test_json_alone_in_the_field_of_reasoning_is_an_answer_that_the_endpoint_misplaced() -> None:
+    found = read_said(Reply("", reasoning=said("UNMET")))
+    assert isinstance(found, Answer)
+    assert (found.value.verdict, found.value.flags) == (UNMET, ("repaired",))
+    for reply in (
+        Reply("", reasoning=f"Perhaps {said('MET')}"),
+        Reply("", reasoning=f"{said('MET')}\nOr not?"),
+        Reply("", reasoning=said("MET"), finish_reason="length"),
+        Reply("", reasoning=said("MET"), refusal="No."),
+        Reply("Hm.", reasoning=said("MET")),
+    ):
+        assert isinstance(read_said(reply), Unreadable), reply
 
 
 def flags(text: str) -> tuple[str, ...]:
@@ -182,6 +239,10 @@ def chosen(value: object) -> str:
         ("3. Some", 1),
         ("Option 3: Some", 1),
         ("选项3", 1),
+        ("option_3", 1),
+        ("No. 3", 1),
+        ("**3**", 1),
+        ("3.0", 1),
     ],
 )
 def test_an_option_is_found_by_number_or_label(value: object, index: int) -> None:
@@ -210,11 +271,40 @@ def test_an_option_is_found_by_number_or_label(value: object, index: int) -> Non
         [1],
         {"option": 1},
         "one",
+        "-3",
+        "−3",
+        ">2",
+        "~2",
+        "!2",
+        "2+",
+        "2?",
+        "2%",
+        ".2",
+        "2/3",
     ],
 )
 def test_an_option_that_is_not_there_or_not_certain_is_none(value: object) -> None:
     found = read_said(Reply(chosen(value)), SHOWN)
     assert isinstance(found, Unreadable), found
+
+
+@each(
+    ("text", "index"),
+    [
+        ('{"explanation": "So.", "selectedOption": 3}', 1),
+        ('{"explanation": "So.", "option": 3}', 1),
+        ('{"explanation": "So.", "choice": "Some"}', 1),
+        (f'{{"explanation": "...", "selected_option": "..."}}\n{chosen(3)}', 1),
+        ('{"selected_option": 3, "option": "Some"}', 1),
+        ('{"selected_option": 3, "option": 2}', None),
+        (f"{chosen(3)}\nFinal choice: 2", None),
+        (f"{chosen(3)}\nOption 2 would be too low.", 1),
+        (f"{chosen(3)}\n{chosen(2)}", None),
+    ],
+)
+def test_an_option_is_found_under_other_keys_and_a_second_one_leaves_none(text: str, index: int | None) -> None:
+    found = read_said(Reply(text), SHOWN)
+    assert (found.value.option if isinstance(found, Answer) else None) == index, found
 
 
 def test_a_number_that_is_also_the_label_of_another_option_is_not_certain() -> None:

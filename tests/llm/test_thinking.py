@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from autorubric.llm.structured import without_thinking
+from autorubric.llm.thinking import without_thinking
 from tests.offenders import each
 
 
@@ -20,6 +20,23 @@ from tests.offenders import each
         ("Close it with </think> at the end.", "Close it with </think> at the end."),
         ("Start.\n<think>a</think>\nEnd.", "Start.\n<think>a</think>\nEnd."),
         ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>Four.", "Four."),
+        ("<|channel|>final <|constrain|>json<|message|>4<|return|>", "4"),
+        ("<|start|>assistant<|channel|>analysis<|message|>a<|end|>Four.", "Four."),
+        ("<|channel|>analysis<|message|>Perhaps four", ""),
+        ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|>", ""),
+        ("analysisWe have two and two.assistantfinalFour.", "Four."),
+        ("analysisPerhaps four", ""),
+        ("analysis of two and two: four", "analysis of two and two: four"),
+        ("<thought>a</thought>\nFour.", "Four."),
+        ("<thoughts>never ends", ""),
+        ("<longcat_think>a</longcat_think>Four.", "Four."),
+        ("<|begin_of_thought|>a<|end_of_thought|>\nFour.", "Four."),
+        ("<|START_THINKING|>a<|END_THINKING|>Four.", "Four."),
+        ("<|START_THINKING|>never ends", ""),
+        ("<|channel>thought\na<channel|>Four.", "Four."),
+        ("<unused94>thought\na<unused95>Four.", "Four."),
+        ('{"said": "</think>\n[1]", "a": 4}', '{"said": "</think>\n[1]", "a": 4}'),
+        ('[{"a": "<|channel|>final<|message|>4"}]', '[{"a": "<|channel|>final<|message|>4"}]'),
     ],
 )
 def test_only_thinking_in_front_is_set_aside(text: str, answer: str) -> None:

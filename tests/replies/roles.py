@@ -8,8 +8,8 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.graders.asking import read_said
 from autorubric.graders.judge import JudgeInput, ShownOptions
+from autorubric.graders.judge_replies import read_said
 from autorubric.graders.rubric_judge import Entries, RubricJudge
 from autorubric.llm.request import Reply
 from autorubric.synthesis.candidate import Candidate

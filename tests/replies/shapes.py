@@ -131,6 +131,11 @@ WRITERS: dict[str, Callable[[Sent], str]] = {
     "curly quotes": _curly,
     "quotes not escaped": lambda sent: sent.json.replace('\\"', '"'),
     "a raw line break": lambda sent: sent.json.replace("\\n", "\n"),
+    "keys in camel case": lambda sent: re.sub(r'_([a-z])(?=\w*":)', lambda found: found[1].upper(), sent.json),
+    "underscores as in Markdown": lambda sent: sent.json.replace("_", r"\_"),
+    "thinking in a channel, without its marks": lambda sent: (
+        f"analysisPerhaps {dumps(sent.draft)}assistantfinal{sent.json}"
+    ),
     "a bulleted list": lambda sent: _lines(sent, lambda number: "-"),
     "a numbered list": lambda sent: _lines(sent, lambda number: f"{number}."),
     "a table": _table,

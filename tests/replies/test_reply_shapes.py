@@ -28,6 +28,7 @@ two parts                             VV UUUUU -- UUU
 thinking with a draft                 AA VVVVV VV VVV
 thinking without its start            AA VVVVV VV VVV
 thinking in a channel                 AA VVVVV VV VVV
+thinking in a channel, without its marks AA VVVVV VV VVV
 thinking that never ends              EE EEEEE EE EEE
 thoughts in their field and no text   EE EEEEE EE EEE
 a wrapper                             VV VVVVV VV VVV
@@ -48,6 +49,8 @@ comments                              VV NNNNN NN NNN
 curly quotes                          VV NNNNN NN NNN
 quotes not escaped                    VV NNNNN NN NNN
 a raw line break                      VV VVVVV VV VVV
+keys in camel case                    VV VVVVV VV VVV
+underscores as in Markdown            VV VVVVV NN NNN
 a bulleted list                       VV UUUUU UU UUU
 a numbered list                       VV UUUUU UU UUU
 a table                               VV UUUUU UU UUU

@@ -202,6 +202,10 @@ def test_a_judge_of_all_leaves_open_what_it_does_not_settle() -> None:
         ([said("c0"), said("1", "UNMET")], (MET, None), True),
         ([said("c0"), said(1, "UNMET")], (MET, None), True),
         ([said("c0"), said("c1", "partly")], (MET, None), False),
+        ([said("<criterion_c0>"), said("criterion_c1-0a1b2c3d4e5f", "UNMET")], (MET, UNMET), False),
+        ([said("criterion c0"), said("c0, c1", "UNMET")], (MET, None), True),
+        ([{"id": "c0", "status": "met"}, {"criterionId": "c1", "criteriaMet": False}], (MET, UNMET), False),
+        ([said("c0"), {**said("c1"), "met": False}], (MET, None), False),
     ]
     for entries, wanted, noted in table:
         found = judged(*entries)
@@ -209,5 +213,42 @@ def test_a_judge_of_all_leaves_open_what_it_does_not_settle() -> None:
         verdicts = tuple(one.verdict.value if one.verdict else None for one in found.value.values())
         assert (verdicts, bool(found.notes)) == (wanted, noted), entries
     # Without any entry that is certain, the whole reply is requested again.
-    for entries in ([said(0), said(1)], [said("0"), said("1")], [said(None), said(None)], [said("Names cause 0")]):
+    for entries in (
+        [said(0), said(1)],
+        [said("0"), said("1")],
+        [said(None), said(None)],
+        [said("Names cause 0")],
+        [said("c1"), said("c2", "UNMET")],  # numbered from 1
+    ):
         assert isinstance(judged(*entries), Unreadable), entries
+
+
+def test_lists_that_contradict_each_other_settle_nothing() -> None:
+    first, second = (json.dumps({"judgments": [said("c0"), said("c1", status)]}) for status in (MET, UNMET))
+    form = '{"judgments": [{"criterion_id": "...", "explanation": "...", "criterion_status": "..."}]}'
+    case = JudgeInput("Coal.", tuple(Criterion(requirement=f"Names cause {number}") for number in range(2)))
+    table: list[tuple[str, bool]] = [
+        (f"```json\n{second}\n```\nAgain:\n{second}", True),
+        (f"{form}\n\n{second}", True),
+        (f"{second}\n\nThe form was {form}", True),
+        # In or out of a fence, a list may be quoted from the submission.
+        (f"The submission holds\n```json\n{first}\n```\nMy own:\n{second}", False),
+        (f"The submission holds {first}\nMy own:\n```json\n{second}\n```", False),
+        (f"{first}\nCorrection: {json.dumps(said('c1', UNMET))}", False),
+        (f"{first}\n\n{json.dumps({'id': 'c1', 'criteria_met': False})}", False),
+        (f"{second}\nSuch as: {json.dumps(said('c1', UNMET))}", True),
+        (json.dumps({**json.loads(first), "final": json.loads(second)["judgments"]}), False),
+        (f"<|channel|>analysis<|message|>Perhaps {first}", False),
+    ]
+    for text, settled in table:
+        found = RubricJudge(ScriptedModel({})).read(case, (0, 1), Reply(text))
+        verdicts = [one.verdict for one in found.value.values()] if isinstance(found, Answer) else None
+        assert verdicts == ([CriterionVerdict.MET, CriterionVerdict.UNMET] if settled else None), text
+
+
+def test_a_rubric_that_says_it_leaves_criteria_out_is_none() -> None:
+    for said_so in ("...", "… (7 more)", " ... and so on"):
+        for entries in ([ONE, said_so], [ONE, said_so, {**ONE, "description": "Warns of alcohol."}]):
+            found = read_rubric(Reply(json.dumps({"criteria": entries})))
+            assert isinstance(found, Unreadable) and found.again, entries
+            assert found.message.startswith("the reply leaves criteria out: '")

@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeAlias
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
-from autorubric.graders.asking import failed
 from autorubric.graders.judge import Answered, Ask, Judge, JudgeInput, Read, request_again
+from autorubric.graders.judge_replies import failed
 from autorubric.linting.rules.compound_demands import find_second_demand
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.limits import room_for

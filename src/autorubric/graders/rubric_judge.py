@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,20 +12,12 @@ from typing import Any, TypeAlias
 from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
-from autorubric.graders.asking import (
-    ModelJudge,
-    Said,
-    build_judgment,
-    failed,
-    read_entry,
-    read_usage,
-    shared_values,
-    show_options,
-)
+from autorubric.graders.asking import ModelJudge, shared_values, show_options
 from autorubric.graders.judge import Ask, JudgeInput, ShownOptions
+from autorubric.graders.judge_replies import Said, build_judgment, failed, read_entry, read_usage
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
-from autorubric.llm.structured import read_json
+from autorubric.llm.structured import fold_keys, read_json
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
@@ -84,7 +77,9 @@ class RubricJudge(ModelJudge):
         by_id: dict[str, list[Mapping[str, Any]]] = {}
         for entry in found.value:
             if isinstance(entry, Mapping):
-                by_id.setdefault(_plain_id(entry.get("criterion_id")), []).append(entry)
+                by_id.setdefault(_find_id(entry), []).append(entry)
+        if len(wanted) > 1 and by_id.keys() == {f"c{index + 1}" for index in wanted}:
+            return Unreadable("unreadable", f"the reply numbers the criteria from c{wanted[0] + 1}, not c{wanted[0]}")
         said = {index: self._said(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
         if all(isinstance(one, Unreadable) for one in said.values()):
             first = next(one.message for one in said.values() if isinstance(one, Unreadable))
@@ -173,9 +168,16 @@ def _shown_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | None)
     }
 
 
-def _plain_id(value: Any) -> str:
-    """The id in a text; the section of a criterion in the prompt is named `criterion_c0`."""
-    return value.strip(" :.\"'`[]()").lower().removeprefix("criterion_") if isinstance(value, str) else ""
+_ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?\W*", re.IGNORECASE)
+"""An id, or the name of its section in the prompt (`criterion_c0-CODE`)."""
+
+
+def _find_id(entry: Mapping[str, Any]) -> str:
+    """The id of the criterion that an entry is about, in lower case; another text as it is."""
+    keys = entry if "criterion_id" in entry else fold_keys(entry)
+    stated = next((keys[key] for key in ("criterion_id", "id", "criterion") if isinstance(keys.get(key), str)), "")
+    found = _ID.fullmatch(stated)
+    return found[1].lower() if found else stated.strip().lower()
 
 
 @cache

@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from autorubric.core.judgment import CriterionJudgment, MultiChoiceJudgment, RubricJudgment
 from autorubric.core.usage import TokenUsage
 from autorubric.errors import ConfigError
-from autorubric.graders.asking import classify_grading_error
 from autorubric.graders.assembly import Recipe
+from autorubric.graders.judge_replies import classify_grading_error
 from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.budget import Budget, check_priced
 from autorubric.llm.client import LLMClient

@@ -15,6 +15,7 @@ _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"[\[\]{{}}]|{_STRING}", re.DOTALL)
 _OPENER = re.compile(r"[\[{]")
 _PUNCTUATION = re.compile(rf"{_STRING}|[,，：]", re.DOTALL)
+_MARKDOWN_ESCAPE = re.compile(r"(?<!\\)\\_")
 _CLOSER_NEXT = re.compile(r"\s*[\]}]")
 _ELISION = re.compile(r"(?:[,\[{]|//|#)\s*(?:\.\.\.|…)")  # entries that the model left out
 _LOOKS_LIKE_JSON = re.compile(r"""\[\s*(?:[\[\]{"'“‘]|//|/\*|-?\d|true|false|null)|\{\s*(?:["'“‘}]|\w+\s*:)""")
@@ -142,7 +143,7 @@ def parse_json(text: str, notes: list[str]) -> Any:
     except UncertainError:
         raise
     except ValueError:
-        pass
+        text = _MARKDOWN_ESCAPE.sub("_", text)  # "criterion\\_status", as Mixtral writes it
     try:
         value = strict_json(_PUNCTUATION.sub(_plain, text), notes)
     except UncertainError:

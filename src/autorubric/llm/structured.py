@@ -29,6 +29,7 @@ from autorubric.llm.reply_json import (
     strict_json,
 )
 from autorubric.llm.request import Answer, Reply, Unreadable, Usage
+from autorubric.llm.thinking import misplaced_answer, without_thinking
 
 Want: TypeAlias = Literal["array", "object"]
 
@@ -44,8 +45,9 @@ _ENVELOPES = (
     "data",
     "json",
 )
+_OBJECT_ENVELOPES = ("evaluation", "judgment", "judgement", "properties")
 _NUMBERED = re.compile(r"\D*\d+\Z")
-_SEPARATORS = re.compile(r"[\s_-]+")
+_SEPARATORS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")
 _AS_TEXT = "the JSON came as text inside JSON"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
@@ -122,10 +124,11 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
         >>> read_json(Reply("I would look at [3 to 25] things."), "array").message
         'the reply holds no JSON array'
     """
-    found = _readable(reply)
+    found = (None if reply.text else misplaced_answer(reply)) or _readable(reply)
     if isinstance(found, Unreadable):
         return found
-    text, notes = without_thinking(found[0].strip(_INVISIBLE)).strip(_INVISIBLE).strip(), found[1]
+    text, notes = found[0].strip(_INVISIBLE).strip(), found[1]
+    text = text if text.startswith("{") else without_thinking(text).strip(_INVISIBLE).strip()
     if not text:
         return Unreadable("empty", _no_answer(reply))
     asked = Asked(want, keys, named)
@@ -173,12 +176,15 @@ def _whole(text: str, asked: Asked, notes: list[str]) -> Any:
 
 
 def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
-    """The best wanted value: fenced, then with objects, then last; `UncertainError` if equals differ."""
-    readings = []
+    """The best wanted value: fenced, then with objects, then last; `UncertainError` if others contradict it."""
+    readings, loose = [], []
     for span in scan.spans:
         own: list[str] = []
-        value = None if span.in_broken and not span.fenced else _read_value(text, span, asked, own)
-        if value is not None:
+        parsed = None if span.in_broken and not span.fenced else _parsed(text, span, own)
+        value = unwrap(parsed, asked, own)
+        if value is None:
+            loose.append(parsed)
+        elif not _is_form(value):
             readings.append((span.fenced, _rank(value), span.start, value, own))
     # JSON that breaks off after the last complete value may have been meant to replace it.
     if not readings or (scan.broken is not None and scan.broken > readings[-1][2]):
@@ -187,12 +193,35 @@ def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
     alike = [reading[3:] for reading in readings if reading[:2] == rank]
     value, own = alike[-1]
     last = _entries(value)
-    if any(entry not in last for earlier, _ in alike for entry in _entries(earlier)):
-        raise UncertainError(f"the reply holds {len(alike)} different lists; expected one")
+    rivals = [reading[3] for reading in readings if reading[1] == rank[1]]
+    if any(entry not in last for rival in rivals for entry in _entries(rival)):
+        raise UncertainError(f"the reply holds {len(rivals)} different lists; expected one")
+    if isinstance(value, list):
+        _check_entries(value, loose, asked.named)
     notes.extend(own)
     if len(alike) > 1 and rank[1]:
         notes.append(f"the reply holds {len(alike)} such values; the last was taken")
     return value
+
+
+def _check_entries(taken: list[Any], others: list[Any], named: str) -> None:
+    """An `UncertainError` if another entry with the name of one that is taken says something else."""
+    known = {_name(entry, named): entry for entry in taken}
+    for other in others:
+        if (name := _name(other, named)) and known.get(name, other) != other:
+            raise UncertainError(f"the reply holds two different entries for {name!r:.80}")
+
+
+def _name(entry: Any, named: str) -> str:
+    fields = fold_keys(entry) if named and isinstance(entry, dict) else {}
+    return str(fields.get(named) or fields.get("id") or "")
+
+
+def _is_form(value: Any) -> bool:
+    """Whether a value is the form shown in the prompt, with dots in place of answers."""
+    entries = value if isinstance(value, list) else [value]
+    fields = [inner for entry in entries for inner in (entry.values() if isinstance(entry, dict) else [entry])]
+    return bool(fields) and all(inner is None or inner in ("...", "…", "") for inner in fields)
 
 
 def _entries(value: Any) -> list[Any]:
@@ -207,14 +236,13 @@ def _rank(value: Any) -> int:
     return 2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
 
 
-def _read_value(text: str, span: Span, asked: Asked, notes: list[str]) -> Any:
+def _parsed(text: str, span: Span, notes: list[str]) -> Any:
     try:
-        value = parse_json(text[span.start : span.end], notes)
+        return parse_json(text[span.start : span.end], notes)
     except UncertainError:
         raise
     except ValueError:
         return None
-    return unwrap(value, asked, notes)
 
 
 def _objects_in_a_row(text: str, scan: Scan, notes: list[str]) -> list[Any] | None:
@@ -240,36 +268,6 @@ def _why_not(scan: Scan, want: Want) -> str:
     if scan.broken is not None:
         return "the reply holds JSON that is never closed"
     return f"the reply holds no JSON {want}"
-
-
-_TAG = re.compile(r"<(/?)(?:seed:)?think(?:ing)?>|\[(/?)THINK\]|◁(/?)think▷", re.IGNORECASE)
-_ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{`])")
-_FINAL_CHANNEL = "<|channel|>final<|message|>"
-_END_OF_CHANNEL = re.compile(r"<\|(?:end|return)\|>")
-
-
-def without_thinking(text: str) -> str:
-    """`text` without a leading thinking block; empty if no answer follows, as after one that never closes."""
-    if not ("<" in text or "[" in text or "◁" in text):
-        return text.strip()
-    if _FINAL_CHANNEL in text:
-        return _END_OF_CHANNEL.split(text.rpartition(_FINAL_CHANNEL)[2], maxsplit=1)[0].strip()
-    first = _TAG.search(text)
-    # Some endpoints remove the opening tag; prose that mentions the closing tag continues on the same line.
-    if first and _closes(first) and _ANSWER_FOLLOWS.match(text, first.end()):
-        text = text[first.end() :]
-    while (opened := _TAG.match(text.lstrip())) and not _closes(opened):
-        text = _after_block(text.lstrip(), opened.end())
-    return text.strip()
-
-
-def _after_block(text: str, start: int) -> str:
-    closed = next((tag for tag in _TAG.finditer(text, start) if _closes(tag)), None)
-    return text[closed.end() :] if closed else ""
-
-
-def _closes(tag: re.Match[str]) -> bool:
-    return any(tag.groups())
 
 
 def unwrap(value: Any, asked: Asked, notes: list[str], depth: int = 5) -> Any:
@@ -342,7 +340,7 @@ def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
 
 def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: int) -> Any:
     by_name = fold_keys(value)
-    for key in (*(asked.keys if asked.want == "array" else ()), *_ENVELOPES):
+    for key in (*(asked.keys if asked.want == "array" else _OBJECT_ENVELOPES), *_ENVELOPES):
         if isinstance(by_name.get(key), (list, dict, str)):
             inner = unwrap(by_name[key], asked, notes, depth - 1)
             if inner is not None:
@@ -367,6 +365,8 @@ def _note_others(by_name: dict[str, Any], taken: str, asked: Asked, notes: list[
             continue
         if key in asked.keys and inner != by_name[taken]:
             raise UncertainError(f"the reply holds lists under {taken!r} and under {key!r}; expected one")
+        if isinstance(by_name[taken], list):
+            _check_entries(by_name[taken], inner, asked.named)
         notes.append(f"the list under {key!r} was left out")
 
 
@@ -389,11 +389,11 @@ def _array_in(value: dict[str, Any], asked: Asked, notes: list[str]) -> list[Any
 
 
 def fold_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """`value` with its keys in lower case, words joined by underscores."""
+    """`value` with its keys in lower case, words joined by underscores (`criterionStatus` is `criterion_status`)."""
     return {_fold(key): inner for key, inner in value.items()}
 
 
-_fold = lru_cache(maxsize=1024)(lambda key: _SEPARATORS.sub("_", key.strip().lower()))
+_fold = lru_cache(maxsize=1024)(lambda key: _SEPARATORS.sub("_", key.strip()).lower())
 
 
 def _listed(value: dict[str, Any], key: str) -> bool:

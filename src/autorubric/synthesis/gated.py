@@ -9,7 +9,7 @@ from typing import Any
 
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
-from autorubric.llm.structured import read_json
+from autorubric.llm.structured import fold_keys, read_json
 from autorubric.prompts.library import GatePrompts
 from autorubric.synthesis.candidate import (
     Candidate,
@@ -153,9 +153,10 @@ def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[
         return found
     said: dict[str, list[tuple[str, str]]] = {one.id: [] for one in candidates}
     for entry in found.value:
-        one = str(entry.get("criterion_id", "")).strip() if isinstance(entry, Mapping) else ""
+        fields = fold_keys(entry) if isinstance(entry, Mapping) else {}
+        one = str(fields.get("criterion_id", "")).strip()
         if one in said:
-            said[one].append((_read_text(entry, "title"), _read_text(entry, "description")))
+            said[one].append((_read_text(fields, "title"), _read_text(fields, "description")))
     if candidates and not any(said.values()):
         return Unreadable("unreadable", f"the reply has no entry for criterion {candidates[0].id}")
     rewrites, notes = dict[str, Candidate](), list[str]()

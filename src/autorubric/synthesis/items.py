@@ -116,6 +116,10 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
     answer = read_json(reply, "array", _LIST_KEYS, named="title")
     if isinstance(answer, Unreadable):
         return answer
+    if elided := [
+        entry for entry in answer.value if isinstance(entry, str) and entry.strip().startswith(("...", "…"))
+    ]:
+        return Unreadable("unreadable", f"the reply leaves criteria out: {elided[0]!r:.60}")
     items, weights, dropped, notes = read_items(answer.value, lowest)
     if problem := _find_groups(answer.value) or _check_scale(weights):
         return Unreadable("unreadable", problem)

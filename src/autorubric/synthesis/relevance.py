@@ -21,7 +21,7 @@ from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Failure, Model, Reply, Request, Unreadable
-from autorubric.llm.structured import read_json
+from autorubric.llm.structured import fold_keys, read_json
 from autorubric.prompts.library import GatePrompts
 from autorubric.synthesis.candidate import (
     Candidate,
@@ -274,7 +274,7 @@ def read_relevance(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict
     said: dict[str, list[Relevance | str]] = {}
     for entry in found.value:
         if isinstance(entry, Mapping):
-            fields = {str(key).strip().lower(): value for key, value in entry.items()}
+            fields = fold_keys(entry)
             said.setdefault(str(fields.get("criterion_id", "")).strip(), []).append(_read_entry(fields, ids))
     read, problems = dict[str, Relevance](), list[str]()
     for one in ids:

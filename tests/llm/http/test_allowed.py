@@ -40,6 +40,8 @@ CONTEXT = [
      "8192 `max_new_tokens`", 3996),
     ("openrouter", "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens "
      "(1000 of text input, 8000 in the output).", 7192),
+    ("anthropic", "input length and `max_tokens` exceed context limit: 198000 + 8192 > 200000, decrease input length or "
+     "`max_tokens` and try again", 2000),
     ("mistral", "Prompt contains 1500 tokens and 0 draft tokens, too large for model with 4096 maximum context length",
      None),
 ]  # fmt: skip

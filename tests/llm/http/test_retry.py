@@ -42,6 +42,10 @@ def fault(status: int, body: Any = "", headers: dict[str, str] | None = None) ->
         ("1e999", LONGEST_RETRY_AFTER),
         ("86400", LONGEST_RETRY_AFTER),
         ("Thu, 01 Jan 1970 00:16:50 GMT", 10.0),
+        ("7s", 7.0),
+        ("1m0.5s", 60.5),
+        ("250ms", 0.25),
+        ("1970-01-01T00:16:50Z", 10.0),
         ("Thu, 01 Jan 1970 00:16:41 GMT", 1.0),
         ("Thu, 01 Jan 1970 00:16:40 GMT", None),
         ("Thu, 01 Jan 1970 00:00:01 GMT", None),
@@ -59,11 +63,21 @@ def test_retry_after_is_read_in_all_its_forms(value: str, seconds: float | None)
         ("Rate limit reached. Please try again in 20ms.", 0.02),
         ("Please retry in 24.5s.", 24.5),
         ("Try again in 2m", 120.0),
+        ("Please try again in 1m2.5s. Visit the console.", 62.5),
+        ("Please try again in 7m12s.", LONGEST_RETRY_AFTER),
+        ("Limit of 15 per 60s exceeded. Please wait 43 seconds before retrying.", 43.0),
         ("slow down", None),
     ],
 )
 def test_a_wait_in_the_message_counts_where_no_header_says_one(words: str, seconds: float | None) -> None:
     assert fault(429, {"error": {"message": words}}).retry_after == seconds
+
+
+def test_a_wait_in_the_details_of_an_error_counts() -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}]
+    assert (
+        fault(429, [{"error": {"message": "Resource has been exhausted.", "details": details}}]).retry_after == 17.0
+    )
 
 
 def test_the_header_wins_over_the_message() -> None:

@@ -18,11 +18,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from aiohttp.http_exceptions import ContentEncodingError
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, Transport, TransportError
+from autorubric.llm.http.retry import transport_fault
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, Transport, TransportError, transport_error
 from autorubric.testing import LoopbackEndpoint
 from tests.names import names
 from tests.offenders import offenders
@@ -105,6 +107,7 @@ BODIES = {
     "after early hints": (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + answer(), b"{}"),
     "compressed": (answer(gzip.compress(b"{}"), "Content-Encoding: gzip"), b"{}"),
     "empty": (answer(b""), b""),
+    "a long header": (answer(b"{}", f"Content-Security-Policy: {'x' * 60_000}"), b"{}"),
     "a header in Latin-1": (answer(b"{}", "X-Where: Zürich"), b"{}"),
     "line ends without CR": (b"HTTP/1.1 200 OK\nContent-Length: 2\n\n{}", b"{}"),
 }
@@ -151,6 +154,19 @@ async def test_a_broken_answer_is_a_fault_that_may_be_billed_and_is_not_sent_aga
                         assert "400" not in found[2], "a status that the endpoint did not send"
                         assert len(server.heads) == len(before) + 1
                         await transport.close()
+
+
+def test_a_compression_that_cannot_be_read_ends_the_run_instead_of_being_paid_for_again() -> None:
+    words = "Can not decode content-encoding: brotli (br). Please install `Brotli`"
+    error = transport_error(ContentEncodingError(message=words), 60)
+    fault = transport_fault(error)
+    # Status 200: a reply came, and is charged at its worst case.
+    assert (fault.kind, fault.again, fault.status, fault.maybe_billed) == ("unreachable", False, 200, True)
+    assert fault.message == f"the answer is not valid HTTP: {words}"
+    broken = transport_fault(
+        transport_error(ContentEncodingError(message="Can not decode content-encoding: gzip"), 60)
+    )
+    assert (broken.kind, broken.again, broken.status) == ("network", True, None)
 
 
 async def test_a_connection_is_kept_without_cookies_and_redirects_are_not_followed() -> None:

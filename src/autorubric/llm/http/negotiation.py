@@ -40,12 +40,13 @@ _CONTEXT = re.compile(
     r" (?:is|of)(?: only)?" + _NUMBER,
     re.IGNORECASE,
 )
-_SUM = re.compile(r"max_new_tokens`? must be <=" + _NUMBER, re.IGNORECASE)
+_SUM = re.compile(rf"(?:max_new_tokens`? must be <=|context limit: \d+ \+ \d+ >){_NUMBER}", re.IGNORECASE)
 _PROMPT = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"(\d[\d,_]*) (?:tokens )?(?:in|from|of) (?:the |your )?(?:messages|prompt|text input|input)\b",
         r"(\d[\d,_]*) (?:`inputs`|input|prompt) tokens",
+        r"exceed context limit: (\d+) \+",
         r"(?:prompt|input|request)(?: \w+)? (?:contains|has|is)(?: at least)? (\d[\d,_]*)(?: input| prompt)? tokens",
     )
 )
@@ -143,7 +144,8 @@ _NOT_TAKEN = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_FORMAT = re.compile(
-    r"response_format|json.?schema|json_object|structured.?output|json.?mode|guided|grammar|"
+    r"response_format|json.?schema|response_?schema|json_object|structured.?output|json.?mode|guided|grammar|"
+    r"schema produces|"  # Gemini: too many states
     r"must contain the word .?json|(?:generated?|validate) json",  # the last: Groq, of what its model wrote
     re.IGNORECASE,
 )
@@ -154,7 +156,7 @@ _SYSTEM_REFUSED = re.compile(
     r"only user(?:,| and)* assistant roles|roles must alternate|developer instruction is not enabled",
     re.IGNORECASE,
 )
-_FORMAT_REFUSED = re.compile(r"must|invalid|required|only|fail", re.IGNORECASE)
+_FORMAT_REFUSED = re.compile(r"must|invalid|required|only|fail|should be|not match|too many", re.IGNORECASE)
 
 
 def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:

@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from autorubric.llm.http.providers import Endpoint
+from autorubric.llm.http.quota import reset_seconds
 from autorubric.llm.http.secrets import redacted
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
@@ -55,9 +56,10 @@ class Fault:
 
 
 def transport_fault(error: TransportError, *secrets: str | None) -> Fault:
-    """The fault of an attempt without a complete response, which is always retried."""
+    """The fault of an attempt without a complete response, which is retried unless no response can be read."""
     message = redacted(str(error), *secrets)[:LONGEST_QUOTE]
-    return Fault(error.kind, message, again=True, maybe_billed=error.maybe_billed)
+    status, again = (200, False) if error.kind == "unreachable" else (None, True)
+    return Fault(error.kind, message, status, again, maybe_billed=error.maybe_billed)
 
 
 def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None) -> Fault | None:
@@ -94,7 +96,7 @@ def _classify(
     words = redacted(words, *secrets)
     retry_after = retry_after_seconds(reply.headers, now)
     if retry_after is None and reply.status in _LIMITING:
-        retry_after = _wait_in_words(words)
+        retry_after = _wait_in_words(f"{words} {reply.body[:4000].decode('utf-8', 'replace')}")
     kind, again = _find_kind(reply.status, f"{code} {words}".lower(), retry_after)
     message = f"HTTP {reply.status}{in_quotes(words)}"
     if 300 <= reply.status < 400:
@@ -142,7 +144,7 @@ _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
     r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"
     r"budget_?exceeded|budget has been exceeded|exceededbudget|spending limit|api usage limits|key limit exceeded|"
-    r"have any credits|free tier .{0,40}exhausted"
+    r"have any credits|free tier .{0,40}exhausted|(?:weekly|monthly) usage limit|calls / month"
 )
 """An account without credit, under a status that says otherwise."""
 _DENIED = re.compile(
@@ -150,7 +152,7 @@ _DENIED = re.compile(
     r"organization has been (?:disabled|restricted)|location is not supported"
 )
 """A key or an account that is not accepted, under status 400 (Gemini, xAI, Groq, Anthropic)."""
-_CRASHED = re.compile(r"model has crashed|model unloaded|channel error")
+_CRASHED = re.compile(r"model has (?:crashed|unloaded)|model unloaded|channel error")
 """A model that is gone until it is loaded again, under status 400 (LM Studio)."""
 _NO_PATH = re.compile(r"unexpected endpoint or method")
 """A wrong path, in a 200 (LM Studio)."""
@@ -165,10 +167,10 @@ _PASSING = re.compile(
 _FILTERED = re.compile(
     r"content_filter|content_policy|content management policy|responsibleai|data_inspection|"
     r"input was flagged|requires moderation|safety system|violat\w+ .{0,20}(?:usage|content) (?:guidelines|polic)|"
-    r"敏感内容"
+    r"new_sensitive|violated guardrail|敏感内容"
 )
 _NO_MODEL = re.compile(
-    r"model_not_(?:found|available|supported)|invalid_model|model identifier is invalid|"
+    r"model_not_(?:found|available|supported)|invalid_model|model identifier is invalid|on-demand throughput isn|"
     r"model\b.{0,120}?\b(?:does not exist|not exist|not found|is not a valid|not available|decommissioned)|"
     r"(?:unknown|invalid|no such|unsupported) model\b(?! parameter)|not a valid model|"
     r"\bpinned to\b.{0,300}?\brequested\b|"  # `transformers serve` with one model
@@ -274,7 +276,7 @@ def _one_line(text: str) -> str:
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait by `Retry-After` (a number or an HTTP date), capped; None if unusable."""
+    """Seconds to wait by `Retry-After` (a number, an HTTP date or a form of `reset_seconds`), capped, or None."""
     milliseconds = _finite(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
     if milliseconds is not None:
         return min(milliseconds / 1000, LONGEST_RETRY_AFTER)
@@ -282,13 +284,16 @@ def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) ->
     if not value:
         return None
     seconds = _finite(value)
-    if seconds is not None:
+    now = time.time() if now is None else now
+    if seconds is not None and not 1e9 < seconds < math.inf:
         return min(seconds, LONGEST_RETRY_AFTER)
+    if (wait := reset_seconds(value, now)) is not None:
+        return min(wait, LONGEST_RETRY_AFTER)
     try:
         moment = parsedate_to_datetime(value).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
-    wait = moment - (time.time() if now is None else now)
+    wait = moment - now
     return min(wait, LONGEST_RETRY_AFTER) if wait > 0 else None
 
 
@@ -300,16 +305,15 @@ def _finite(text: str | None) -> float | None:
     return number if number >= 0 and not math.isnan(number) else None
 
 
-_IN_WORDS = re.compile(r"(?:retry|try again) (?:in|after) ([0-9]+(?:\.[0-9]+)?) ?(ms|m|s)?", re.IGNORECASE)
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_SPANS = r"((?:[0-9]+(?:\.[0-9]+)? ?(?:ms|[dhms])?)+)"
+_IN_WORDS = re.compile(rf'(?:(?:retry|try again) (?:in|after) |please wait |"retryDelay": *"){_SPANS}', re.IGNORECASE)
 
 
 def _wait_in_words(words: str) -> float | None:
-    """The wait that OpenAI and Gemini put into the message rather than the header."""
+    """The wait that OpenAI and Gemini put into the message or its details rather than the header."""
     found = _IN_WORDS.search(words)
-    if not found:
-        return None
-    return min(float(found[1]) * _UNITS[(found[2] or "s").lower()], LONGEST_RETRY_AFTER)
+    seconds = reset_seconds(found[1].replace(" ", "").lower(), 0.0) if found else None
+    return None if seconds is None else min(seconds, LONGEST_RETRY_AFTER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import re
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -60,6 +60,8 @@ def _is_plain(proxy: str, parts: SplitResult) -> bool:
     return proxy.isascii() and proxy.isprintable() and " " not in proxy and parts.path in ("", "/")
 
 
+_Kind: TypeAlias = Literal["timeout", "network", "unreachable"]
+
 LARGEST_BODY = 8 * 1024 * 1024
 """Bytes after which a response counts as endless; no chat completion comes near."""
 
@@ -74,10 +76,13 @@ class HttpReply:
 
 
 class TransportError(Exception):
-    """No complete response; `maybe_billed` unless the request certainly never reached the endpoint."""
+    """No complete response; `maybe_billed` unless the request certainly never reached the endpoint.
 
-    def __init__(self, kind: Literal["timeout", "network"], message: str, *, maybe_billed: bool) -> None:
-        self.kind: Literal["timeout", "network"] = kind
+    It is `unreachable` if no response of the endpoint can be read here.
+    """
+
+    def __init__(self, kind: _Kind, message: str, *, maybe_billed: bool) -> None:
+        self.kind: _Kind = kind
         self.maybe_billed = maybe_billed
         super().__init__(message)
 
@@ -160,6 +165,7 @@ class Transport:
 
 
 _MOST_TARGETS = 64
+_LONGEST_HEADER = 128 * 1024
 
 
 class _Target:
@@ -215,7 +221,8 @@ async def _exchange(connection: Connection, target: _Target, body: bytes) -> Htt
     """Send a request on a connection, and return the response once its body is complete."""
     protocol = connection.protocol
     assert protocol is not None
-    protocol.set_response_params(read_until_eof=True)
+    # Content security policies alone can exceed aiohttp's limit of 8 KiB.
+    protocol.set_response_params(read_until_eof=True, max_line_size=_LONGEST_HEADER, max_field_size=_LONGEST_HEADER)
     if protocol.transport is not None:  # where it was lost, reading raises why
         protocol.transport.write(b"%b%d\r\n\r\n%b" % (target.head(), len(body), body))
     message, content = await protocol.read()
@@ -290,7 +297,10 @@ def transport_error(error: Exception, timeout: float, is_connected: bool = True)
     if isinstance(error, aiohttp.ClientConnectorError):
         message = f"cannot connect to {error.host}:{error.port}: {_reason(error)}"
         return TransportError("network", message, maybe_billed=False)
-    return TransportError("network", _describe(error), maybe_billed=is_connected)
+    # A compression that was not asked for: aiohttp names the package that reads it.
+    is_alien = isinstance(error, aiohttp.http.HttpProcessingError) and "Please install" in error.message
+    kind: _Kind = "unreachable" if is_alien else "network"
+    return TransportError(kind, _describe(error), maybe_billed=is_connected)
 
 
 def _reason(error: aiohttp.ClientConnectorError) -> str:

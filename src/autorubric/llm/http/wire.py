@@ -199,16 +199,29 @@ _FINISHES: dict[str, FinishReason] = {
     "stop_sequence": "stop",
     "length": "length",
     "max_tokens": "length",
+    "max_output_tokens": "length",
+    "max_length": "length",
     "model_length": "length",
     "model_context_window_exceeded": "length",
     "content_filter": "content_filter",
     **dict.fromkeys(
-        ("safety", "prohibited_content", "recitation", "blocklist", "spii", "sensitive", "refusal"), "content_filter"
+        (
+            "safety",
+            "prohibited_content",
+            "recitation",
+            "blocklist",
+            "spii",
+            "sensitive",
+            "refusal",
+            "content_filtered",
+            "guardrail_intervened",
+        ),
+        "content_filter",
     ),
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
 }
-_BROKEN_OFF = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
+_BROKEN_OFF = frozenset({"error", "abort", "cancelled", "timeout", "network_error", "insufficient_system_resource"})
 """Finish reasons of a reply that its endpoint gave up (OpenRouter, vLLM, SGLang, Zhipu, DeepSeek)."""
 
 
@@ -238,7 +251,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     message = choice.get("message")
     message = message if isinstance(message, dict) else {"content": choice.get("text")}
     return Reply(
-        text=cleared(_content(message.get("content")), *secrets),
+        text=cleared(_content(message.get("content")) or _called_with(message), *secrets),
         finish_reason=_FINISHES.get(_finish(choice), "other"),
         refusal=_text_or_none(message.get("refusal"), *secrets),
         reasoning=_text_or_none(find_reasoning(message), *secrets),
@@ -298,10 +311,21 @@ def _malformed(message: str) -> Fault:
 def _content(content: object) -> str:
     if isinstance(content, str):
         return clean(content)
+    if isinstance(content, dict):  # one part, or the JSON that was asked for
+        return clean(content["text"] if isinstance(content.get("text"), str) else json_bytes(content).decode())
     if not isinstance(content, list):
         return ""
     texts = (part.get("text") if isinstance(part, dict) else part for part in content if not is_reasoning(part))
     return clean("".join(text for text in texts if isinstance(text, str)))
+
+
+def _called_with(message: Mapping[str, Any]) -> str:
+    """The arguments of the only call: no tools are offered, but gateways may turn a schema into one (LiteLLM)."""
+    calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
+    if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], dict):
+        return ""
+    function = calls[0].get("function")
+    return _content(function.get("arguments")) if isinstance(function, dict) else ""
 
 
 def _text_or_none(value: object, *secrets: str | None) -> str | None:

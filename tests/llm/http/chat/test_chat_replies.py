@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,8 @@ from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig, ThinkingConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.prices import Price
-from autorubric.llm.request import CallError, Message, Request, Usage
+from autorubric.llm.http.wire import read_reply
+from autorubric.llm.request import CallError, Message, Reply, Request, Usage
 from tests.offenders import each
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ async def test_only_openrouter_is_believed_what_it_says_it_charges(endpoint: Loo
         (None, ""),
         ("", ""),
         ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
+        ({"type": "text", "text": "a"}, "a"),
+        ({"met": True}, '{"met":true}'),
         ("broken \ud83d pair", "broken \ufffd pair"),
         (42, ""),
     ],
@@ -86,6 +90,28 @@ async def test_odd_content_is_read_as_text(endpoint: Loopback, content: Any, tex
     assert (await endpoint.model().complete(endpoint.ask())).text == text
 
 
+CALL = {"type": "function", "function": {"name": "json_tool_call", "arguments": '{"met": true}'}}
+
+
+@each(
+    ("message", "text"),
+    [
+        ({"content": None, "tool_calls": [CALL]}, '{"met": true}'),  # LiteLLM, for a schema
+        ({"content": None, "tool_calls": [{"function": {"arguments": {"met": True}}}]}, '{"met":true}'),
+        ({"content": None, "function_call": CALL["function"]}, '{"met": true}'),
+        ({"content": "No.", "tool_calls": [CALL]}, "No."),
+        ({"content": None, "tool_calls": [CALL, CALL]}, ""),
+        ({"content": None, "tool_calls": [None]}, ""),
+        ({"content": None, "tool_calls": "x"}, ""),
+        ({"content": None, "tool_calls": [], "function_call": None}, ""),
+    ],
+)
+def test_the_only_call_of_a_tool_that_nobody_offered_holds_the_answer(message: dict[str, Any], text: str) -> None:
+    reply = read_reply(json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode(), 0.1)
+    assert isinstance(reply, Reply)
+    assert reply.text == text
+
+
 @pytest.mark.parametrize(
     ("sent", "read"),
     [
@@ -93,6 +119,8 @@ async def test_odd_content_is_read_as_text(endpoint: Loopback, content: Any, tex
         ("end_turn", "stop"),
         ("length", "length"),
         ("MAX_TOKENS", "length"),
+        ("max_output_tokens", "length"),
+        ("guardrail_intervened", "content_filter"),  # Bedrock
         ("content_filter", "content_filter"),
         ("function_call", "tool_calls"),
         ("content_filter: PROHIBITED_CONTENT", "content_filter"),  # Gemini
@@ -108,7 +136,7 @@ async def test_finish_reasons_are_mapped(endpoint: Loopback, sent: str | None, r
     assert (await endpoint.model().complete(endpoint.ask())).finish_reason == read
 
 
-@pytest.mark.parametrize("finish", ["error", "abort", "network_error", "insufficient_system_resource"])
+@pytest.mark.parametrize("finish", ["error", "abort", "cancelled", "network_error", "insufficient_system_resource"])
 async def test_a_reply_that_its_endpoint_gave_up_is_a_failure_and_requested_again(
     endpoint: Loopback, finish: str
 ) -> None:

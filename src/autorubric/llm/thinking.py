@@ -1,0 +1,73 @@
+"""Telling the answer of a reply from its thinking."""
+
+from __future__ import annotations
+
+import re
+
+from autorubric.llm.request import Reply
+
+# Each alternative has one group, which is empty in an opening tag.
+_TAG = re.compile(
+    r"<(/?)(?:seed:|longcat_)?(?:think(?:ing)?|thoughts?)>|\[(/?)THINK\]|◁(/?)think▷|<\|(/?)think\|>|"
+    r"<\|(?:begin|(end))_of_thought\|>|<\|(?:START|(END))_THINKING\|>|"
+    r"<(?:\|channel>thought|(channel\|>))|<unused9(?:4>thought|(5>))",  # Gemma
+    re.IGNORECASE,
+)
+_ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{`])")
+
+# Harmony, the format of gpt-oss, of servers that do not parse it, and of those that drop its special tokens.
+_START = r"(?:<\|start\|>)?(?:assistant)?<\|channel\|>"
+_HEADER = r"\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
+_CHANNELS = re.compile(_START)
+_FINAL = re.compile(rf"<\|channel\|>\s*final{_HEADER}")
+_OTHER = re.compile(rf"{_START}\s*\w+{_HEADER}.*?(?:<\|(?:end|call|return)\|>|\Z)", re.DOTALL)
+_END_OF_CHANNEL = re.compile(r"<\|(?:end|return)\|>")
+_BARE_ANALYSIS = re.compile(r"analysis(?=[A-Z])")
+_BARE_FINAL = "assistantfinal"
+
+
+def without_thinking(text: str) -> str:
+    """`text` without a leading thinking block; empty if no answer follows, as after one that never closes.
+
+    Example:
+        >>> without_thinking("<think>two and two</think> Four.")
+        'Four.'
+    """
+    text = text.strip()
+    if text.startswith(("{", "[{", "```")):  # tags in here are quoted
+        return text
+    if _CHANNELS.match(text):
+        return _final_channel(text)
+    if _BARE_ANALYSIS.match(text):
+        return text.partition(_BARE_FINAL)[2].strip()
+    first = _TAG.search(text) if "<" in text or "[" in text or "◁" in text else None
+    # Some endpoints remove the opening tag; prose that mentions the closing tag continues on the same line.
+    if first and _closes(first) and _ANSWER_FOLLOWS.match(text, first.end()):
+        text = text[first.end() :]
+    while first and (opened := _TAG.match(text.lstrip())) and not _closes(opened):
+        text = _after_block(text.lstrip(), opened.end())
+    return text.strip()
+
+
+def misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:
+    """The JSON that vLLM's parser of reasoning takes for thoughts if the model did not think, with a note."""
+    thoughts = "" if reply.text or reply.refusal or reply.finish_reason != "stop" else (reply.reasoning or "").strip()
+    is_answer = (thoughts[:1], thoughts[-1:]) in (("{", "}"), ("[", "]"))
+    return (thoughts, ["the answer came as reasoning"]) if is_answer else None
+
+
+def _final_channel(text: str) -> str:
+    """The text of the last `final` channel; without one, what follows the other channels (llama.cpp)."""
+    *_, final = [None, *_FINAL.finditer(text)]
+    if final is None:
+        return _OTHER.sub("", text).strip()
+    return _END_OF_CHANNEL.split(text[final.end() :], maxsplit=1)[0].strip()
+
+
+def _after_block(text: str, start: int) -> str:
+    closed = next((tag for tag in _TAG.finditer(text, start) if _closes(tag)), None)
+    return text[closed.end() :] if closed else ""
+
+
+def _closes(tag: re.Match[str]) -> bool:
+    return any(tag.groups())
