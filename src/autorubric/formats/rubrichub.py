@@ -209,13 +209,14 @@ def _read_ruft(row: Row) -> Record:
 
 def _write_ruft(record: Record) -> Row:
     """The row of a record; a conversation becomes one text."""
+    score = record.metadata.get("rubric_score")
     return {
         "source": record.domain,
         "query": as_text(record.prompt),
         "answer": record.answer,
         "sample_id": record.id,
         "rubrics": _entries(record),
-        "rubric_score": _score(record.metadata.get("rubric_score")),
+        "rubric_score": float(score) if is_finite(score) else None,
         _DETAILS: record.metadata.get(_DETAILS),
     }
 
@@ -241,10 +242,6 @@ def _unfolded(details: Any) -> Any:
         return json.loads(details)
     except (ValueError, RecursionError):
         return details
-
-
-def _score(value: Any) -> float | None:
-    return float(value) if is_finite(value) else None
 
 
 _RUFT = {

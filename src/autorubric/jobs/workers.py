@@ -178,7 +178,8 @@ class WorkerProcesses:
         """What this session has spent."""
         spent = Spent()
         for one in self._shards:
-            spent = spent.plus(_spent(one.folder))
+            with open_ledger(one.folder) as ledger:
+                spent = spent.plus(ledger.spent())
         return spent
 
     def _state(self) -> RunState:
@@ -203,11 +204,6 @@ def _recorded(directory: Path) -> tuple[Path | None, Spent]:
     """The ledger of a run directory, if calls are recorded in it, and what they cost."""
     with open_ledger(directory) as ledger:
         return (directory / LEDGER_FOLDER if ledger.count else None), ledger.spent()
-
-
-def _spent(folder: Path) -> Spent:
-    with open_ledger(folder) as ledger:
-        return ledger.spent()
 
 
 _BACKSTOP = GRACE_SECONDS + 20.0
