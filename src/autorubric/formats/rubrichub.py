@@ -19,7 +19,6 @@ from autorubric.rows.record import as_text, as_turns, question_text, read_prompt
 
 
 def _read_final(row: Row) -> Record:
-    """The record of a row."""
     return Record(
         read_entries(row.get("rubrics"), "rubrics", POINTS),
         read_question(row.get("question"), "question"),

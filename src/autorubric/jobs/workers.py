@@ -111,7 +111,6 @@ class WorkerProcesses:
         return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).left()
 
     async def _supervise(self, one: ShardChild, base: Path | None) -> None:
-        """Run the process of a shard until the shard has ended."""
         for attempt in range(_MOST_RESTARTS + 1):
             if attempt and self.interrupted:
                 return
@@ -175,7 +174,6 @@ class WorkerProcesses:
             self.stopped = f"{head}; {spent.tokens:,} tokens, {paid} spent in this session{raising}{advice}"
 
     def _spent_now(self) -> Spent:
-        """What this session has spent."""
         spent = Spent()
         for one in self._shards:
             with open_ledger(one.folder) as ledger:
@@ -183,7 +181,6 @@ class WorkerProcesses:
         return spent
 
     def _state(self) -> RunState:
-        """The progress of all processes together."""
         states = [one.state for one in self._shards if one.state is not None]
         stages: dict[str, StageState] = {}
         for stage in (stage for state in states for stage in state.stages):
