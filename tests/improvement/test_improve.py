@@ -349,6 +349,9 @@ def test_what_cannot_be_improved_is_refused_before_anything_is_spent(tmp_path: P
         rows = [{"prompt": "How?", "submission": f"s{n}", RUBRIC[0].name: "MET"} for n in range(60)]
         (tmp_path / "columns.jsonl").write_text("\n".join(map(json.dumps, rows)))
         (tmp_path / "bad.json").write_text('[{"criterion": "Tidess", "requirement": "x"}, 3]')
+        (tmp_path / "map.json").write_text('{"proposals": {"Tides": "x"}}')
+        (tmp_path / "nothing.json").write_text('[{"criterion": "Tides"}]')
+        (tmp_path / "nameless.json").write_text('[{"requirement": "x"}]')
         (tmp_path / "config.yaml").write_text("candidates: many\n")
         cases: dict[str, tuple[list[str], str]] = {
             "labels of another rubric": (
@@ -366,6 +369,13 @@ def test_what_cannot_be_improved_is_refused_before_anything_is_spent(tmp_path: P
             "no judge": (chosen[2:], "no judge; pass --judge MODEL"),
             "per item": ([*chosen, "--calls", "per_item"], "needs per_criterion"),
             "proposals": ([*chosen, "--proposals", str(tmp_path / "bad.json")], "did you mean 'Tides'?"),
+            "no list": ([*chosen, "--proposals", str(tmp_path / "map.json")], "expected a list of proposals"),
+            "no proposal": (
+                [*chosen, "--proposals", str(tmp_path / "nothing.json")],
+                "no proposal has a 'requirement'; there is nothing to try",
+            ),
+            "no name": ([*chosen, "--proposals", str(tmp_path / "nameless.json")], "it has no 'criterion'"),
+            "no score": ([*chosen, "--weights", "--score", "mark"], "--score 'mark': no item has it in its metadata"),
             "a criterion": ([*chosen, "--criterion", "Tide"], "no criterion is named 'Tide'"),
             "config": ([*chosen, "-c", str(tmp_path / "config.yaml")], "config.yaml: candidates is 'many'"),
             "same judge": ([*chosen, "--test-judge", chosen[1]], "choose a different model"),
