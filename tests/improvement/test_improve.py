@@ -248,9 +248,10 @@ def test_the_second_judge_can_only_refuse(tmp_path: Path) -> None:
     assert test["reason"].startswith("the second judge agrees less")
 
 
-def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "split"), [(240, "three"), (120, "nested")])
+def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path, count: int, split: str) -> None:
     # People score by the tides alone, 0 or 1; the rubric gives 10 of 14 points to kindness.
-    data = answers(240)
+    data = answers(count)
     for number, item in enumerate(data):
         item.metadata["people"] = float(number % 5 < 2)
     with endpoint(
@@ -258,6 +259,7 @@ def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path) -> None:
     ).in_thread() as near:
         words = [*files(tmp_path, data), "--judge", f"judge@{near.base_url}", "--weights", "--score", "people"]
         assert run(words) == 0
+    assert record(tmp_path)["split"] == split
     weights = record(tmp_path)["weights"]
     assert weights["accepted"]
     made = Rubric.from_file(tmp_path / "out" / "rubric.json")
