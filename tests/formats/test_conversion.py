@@ -233,3 +233,19 @@ def test_columns_are_named_for_rows_in_no_format_only(tmp_path: Path) -> None:
     assert (done.source, done.records, dict(done.lost)) == ("usual names", 1, {"metadata.passage": 1})
     rubrics = [{"criterion": "Names the density.", "points": 10}]
     assert json.loads(out.read_text()) == {"question": "Say why.", "id": "", "rubrics": rubrics}
+
+
+def test_what_a_format_cannot_hold_is_refused(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Why?"}]
+    answer_only = jsonl(tmp_path / "answer.jsonl", {"prompt": turns, "reward_model": {"ground_truth": "4"}})
+    assert problems(answer_only, "verl") == [
+        "answer.jsonl:1: no rubric found in reward_model.rubrics, extra_info.reward_model.rubrics or Rubric"
+    ]
+    tagged = {"criterion": "Says why.", "points": 5, "tags": ["depth", 3]}
+    (tmp_path / "tagged.jsonl").write_text(json.dumps({"prompt": turns, "reward_model": {"rubrics": [tagged]}}))
+    (told,) = problems(tmp_path / "tagged.jsonl", "verl")
+    assert told.endswith("tags are ['depth', 3]; expected a list of texts")
+    two = jsonl(tmp_path / "two.jsonl", GOOD, {**GOOD, "id": "q2", "question": "How?"})
+    with pytest.raises(InputError, match=r"one rubric, but there are 2; write a \.jsonl with one per line"):
+        convert(two, tmp_path / "two.toml", "verifiers")
+    assert not (tmp_path / "two.toml").exists()

@@ -89,6 +89,21 @@ def test_settings_that_cannot_work_are_refused_at_construction(settings: dict[st
         CriterionGrader(**settings)
 
 
+@each(
+    ("arguments", "message"),
+    [
+        ({}, "judge 'a' needs one of judge_model_config and llm_config"),
+        ({"judge_model_config": MODEL, "llm_config": MODEL}, "judge 'a' needs one of"),
+        ({"judge_model_config": 3}, "judge 'a' has a model of type int; expected LLMConfig or a string"),
+        ({"judge_model_config": MODEL, "judge_id": " "}, "judge_id=' '; expected a name"),
+        ({"judge_model_config": MODEL, "repeats": 0}, "judge 'a' has repeats=0; expected a whole number from 1"),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        JudgeSpec(**{"judge_id": "a", **arguments})
+
+
 @each("threshold", [-0.1, 1.1, float("nan"), "0.5", True])
 def test_a_threshold_is_a_number_from_0_to_1_before_anything_is_asked(threshold: Any) -> None:
     with pytest.raises(ValueError, match="expected a number from 0 to 1"):

@@ -248,9 +248,10 @@ def test_the_second_judge_can_only_refuse(tmp_path: Path) -> None:
     assert test["reason"].startswith("the second judge agrees less")
 
 
-def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "split"), [(240, "three"), (120, "nested")])
+def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path, count: int, split: str) -> None:
     # People score by the tides alone, 0 or 1; the rubric gives 10 of 14 points to kindness.
-    data = answers(240)
+    data = answers(count)
     for number, item in enumerate(data):
         item.metadata["people"] = float(number % 5 < 2)
     with endpoint(
@@ -258,6 +259,7 @@ def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path) -> None:
     ).in_thread() as near:
         words = [*files(tmp_path, data), "--judge", f"judge@{near.base_url}", "--weights", "--score", "people"]
         assert run(words) == 0
+    assert record(tmp_path)["split"] == split
     weights = record(tmp_path)["weights"]
     assert weights["accepted"]
     made = Rubric.from_file(tmp_path / "out" / "rubric.json")
@@ -349,6 +351,9 @@ def test_what_cannot_be_improved_is_refused_before_anything_is_spent(tmp_path: P
         rows = [{"prompt": "How?", "submission": f"s{n}", RUBRIC[0].name: "MET"} for n in range(60)]
         (tmp_path / "columns.jsonl").write_text("\n".join(map(json.dumps, rows)))
         (tmp_path / "bad.json").write_text('[{"criterion": "Tidess", "requirement": "x"}, 3]')
+        (tmp_path / "map.json").write_text('{"proposals": {"Tides": "x"}}')
+        (tmp_path / "nothing.json").write_text('[{"criterion": "Tides"}]')
+        (tmp_path / "nameless.json").write_text('[{"requirement": "x"}]')
         (tmp_path / "config.yaml").write_text("candidates: many\n")
         cases: dict[str, tuple[list[str], str]] = {
             "labels of another rubric": (
@@ -366,6 +371,13 @@ def test_what_cannot_be_improved_is_refused_before_anything_is_spent(tmp_path: P
             "no judge": (chosen[2:], "no judge; pass --judge MODEL"),
             "per item": ([*chosen, "--calls", "per_item"], "needs per_criterion"),
             "proposals": ([*chosen, "--proposals", str(tmp_path / "bad.json")], "did you mean 'Tides'?"),
+            "no list": ([*chosen, "--proposals", str(tmp_path / "map.json")], "expected a list of proposals"),
+            "no proposal": (
+                [*chosen, "--proposals", str(tmp_path / "nothing.json")],
+                "no proposal has a 'requirement'; there is nothing to try",
+            ),
+            "no name": ([*chosen, "--proposals", str(tmp_path / "nameless.json")], "it has no 'criterion'"),
+            "no score": ([*chosen, "--weights", "--score", "mark"], "--score 'mark': no item has it in its metadata"),
             "a criterion": ([*chosen, "--criterion", "Tide"], "no criterion is named 'Tide'"),
             "config": ([*chosen, "-c", str(tmp_path / "config.yaml")], "config.yaml: candidates is 'many'"),
             "same judge": ([*chosen, "--test-judge", chosen[1]], "choose a different model"),

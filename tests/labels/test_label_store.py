@@ -323,3 +323,28 @@ def test_a_store_of_an_earlier_version_is_read_and_takes_labels(run: Path) -> No
     with label_queue(run) as queue:
         queue.label("ana", 0, 1, "MET")
     assert [event.id for event in read_history(run).events] == [1, 2]
+
+
+def test_what_a_newer_version_wrote_is_refused(run: Path) -> None:
+    with label_queue(run) as queue:
+        queue.label("ana", 0, 0, "MET")
+    with sqlite3.connect(store_path(run)) as connection:
+        connection.execute("PRAGMA user_version = 1000")
+    connection.close()
+    newer = r"written by a newer autorubric \(version 1000\); use that one"
+    with pytest.raises(InputError, match=newer):
+        read_history(run)
+    with pytest.raises(InputError, match=newer), label_queue(run):
+        pass
+
+
+def test_only_the_last_event_of_an_annotator_on_a_pair_is_undone(run: Path) -> None:
+    with label_queue(run) as queue:
+        events = [queue.label("ana", 0, 0, word) for word in ("MET", "UNMET")]
+    with label_store(run) as store:
+        for annotator, event in (("ana", events[0]), ("ben", events[1])):
+            with pytest.raises(InputError, match=rf"event {event.id} cannot be undone by '{annotator}'"):
+                store.undo(annotator, event)
+        store.undo("ana", events[1])
+        with pytest.raises(InputError, match="cannot be undone by 'ana'"):
+            store.undo("ana", events[1])

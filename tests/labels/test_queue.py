@@ -269,3 +269,10 @@ def test_criteria_with_the_same_words_are_pairs_of_their_own(tmp_path: Path) -> 
     run = graded(tmp_path / "run", dataset=answers(3, twice))
     with label_queue(run, second_share=0.0) as queue:
         assert len(drain(queue, "ana", most=20)) == 6
+
+
+def test_a_share_of_second_labels_is_a_share(run: Path) -> None:
+    for share in (-0.1, 1.5):
+        refused = pytest.raises(InputError, match=f"second_share={share}; expected a number from 0 to 1")
+        with refused, label_queue(run, second_share=share):
+            pass

@@ -34,7 +34,6 @@ def gates(settings: GatesSettings) -> int:
 
 
 def _table(found: GatesReplay) -> dict[str, object]:
-    """The table as JSON values."""
     error, correlation = found.draw_error()
     return {
         "queries": found.queries,

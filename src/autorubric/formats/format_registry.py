@@ -22,7 +22,7 @@ from autorubric.formats.rubrichub import RUBRICHUB, RUFT, RURL
 from autorubric.formats.verifiers import VERIFIERS
 from autorubric.formats.verl import VERL
 from autorubric.plugins import load_plugin, plugins
-from autorubric.rows import Record, RowReader, listed
+from autorubric.rows import Record, listed
 from autorubric.rows.record import read_question
 
 _GROUP = "formats"
@@ -160,13 +160,9 @@ def with_usual(record: Described, row: Record) -> Described:
     return replace(record, **found, metadata={k: v for k, v in record.metadata.items() if k not in used})
 
 
-def _read_row(row: Row) -> Described:
-    return read_usual(RowReader("the row", IN_ROW).read(Record("the row", 0, row)))
+def _never(_: Any) -> Any:
+    raise AssertionError("rows under usual names are read by `read_usual`, and no row is written so")
 
 
-def _write_row(record: Described) -> Row:
-    raise InputError("'usual names' can only be read; choose an output format with --to")
-
-
-USUAL = Format("usual names", "Rows under usual names", (), lambda row: True, _read_row, _write_row)
+USUAL = Format("usual names", "Rows under usual names", (), lambda row: True, _never, _never)
 """What is read where a row is in no named format; it is not in the table of formats."""

@@ -13,7 +13,6 @@ _KNOWN = frozenset({"prompt_id", "id", "prompt", "rubrics"})
 
 
 def _matches(row: Row) -> bool:
-    """Whether a row has HealthBench's keys."""
     return "prompt" in row and isinstance(row.get("rubrics"), list) and "reward_model" not in row
 
 
@@ -40,7 +39,6 @@ def _read(row: Row) -> Record:
 
 
 def _write(record: Record) -> Row:
-    """The row of a record."""
     ideal = record.metadata.get(_IDEAL)
     completions: dict[str, Any] | None = dict(ideal) if isinstance(ideal, dict) else None
     if record.reference is not None:

@@ -16,7 +16,6 @@ _VERIFIER = "general_rubric"
 
 
 def _matches(row: Row) -> bool:
-    """Whether a row has open-instruct's keys."""
     return "messages" in row and "ground_truth" in row
 
 
@@ -40,7 +39,6 @@ def _read(row: Row) -> Record:
 
 
 def _write(record: Record) -> Row:
-    """The row of a record."""
     more = record.metadata.get("ground_truth_rest")
     truth = {
         "query": as_text(record.prompt),

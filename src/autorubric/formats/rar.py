@@ -11,7 +11,6 @@ _KNOWN = frozenset({"id", "question", "reference_answer", "rubric", "rubric_list
 
 
 def _matches(row: Row) -> bool:
-    """Whether a row has RaR's keys."""
     return "question" in row and "rubric" in row
 
 

@@ -19,7 +19,6 @@ from autorubric.rows.record import as_text, as_turns, question_text, read_prompt
 
 
 def _read_final(row: Row) -> Record:
-    """The record of a row."""
     return Record(
         read_entries(row.get("rubrics"), "rubrics", POINTS),
         read_question(row.get("question"), "question"),
@@ -209,13 +208,14 @@ def _read_ruft(row: Row) -> Record:
 
 def _write_ruft(record: Record) -> Row:
     """The row of a record; a conversation becomes one text."""
+    score = record.metadata.get("rubric_score")
     return {
         "source": record.domain,
         "query": as_text(record.prompt),
         "answer": record.answer,
         "sample_id": record.id,
         "rubrics": _entries(record),
-        "rubric_score": _score(record.metadata.get("rubric_score")),
+        "rubric_score": float(score) if is_finite(score) else None,
         _DETAILS: record.metadata.get(_DETAILS),
     }
 
@@ -241,10 +241,6 @@ def _unfolded(details: Any) -> Any:
         return json.loads(details)
     except (ValueError, RecursionError):
         return details
-
-
-def _score(value: Any) -> float | None:
-    return float(value) if is_finite(value) else None
 
 
 _RUFT = {

@@ -104,20 +104,12 @@ def suffices(criterion: Criterion, judgment: Judgment, threshold: float | None) 
     if judgment.failure is not None or abstained(criterion, judgment):
         return False
     if threshold is None:
-        return not _split(criterion, judgment)
+        said = [each for leaf in judgment.leaves() for each in (leaf.repeats or (leaf,)) if not leaf.superseded]
+        decided = [each for each in said if each.failure is None and not abstained(criterion, each)]
+        return len({(each.verdict, each.option) for each in decided}) <= 1
     return judgment.confidence is not None and judgment.confidence >= threshold
 
 
 def superseded(judgment: Judgment) -> Judgment:
     """The judgment with all judgments in it marked as superseded."""
     return replace(judgment, superseded=True, votes=tuple(superseded(vote) for vote in judgment.votes))
-
-
-def _split(criterion: Criterion, judgment: Judgment) -> bool:
-    said = [each for leaf in judgment.leaves() for each in (leaf.repeats or (leaf,)) if not leaf.superseded]
-    votes = {(each.verdict, each.option) for each in said if _counts(criterion, each)}
-    return len(votes) > 1
-
-
-def _counts(criterion: Criterion, said: Judgment) -> bool:
-    return said.failure is None and not abstained(criterion, said)

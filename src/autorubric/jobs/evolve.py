@@ -227,7 +227,6 @@ class EvolutionRun(RecordedRun):
 
 
 async def _evolved(source: Path, settings: EvolveSettings) -> EvolveResult:
-    """Evolve the rubrics of a run in their own directory, or resume."""
     groups, grader = _read_rollouts(source), make_grader(settings)
     made_of = _identify_evolution(grader, settings)
     async with AsyncExitStack() as stack:

@@ -293,9 +293,8 @@ def _labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
     if run := _labelled_run(Path(labels)):
         graded, history = read_run(run).dataset, read_history(run)
         return labelled_dataset(history, graded) if history.labelled() else graded
-    if is_rows(Path(labels), rubric_given=True):
-        return read_dataset(labels, rubric, None, settings.prompt, columns)
-    return read_dataset(labels, None, None, settings.prompt, columns)
+    common = rubric if is_rows(Path(labels), rubric_given=True) else None
+    return read_dataset(labels, common, None, settings.prompt, columns)
 
 
 def _labelled_run(labels: Path) -> Path | None:

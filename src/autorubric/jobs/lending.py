@@ -37,7 +37,7 @@ class Purse:
 
     def lend(self, to: Any, held: Sum, missing: Sum) -> Sum | None:
         """More budget for a process that has `held` and lacks `missing`; None if too little is left."""
-        self.lent[to] = _finite(held)
+        self.lent[to] = Sum(*(part if part < math.inf else 0 for part in held))
         left = self.left()
         if not missing.within(left):
             return None
@@ -58,10 +58,6 @@ class Purse:
     def give_back(self, by: Any, spare: Sum) -> None:
         """Take back what a process does not need."""
         self.lent[by] = self.lent.get(by, Sum()).minus(spare)
-
-
-def _finite(one: Sum) -> Sum:
-    return Sum(*(part if part < math.inf else 0 for part in one))
 
 
 _SPENDS = SPENDS / 2

@@ -220,7 +220,6 @@ class ReviewRun(RecordedRun):
 
 
 async def _reviewed(rubric: Rubric, file: str, settings: ReviewSettings) -> ReviewResult:
-    """Review a rubric in its directory, or resume a review."""
     made_of = {
         "rubric": shown_criteria(rubric),
         "guidelines": rubric.guidelines,

@@ -172,7 +172,6 @@ class _RewardRun(StoppableRun):
         return {"kind": REWARDS, "status": status, "counts": counts, "error": error}
 
     def state(self) -> RunState:
-        """How far it is."""
         given, failed, activity = self.rewarder.given, self.rewarder.failed, self.activity
         stage = StageState("rewarded", given - failed, sum(one.in_flight for one in activity), failed)
         return RunState.of(len(self.samples), given, [stage], activity)

@@ -224,7 +224,6 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
 
 
 def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -> ServiceSettings:
-    """How the service is run."""
     from autorubric.training.service.reward_server import ServiceSettings
 
     return ServiceSettings(

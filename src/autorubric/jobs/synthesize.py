@@ -123,7 +123,6 @@ def _line(row: dict[str, Any], where: str) -> str:
 
 
 async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisResult:
-    """Run the plan and write the files."""
     settings = resolve_protocol(settings, start_over=settings.start_over)
     if settings.start_over:
         settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in find_slots(settings))})

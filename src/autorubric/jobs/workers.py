@@ -113,7 +113,6 @@ class WorkerProcesses:
         return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).left()
 
     async def _supervise(self, one: ShardChild, base: Path | None) -> None:
-        """Run the process of a shard until the shard has ended."""
         for attempt in range(_MOST_RESTARTS + 1):
             if attempt and self.interrupted:
                 return
@@ -180,14 +179,13 @@ class WorkerProcesses:
             self.stopped = f"{head}; {spent.tokens:,} tokens, {paid} spent in this session{raising}{advice}"
 
     def _spent_now(self) -> Spent:
-        """What this session has spent."""
         spent = Spent()
         for one in self._shards:
-            spent = spent.plus(_spent(one.folder))
+            with open_ledger(one.folder) as ledger:
+                spent = spent.plus(ledger.spent())
         return spent
 
     def _state(self) -> RunState:
-        """The progress of all processes together."""
         states = [one.state for one in self._shards if one.state is not None]
         stages: dict[str, StageState] = {}
         for stage in (stage for state in states for stage in state.stages):
@@ -208,11 +206,6 @@ def _recorded(directory: Path) -> tuple[Path | None, Spent]:
     """The ledger of a run directory, if calls are recorded in it, and what they cost."""
     with open_ledger(directory) as ledger:
         return (directory / LEDGER_FOLDER if ledger.count else None), ledger.spent()
-
-
-def _spent(folder: Path) -> Spent:
-    with open_ledger(folder) as ledger:
-        return ledger.spent()
 
 
 _BACKSTOP = GRACE_SECONDS + 20.0

@@ -381,7 +381,6 @@ def _last_number(connection: sqlite3.Connection) -> int:
 
 
 def _checksum(values: Iterable[Any]) -> int:
-    """The CRC-32 of the values of an event."""
     return crc32(ascii([float(one) if isinstance(one, int) else one for one in values]).encode())
 
 

@@ -295,7 +295,6 @@ class Queue:
         return self._task(pair)
 
     def _coming_batch(self) -> _Coming:
-        """The batch that is being drawn for the current request."""
         if self._coming is not None and self._coming.ask == self.ask:
             return self._coming
         batch = 1 + max(self.history.batches, default=-1)

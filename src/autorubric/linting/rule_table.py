@@ -58,14 +58,11 @@ def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequ
     """
     selected, ignored = list(select), set(ignore)
     known = [rule.id for rule in RULES]
-    problems = [_unknown(name, known) for name in dict.fromkeys([*selected, *sorted(ignored)]) if name not in known]
+    unknown = [name for name in dict.fromkeys([*selected, *sorted(ignored)]) if name not in known]
+    problems = [f"unknown rule {name!r}; {advice(name, known)}" for name in unknown]
     if problems:
         raise InputError(problems)
     rules = [rule for rule in RULES if rule.id not in ignored and (not selected or rule.id in selected)]
     if not rules:
         raise InputError("no rule is left to run: --ignore excludes every rule of --select")
     return rules
-
-
-def _unknown(name: str, known: Sequence[str]) -> str:
-    return f"unknown rule {name!r}; {advice(name, known)}"

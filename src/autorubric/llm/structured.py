@@ -81,7 +81,6 @@ def _readable(reply: Reply, whole: bool = True) -> tuple[str, list[str]] | Unrea
 
 
 def _no_answer(reply: Reply) -> str:
-    """The message for a reply without an answer."""
     usage = reply.usage or Usage()
     if not (reply.reasoning or reply.text.strip() or usage.reasoning_tokens):
         return "the reply is empty"

@@ -308,7 +308,6 @@ def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints)
 
 
 def _lines(found: JudgeComparison) -> Iterator[str]:
-    """The text of `JudgeComparison.summary`."""
     yield f"{counted(found.n_items, 'item')} that both judged; {counted(found.n_replicates, 'replicate')}"
     whole = (found.accuracy, found.mean_kappa, found.micro_kappa, found.score_error, found.score_bias)
     titles = ("accuracy", "mean kappa", "kappa, binary", "score error", "score bias")

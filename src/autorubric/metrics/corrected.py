@@ -288,7 +288,6 @@ def _notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:
 
 
 def _shown(estimate: Estimate) -> str:
-    """A figure with its interval."""
     if estimate.value is None:
         return f"unknown ({clipped(estimate.reason or '', 60)})"
     ends = estimate.interval

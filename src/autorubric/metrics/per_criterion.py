@@ -90,7 +90,6 @@ def measure_criteria(
 
 
 def _measure_options(counts: Ints, labels: Sequence[str]) -> list[OptionMetrics]:
-    """Precision, recall and F1 of each category against the rest."""
     return [
         OptionMetrics(
             label=label,

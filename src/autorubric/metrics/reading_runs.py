@@ -133,7 +133,6 @@ class _Builder:
         self._consistency: dict[str, SelfConsistency] = {}
 
     def add(self, result: Mapping[str, Any]) -> None:
-        """Take in the result of one item."""
         at, place = result["item_idx"], len(self._seen)
         if at in self._seen:
             raise InputError(f"item {at} is in the run more than once; expected one result per item")
@@ -275,7 +274,6 @@ class _Builder:
         return twice
 
     def table(self) -> Table:
-        """The finished table."""
         if self._seen and not self._graded and self._index is not None:
             why = self._index.why_none(self._unmatched)
             raise InputError(f"none of the {len(self._seen)} graded items is in the dataset; {why}", _IS_IT)

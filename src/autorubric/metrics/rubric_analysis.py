@@ -223,7 +223,6 @@ class _Whole(NamedTuple):
 
 
 def _analyze(table: Table) -> _Whole:
-    """The statistics that need all criteria together."""
     columns = table.rubric_columns
     values = table.matrix(table.values)
     weights = np.array([column.criterion.weight for column in columns])
@@ -291,7 +290,6 @@ def _pass_rate(values: Floats, confidence: float) -> Estimate:
 
 
 def _find_partner(alike: Floats, place: int) -> int | None:
-    """The criterion with the strongest correlation."""
     sizes = np.nan_to_num(np.abs(alike[place]))
     sizes[place] = 0.0
     return int(sizes.argmax()) if sizes.size and sizes.max() > 0.0 else None

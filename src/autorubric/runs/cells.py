@@ -82,6 +82,7 @@ def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
         criterion = found.get("criterion", found)
         cast = found.get("votes") or found.get("multi_choice_votes") or ()
         word, value = _word(found)
+        scale = {name: criterion[name] for name in ("options", "scale_type") if name in criterion}
         yield Cell(
             criterion.get("name") or f"C{number}",
             criterion.get("requirement") or "",
@@ -89,12 +90,8 @@ def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
             word,
             value,
             tuple([(vote["judge_id"], one) for vote in cast if (one := said(vote)) is not None]),
-            _scale(criterion) if criterion.get("options") else "",
+            json.dumps(scale) if criterion.get("options") else "",
         )
-
-
-def _scale(criterion: Mapping[str, Any]) -> str:
-    return json.dumps({name: criterion[name] for name in ("options", "scale_type") if name in criterion})
 
 
 def _word(found: Mapping[str, Any]) -> tuple[str, float | None]:

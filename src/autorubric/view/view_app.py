@@ -195,7 +195,6 @@ def _route_all(view: View) -> Callable[[Request], Any]:
 
 
 def _refused(error: Exception, source: Source | None) -> Page:
-    """The error page of a refusal."""
     if isinstance(error, Refusal):
         return _problem(error.status, error.problem, error.advice)
     if source is not None and source.is_gone:

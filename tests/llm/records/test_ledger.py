@@ -219,6 +219,19 @@ def test_values_of_another_pipeline_come_back_and_are_replaced(tmp_path: Path) -
         assert ledger.count == 0
 
 
+def test_a_damaged_value_of_another_pipeline_is_requested_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        ledger.record_imports([ImportRow("q1", "reference", b"1", "blue"), ImportRow("q2", "reference", b"2", "red")])
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection, connection:
+        connection.execute("UPDATE imports SET inputs = x'33' WHERE record = 'q1'")
+    with Ledger.open(tmp_path) as ledger:
+        assert ledger.find_import("q1", "reference") is None
+        assert "the imported reference of 'q1' is damaged; it is requested again" in caplog.text
+        assert ledger.find_import("q2", "reference") == (b"2", "red")
+
+
 def test_folder_and_files_are_for_the_owner_only(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "a" / "run") as ledger:
         asyncio.run(ledger.record(a_row(1)))

@@ -210,17 +210,13 @@ def emptiness(words: Wording) -> Empty | None:
 
 
 def _english(tokens: tuple[str, ...]) -> Empty | None:
-    if not all(map(_is_empty, tokens)):
+    if not all(token in _ALLOWED or _praises(token) or token.removesuffix("'s") in _ALLOWED for token in tokens):
         return None
     circle = next((token for token in tokens if token in _GRADING), "")
     praise = next((token for token in tokens if _praises(token)), "")
     if praise and circle in _MILD:
         return Empty("praise", praise)
     return Empty("circular", circle) if circle else None
-
-
-def _is_empty(token: str) -> bool:
-    return token in _ALLOWED or _praises(token) or token.removesuffix("'s") in _ALLOWED
 
 
 def _praises(token: str) -> bool:

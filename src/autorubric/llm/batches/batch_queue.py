@@ -199,7 +199,6 @@ class BatchQueue:
             self._clerk = asyncio.create_task(self._serve())
 
     async def _serve(self) -> None:
-        """Send what waits, until nothing does."""
         loop = asyncio.get_running_loop()
         while self._waiting:
             await asyncio.sleep(self._quiet / 4)
@@ -234,7 +233,6 @@ class BatchQueue:
         task.add_done_callback(self._open.discard)
 
     async def _carry(self, model: BatchModel, chunk: Sequence[_Waiting]) -> None:
-        """Plan, send, wait for and collect one batch."""
         held: Sequence[_Waiting] = chunk
         record: BatchRecord | None = None
         try:

@@ -164,7 +164,8 @@ def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
     allowed = allowed_tokens(fault.text, sent_limit(body))
     if allowed is not None:
         return replace(terms, most_tokens=allowed.tokens) if allowed.always else None
-    if terms.system_role and _has_system(body) and _SYSTEM_REFUSED.search(fault.text):
+    roles = {message["role"] for message in body["messages"]}
+    if terms.system_role and "system" in roles and _SYSTEM_REFUSED.search(fault.text):
         return replace(terms, system_role=False)
     refused = _NOT_TAKEN.search(fault.text) is not None
     if refused and terms.token_field in body and not terms.swapped and _names(fault, terms.token_field, body):
@@ -174,10 +175,6 @@ def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
     if "response_format" in body and terms.schema_form in _NEXT_FORM and _is_about_format(fault, refused):
         return replace(terms, schema_form=_NEXT_FORM[terms.schema_form])
     return None
-
-
-def _has_system(body: Mapping[str, Any]) -> bool:
-    return any(message["role"] == "system" for message in body["messages"])
 
 
 def sent_limit(body: Mapping[str, Any]) -> int:

@@ -154,7 +154,6 @@ def _calls(all_: Sequence[Activity]) -> Iterator[Metric]:
 
 
 def _audits(auditor: Auditor) -> Iterator[Metric]:
-    """What the audit has found."""
     found = auditor.found
     yield _counter(
         "audits", "Audits of the whole run by outcome.", {"audited": found.audits, **found.failures}, "outcome"

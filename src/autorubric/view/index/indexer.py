@@ -210,7 +210,6 @@ class _Batch:
             self._file.close()
 
     def add(self, line: bytes, number: int, start: int) -> None:
-        """Take in the line of an item."""
         self._first = self._first or number
         head = _HEAD.match(line)
         try:

@@ -105,7 +105,6 @@ def items_page(source: Source, query: Query) -> Page:
 
 
 def _rows(connection: sqlite3.Connection, choice: Choice, query: Query) -> tuple[list[dict[str, Any]], str | None]:
-    """The rows of a page, and the start of the next one."""
     page = choice if query.after is None else choice.only(f"({choice.key}, item) > (?, ?)", *query.after)
     order = f" ORDER BY {choice.key}, item LIMIT {PAGE_ROWS + 1}"
     found = connection.execute(page.sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()

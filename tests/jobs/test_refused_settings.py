@@ -1,0 +1,88 @@
+"""What a public function refuses before it reads a file or asks a model, each with what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import autorubric
+from autorubric import Criterion, Rubric, RubricDataset
+from autorubric.errors import AutorubricError
+from tests.offenders import offenders
+
+OFFLINE = "builtin/offline"
+RUBRIC = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+DATASET = RubricDataset("Why?", RUBRIC)
+DATASET.add_item("Because.", "")
+
+# The function, what it gets, and the words of its refusal.
+REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
+    (autorubric.gates, (), {"record": "out.jsonl"}, "--record needs the run directory, as the first argument"),
+    (autorubric.gates, ("run",), {"replay": "in.jsonl"}, "--replay reads only the file; leave out the run directory"),
+    (autorubric.gates, (), {"replay": "in.jsonl", "least_error": 0.5}, "--least-error must be below 0.5"),
+    (autorubric.gates, (), {"replay": "in.jsonl", "least_sure": 1.0}, "and --least-sure below 1"),
+    (autorubric.gates, (), {"replay": "in.jsonl", "sample": 3}, "--sample has no effect with --replay; leave it out"),
+    (autorubric.evolve, ("run",), {"judge": OFFLINE, "out": "out"}, "pass --writer MODEL (Python: writer=)"),
+    (
+        autorubric.evolve,
+        ("run",),
+        {"judge": OFFLINE, "writer": OFFLINE, "few_shot": 2, "training_data": "labelled.json", "out": "out"},
+        "shows labels of other criteria; leave it out of evolve",
+    ),
+    (autorubric.evolve, (), {"judge": OFFLINE, "writer": OFFLINE, "out": "out"}, "no run; pass RUN"),
+    (
+        autorubric.improve,
+        (RUBRIC,),
+        {
+            "labels": DATASET,
+            "judge": OFFLINE,
+            "weights": True,
+            "few_shot": 2,
+            "training_data": "labelled.json",
+            "out": "out",
+        },
+        "shows labels to the judge; leave it out of improve",
+    ),
+    (
+        autorubric.improve,
+        (),
+        {"labels": DATASET, "judge": OFFLINE, "weights": True, "out": "out"},
+        "no rubric; pass RUBRIC (Python: the first argument)",
+    ),
+    (autorubric.review, (RUBRIC,), {"out": "out"}, "no reviewer; pass --reviewer MODEL (Python: reviewer=)"),
+    (autorubric.review, (), {"reviewer": OFFLINE, "out": "out"}, "no rubric; pass RUBRIC"),
+    (autorubric.compare, ("run",), {}, "nothing to compare with; pass --against RUN (Python: against=)"),
+    (autorubric.grade, (RUBRIC,), {"submissions": DATASET}, "a RubricDataset is passed as data"),
+    (autorubric.grade, (RUBRIC,), {"rubric": RUBRIC, "submissions": ["A"]}, "the rubric is given twice"),
+    (autorubric.grade, (DATASET,), {"annotator": "ana"}, "--annotator and --column of labels need --labels FILE"),
+    (autorubric.grade, (["A"],), {"submissions": ["B"], "rubric": RUBRIC}, "submissions are given twice, as data"),
+    (autorubric.grade, (["A"],), {}, "pass rubric= for submissions without their own rubric"),
+    (autorubric.grade, (DATASET,), {"column": {"submission": "text"}}, "the dataset is a dataset; leave it out"),
+    (autorubric.grade, (DATASET,), {"data": DATASET}, "data is given twice, as the first argument and by name"),
+    (
+        autorubric.synthesize,
+        (["Why?"],),
+        {"models": OFFLINE, "out": "out", "shard": "1/2", "processes": 2},
+        "--shard and --processes are mutually exclusive; pass one of them",
+    ),
+    (autorubric.serve, (), {"out": "out", "evolve": OFFLINE}, "pass --judge MODEL as well"),
+    (
+        autorubric.serve,
+        (),
+        {"out": "out", "judge": OFFLINE, "most_added": 2},
+        "without evolution; pass --evolve MODEL too",
+    ),
+]
+
+
+def test_what_cannot_be_done_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with offenders() as case:
+        for function, data, settings, words in REFUSED:
+            with case(f"{function.__name__}: {words}"), pytest.raises(AutorubricError, match=re.escape(words)):
+                function(*data, **settings)
+    assert not list(tmp_path.iterdir())
