@@ -58,6 +58,9 @@ class Judged:
 class CriterionGrader(Grader[EnsembleEvaluationReport]):
     """Grades submissions criterion by criterion, with a model or a panel, and with checks for criteria that have one.
 
+    A grader can be pickled and deep-copied if its judge can: the copy has the same settings and opens its own
+    connections. One with a budget or an open `ledger` raises `TypeError` instead.
+
     Args:
         judge_model_config: the model of a single judge (judge id `default`), as a configuration or a string.
         judges: several judges that form a panel, instead of `judge_model_config`. Each sends its own
@@ -95,9 +98,6 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         max_in_flight: maximum concurrent calls of all judges together.
         prefix_first: send the first call of a submission alone, so that its prefix is cached for the others.
         compound: `all` judges each demand of a criterion separately; the criterion is met only if all are met.
-
-    A grader can be pickled and deep-copied if its judge can: the copy has the same settings and opens its own
-    connections. One with a budget or an open `ledger` raises `TypeError` instead.
 
     Raises:
         ValueError: settings contradict each other, or a name is unknown; nothing was spent.
