@@ -44,6 +44,7 @@ _SCALES = frozenset(
     )
 )
 _PARTS = frozenset(("sub", "subcriteria", "subtasks", "children", "criteria"))
+_IDS = frozenset(("id", "ids"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(r"(score|level|grade|rating|band|point)s?[ _-]?\d", re.IGNORECASE)
 _OWN = frozenset(("metadata", "tags", "check"))
@@ -66,6 +67,8 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         ["'maxPoints' is 4; rename it to 'weight' if that is the weight, else to something else"]
         >>> list(misread_keys({"max_score": 4, "levels": "1 to 4"}, {"weight": 4}))
         ["'levels' is '1 to 4', but without options a criterion is met or not; write it as options, each ..."]
+        >>> list(misread_keys({"criteria_ids": ["c1", "c2"]}, {"weight": 4}))
+        []
     """
     is_pitfall = (as_number(known.get("weight")) or 0) < 0
     described = [str(key) for key, value in entry.items() if isinstance(value, str) and _OF_SCORE.match(str(key))]
@@ -84,7 +87,7 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
             yield f"{key!r} is {value!r:.60}; give a criterion that describes a fault a negative weight, {_ELSE}"
         elif known.get("options") is None and words & _SCALES and _is_scale(value):
             yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
-        elif words & _PARTS and isinstance(value, list | Mapping) and value:
+        elif words & _PARTS and not words & _IDS and isinstance(value, list | Mapping) and value:
             yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
 
 
