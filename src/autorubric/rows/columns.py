@@ -284,9 +284,11 @@ class RowReader:
         known = ROLES[role]
         full = [name for name in held if not is_blank(_inside(name, fields[name]))]
         first = [name for name in full if folded(name) not in known.fallback]
-        # A blank submission is one, whatever another column contains.
         given = [name for name in held if isinstance(fields[name], str)] if role == "submission" else first
         own = [name for name in given if folded(name) == known.own]
+        if len(own) == 1 and full and own[0] not in full:
+            note = f"{self.where}: {full[0]!r} is not read where {own[0]!r} is blank, since a blank submission is one"
+            self.notes += [note] * (note not in self.notes)
         if known.is_ranked and first:
             return min(first, key=lambda name: known.names.index(folded(name)))
         if len(own) == 1:
