@@ -199,12 +199,8 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
         told = f"{record.columns['labels']!r} is {shown(item['ground_truth'])}; expected a list of verdicts"
         option = COLUMN_OPTION.format(role="reference")
         raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
-    nested = [(role, record.columns[role]) for role in ("submission", "reference") if role in record.columns]
-    told = [
-        _nested_told(role, column, row[column]) for role, column in nested if isinstance(row.get(column), list | dict)
-    ]
-    if told:
-        raise InputError(f"{record.where}: {problem}" for problem in told)
+    if nested := [*_nested(record, row)]:
+        raise InputError(nested)
     if query is not None:
         item["prompt"] = as_text(query)
     if rubric is not None:
@@ -220,11 +216,15 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     return {**item, "description": "", **own, "metadata": {**metadata, **rest}}
 
 
-def _nested_told(role: str, column: str, value: list[Any] | dict[str, Any]) -> str:
-    """What is wrong with a column that contains more than a text, and the path to what is in it."""
-    inner = f"{column}[0]" if isinstance(value, list) else f"{column}.{next(iter(value))}"
-    kind = type(value).__name__
-    return f"{column!r} is of type {kind}; expected a text; choose one in it with --column {role}={inner}"
+def _nested(record: Record, row: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each text that is a list or a mapping, with the path to what is in it."""
+    for role in ("submission", "reference"):
+        column = record.columns.get(role, "")
+        value = row.get(column)
+        if isinstance(value, list | dict):
+            inner = f"{column}[0]" if isinstance(value, list) else f"{column}.{next(iter(value), 'KEY')}"
+            told = f"{column!r} is of type {type(value).__name__}; expected a text"
+            yield f"{record.where}: {told}; choose one in it with --column {role}={inner}"
 
 
 def query_notes(where: str, items: Iterable[DataItem]) -> list[str]:
