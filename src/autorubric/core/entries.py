@@ -300,10 +300,11 @@ def _fields(
         found.append(f"{place} has no text under {listed(names.text, 4)}; its keys are {listed(entry)}")
     elif not isinstance(text, str) or not text.strip():
         found.append(f"{place}.{text_key} is {text!r:.60}; expected the text of a criterion")
-    # A criterion that has to have a weight is refused below without one; formats with choices name them otherwise.
-    options = entry.get("options") if names.default in (None, _USUAL.default) else ()
-    known = {"weight": 0 if weight is None and names.default is None else weight, "options": options}
-    found += (f"{place}: {problem}" for problem in misread_keys(entry, known))
+    if unknown := {key: value for key, value in entry.items() if key not in KNOWN}:
+        # Where each has to have a weight, one without is refused below; formats with choices name them otherwise.
+        options = entry.get("options") if names.default in (None, _USUAL.default) else ()
+        known = {"weight": 0 if weight is None and names.default is None else weight, "options": options}
+        found += (f"{place}: {problem}" for problem in misread_keys(unknown, known))
     weight = names.default if weight is None else weight
     if not is_finite(weight):
         found.append(f"{place}.{weight_key} is {weight!r:.60}; expected a finite number")

@@ -167,7 +167,8 @@ def item_records(
 def _with_last_turn(reader: RowReader, record: Record) -> Record:
     """The row; without a submission, the answer at the end of its conversation is one."""
     column, path = record.columns.get("query", ""), record.columns.get("submission", "")
-    query: Any = plain(record.value("query")) if not path or first_part(path) == column else None
+    is_inside = not path or (path.startswith(column or "-") and first_part(path) == column)
+    query: Any = plain(record.value("query")) if is_inside else None
     last = read_message(query[-1]) if isinstance(query, list) and len(query) > 1 else None
     if not isinstance(last, dict) or last.get("role") != "assistant":
         return record
