@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ async def test_a_grader_lets_a_call_go_ahead_unless_told_otherwise_or_calls_go_i
     for first, how, ahead in ((None, None, True), (False, None, False), (None, Batching(), False)):
         judge = Asked()
         told: dict[str, Any] = {} if first is None else {"prefix_first": first}
-        with batches_on(how):
+        with nullcontext() if how is None else batches_on(how):
             report = await CriterionGrader(judge=judge, **told).grade("x", [Criterion(requirement="Is kind")])
         assert report.score == 1.0
         assert isinstance(judge.ask, PrefixFirst) == ahead

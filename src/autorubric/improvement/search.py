@@ -185,8 +185,8 @@ class Search:
     def _commission(self, wording: Wording, outcomes: Outcomes, number: int, tried: Sequence[Tried]) -> Commission:
         teach = self.comparing.labelled.known(wording.place, self.split.teach)
         cases = [self._case(wording.place, item, outcomes[item]) for item in teach]
-        wrong = [case for case in cases if case is not None and not self._is_right(wording.place, case, outcomes)]
-        right = [case for case in cases if case is not None and self._is_right(wording.place, case, outcomes)]
+        wrong = [case for case in cases if not self._is_right(case, outcomes)]
+        right = [case for case in cases if self._is_right(case, outcomes)]
         failed = [" / ".join(one.wording.requirements) for one in tried if one.fate == "dropped"]
         return Commission(
             wording,
@@ -197,16 +197,14 @@ class Search:
             failed[-SHOWN_ERRORS:],
         )
 
-    def _case(self, place: int, item: int, outcome: Outcome) -> ShownItem | None:
+    def _case(self, place: int, item: int, outcome: Outcome) -> ShownItem:
         names = categories(self.comparing.labelled.rubric[place])
         label = int(self.comparing.labelled.truth[item, place])
-        if label < 0 and self.comparing.labelled.has_labels:
-            return None
         said = names[outcome.code] if outcome.code >= 0 else "no verdict"
         votes = tuple(names[code] if code >= 0 else "no verdict" for code in outcome.votes)
         return ShownItem(item, names[label] if label >= 0 else "", said, outcome.reason, votes)
 
-    def _is_right(self, place: int, case: ShownItem, outcomes: Outcomes) -> bool:
+    def _is_right(self, case: ShownItem, outcomes: Outcomes) -> bool:
         if self.comparing.labelled.has_labels:
             return case.label == case.verdict
         return len(set(outcomes[case.item].votes)) == 1

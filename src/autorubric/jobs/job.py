@@ -87,8 +87,8 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
         async def awaited(data: Any = None, /, **given: Any) -> Any:
             value, settings = read(data, given)
             with session(), ExitStack() as stack:
-                if getattr(settings, "batch", None) is not None:
-                    stack.enter_context(_use_batches(settings))
+                if (size := getattr(settings, "batch", None)) is not None:
+                    stack.enter_context(_use_batches(settings, size))
                 if getattr(settings, "dry_run", False):
                     stack.enter_context(_allow_missing_keys())
                 return await cast("Any", function)(value, settings)
@@ -103,12 +103,16 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
 
 @contextmanager
-def _use_batches(settings: BatchSettings) -> Iterator[None]:
+def _use_batches(settings: BatchSettings, size: int) -> Iterator[None]:
     """Let the models of a function with these settings send batches; a dry run ends with how long that may take."""
-    how = settings.batching(getattr(getattr(settings, "progress", None), "tell", None))
+    # A stronger judge needs the verdicts of the others, and judges need sampled answers.
+    stages = 1 + sum(bool(getattr(settings, name, ())) for name in ("escalate_to", "sample"))
+    tell = getattr(getattr(settings, "progress", None), "tell", None) or _LOG.info
+    detach, cancel = settings.batch_detach and not settings.batch_cancel, settings.batch_cancel
+    how = Batching(size, detach, settings.batch_poll, tell, stages, cancel=cancel)
     with batches_on(how):
         yield
-    if how is not None and getattr(settings, "dry_run", False):
+    if getattr(settings, "dry_run", False):
         how.notice(how.outlook)
 
 
@@ -278,15 +282,6 @@ class BatchSettings(Settings):
                 flag = f"--{name.replace('_', '-')}"
                 raise ConfigError(f"{flag} (in Python: {name}) has no effect without --batch; pass --batch too")
         return self
-
-    def batching(self, notice: Callable[[str], object] | None = None) -> Batching | None:
-        """How batches are sent; None where requests are sent one by one."""
-        if self.batch is None:
-            return None
-        # A stronger judge needs the verdicts of the others, and judges need sampled answers.
-        stages = 1 + sum(bool(getattr(self, name, ())) for name in ("escalate_to", "sample"))
-        tell, detach = notice or _LOG.info, self.batch_detach and not self.batch_cancel
-        return Batching(self.batch, detach, self.batch_poll, tell, stages, cancel=self.batch_cancel)
 
 
 class RunSettings(Settings):

@@ -117,11 +117,8 @@ def widened(window: int) -> int:
 
 
 @contextmanager
-def batches_on(how: Batching | None) -> Iterator[None]:
-    """Let models that are opened in the block send batches; None changes nothing."""
-    if how is None:
-        yield
-        return
+def batches_on(how: Batching) -> Iterator[None]:
+    """Let models that are opened in the block send batches."""
     token = batching.set(how)
     try:
         yield
