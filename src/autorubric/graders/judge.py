@@ -19,9 +19,9 @@ from autorubric.llm.records.call_rows import model_key
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, Request, Unreadable, ask_again
 from autorubric.prompts.library import package_prompts
 
-_NUMBER = re.compile(r"\W*(?:option|选项)?\W*(\d{1,3})\b", re.IGNORECASE)
-_MARK = r"[\s*_`\"'“”‘’(\[#:：)\].]*"  # not those that change a number, such as "-2", "2+" and ">2"
-_FULL_NUMBER = re.compile(rf"(?!\.)(?:{_MARK}(?:option|no\.|选项))?{_MARK}(\d{{1,3}})(?:\.0+)?{_MARK}", re.IGNORECASE)
+_NUMBER = re.compile(r"\W*+(?:option|选项)?\W*+(\d{1,3})\b", re.IGNORECASE)
+_MARK = r"[\s*_`\"'“”‘’(\[#:：)\]]*+"  # not those that change a number, such as "-2", "2+" and ">2"
+_FULL_NUMBER = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}(\d{{1,3}})(?:\.0+)?\.?{_MARK}\.?", re.IGNORECASE)
 
 
 def shown_order(criterion: Criterion, seed: int, text: str, index: int, judge_id: str) -> tuple[int, ...]:
