@@ -239,3 +239,17 @@ def test_a_run_on_the_same_submissions_with_other_labels_is_hidden_and_others_ar
         view = viewer.indexed(*range(len(runs)))
         do(view, "open", policy="random", size=5)
         assert [view.page(f"/r/{n}/").status for n in range(len(runs))] == [403, 403, 200]
+
+
+def test_a_second_annotator_gets_the_share_of_pairs_that_the_form_asks_for(view: Viewer) -> None:
+    def labelled(annotator: str, most: int = 30) -> set[tuple[int, int]]:
+        found: set[tuple[int, int]] = set()
+        while len(found) < most and (task := do(view, "next", annotator)["task"]) is not None:
+            label(view, task, "MET", annotator)
+            found.add((task["index"], task["place"]))
+        return found
+
+    do(view, "open", policy="random", size=6, second_percent=100)
+    first = labelled("ana", 6)
+    assert labelled("ben", 6) == first
+    assert view.post("/r/0/label/open", {"annotator": "ana", "second_percent": 101}).status == 400

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -153,14 +153,7 @@ def sentences(found: MetricsResult) -> Iterator[str]:
     """What the intervals support, and nothing more."""
     named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in worst_first(found)]
     named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
-    for name, interval in named:
-        if interval is None:
-            continue
-        its = "its" if found.pooled_by_scale is None else "their"
-        if interval.upper < _DISTRUST:
-            yield f"Do not rely on {name}: {its} kappa is below {_DISTRUST} at best ({interval.upper:.2f})."
-        elif interval.lower >= _TRUST:
-            yield f"{name[0].upper()}{name[1:]} can be relied on: {its} kappa is {interval.lower:.2f} or more."
+    yield from kappa_sentences(named, "its" if found.pooled_by_scale is None else "their")
     bias = found.bias
     if bias.ci is None or found.n_scores < _LEAST_SCORES:
         return
@@ -168,6 +161,17 @@ def sentences(found: MetricsResult) -> Iterator[str]:
         yield f"Scores are too high, by {bias.ci.lower:.3f} or more on average."
     elif bias.ci.upper < 0:
         yield f"Scores are too low, by {-bias.ci.upper:.3f} or more on average."
+
+
+def kappa_sentences(named: Iterable[tuple[str, ConfidenceInterval | None]], its: str = "its") -> Iterator[str]:
+    """What to rely on, by the names of criteria and the intervals of their κ."""
+    for name, interval in named:
+        if interval is None:
+            continue
+        if interval.upper < _DISTRUST:
+            yield f"Do not rely on {name}: {its} kappa is below {_DISTRUST} at best ({interval.upper:.2f})."
+        elif interval.lower >= _TRUST:
+            yield f"{name[0].upper()}{name[1:]} can be relied on: {its} kappa is {interval.lower:.2f} or more."
 
 
 def _statistics(part: MeasuredModel) -> dict[str, Any]:
@@ -268,8 +272,8 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
     if found.disputed:
         below.append("items where judges differ most:")
         below += [
-            f"  {one.id or f'item {one.item}'}: {one.differing:.0%} of {counted(one.n, 'pair')} differ "
-            f"({', '.join(one.criteria)})"
+            f"  {one.id or f'item {one.item}'}: {one.differing:.0%} of {counted(one.n, 'pair')} "
+            f"{'differs' if one.n == 1 else 'differ'} ({', '.join(one.criteria)})"
             for one in found.disputed
         ]
     notes = [f"note: {warning}" for warning in found.warnings]

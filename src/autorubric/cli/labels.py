@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from autorubric.cli.agreement_report import INTERVALS, Ranged, Shown, simulation_lines
+from autorubric.cli.agreement_report import INTERVALS, Ranged, Shown, kappa_sentences, simulation_lines
 from autorubric.cli.command import command
 from autorubric.errors import InputError, counted
 from autorubric.files import dump_json
@@ -71,6 +71,7 @@ def labels(settings: LabelsFlags) -> int:
     return 0
 
 
+_ZERO = 1e-9
 _BINARY = "kappa of the binary ones"
 
 
@@ -153,7 +154,12 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
          "baseline": one.baseline}
         for one in sorted(shown, key=lambda one: (one.kappa.value is None, one.kappa.value or 0.0))
     ]  # fmt: skip
-    below = ["", *_annotator_lines(found), *(f"note: {note}" for note in found.notes)]
+    # A κ of 0 is that of labels or verdicts of one category, which say nothing of the judge.
+    named = [
+        (repr(one.name), _ranged(one.kappa).interval) for one in found.criteria if abs(one.kappa.value or 0.0) > _ZERO
+    ]
+    conclusions = kappa_sentences(sorted(named, key=lambda one: one[0]))
+    below = ["", *_annotator_lines(found), *conclusions, *(f"note: {note}" for note in found.notes)]
     return Shown(rows, asdict(found), [*above, ""], below)
 
 

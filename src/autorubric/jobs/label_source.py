@@ -29,8 +29,7 @@ class LabelChoice(Settings):
     )
     labels: FileNames = setting(
         (),
-        "Labels: rows of id, criterion, label, a column per criterion, an export of `labels`, or RUN/labels, the "
-        "label store of a run; repeatable.",
+        "Labels: a table, RUN/labels, an export of `labels`, or completed --label-next files; repeatable.",
         group="Input",
         reads=True,
     )

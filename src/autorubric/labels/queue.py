@@ -54,16 +54,14 @@ class Queue:
         run: the run directory.
         items: what was graded.
         ask: what the next batches draw; may be replaced at any time.
-        second_share: the share of pairs that go to a second annotator.
+        second_share: the share of pairs that go to a second annotator; may be replaced at any time.
     """
 
     def __init__(
         self, store: LabelStore, run: Path, items: Items, ask: Ask = _ASK, second_share: float = SECOND_SHARE
     ) -> None:
-        if not 0.0 <= second_share <= 1.0:
-            raise InputError(f"second_share={second_share!r}; expected a number from 0 to 1")
-        self.ask = ask
-        self._store, self._run, self._items, self._share = store, run, items, second_share
+        self.ask, self.second_share = ask, checked_share(second_share)
+        self._store, self._run, self._items = store, run, items
         self._lock = threading.RLock()
         self._finder = PairFinder(items)
         self._held: dict[PairKey, str] = {}
@@ -274,7 +272,7 @@ class Queue:
     def _is_shared(self, pair: Pair) -> bool:
         """Whether a second annotator labels the pair too; the same answer in every process."""
         digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
-        return int.from_bytes(digest[:8]) < self._share * 2**64
+        return int.from_bytes(digest[:8]) < self.second_share * 2**64
 
     def _known(self) -> list[Known]:
         """The pairs that no draw may choose: labelled or drawn."""
@@ -318,6 +316,17 @@ class Queue:
         )  # fmt: skip
         self._pending += [pair for pair, _ in drawn]
         return bool(drawn)
+
+
+def checked_share(share: float) -> float:
+    """A share of pairs.
+
+    Raises:
+        InputError: it is not a number from 0 to 1.
+    """
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"second_share={share!r}; expected a number from 0 to 1")
+    return share
 
 
 @contextmanager

@@ -59,8 +59,13 @@ class Labelling:
             raise Refusal(409, "labelling of this run has not been started in this view; start it on the page Label")
         return found[0]
 
-    def open(self, source: Source, ask: Ask) -> None:
+    def open(self, source: Source, ask: Ask, second_share: float) -> None:
         """Open the queue of a run, or change what an open one draws.
+
+        Args:
+            source: the run.
+            ask: what to draw.
+            second_share: the share of pairs that a second annotator labels too.
 
         Raises:
             RunLockedError: another process labels it.
@@ -70,13 +75,15 @@ class Labelling:
 
         with self._lock:
             if source.number in self._open:
-                self._open[source.number][0].ask = ask
+                queue = self._open[source.number][0]
+                queue.ask, queue.second_share = ask, second_share
                 return
             lines = source.dataset()
             if lines is None:
                 raise Refusal(404, "dataset.json is missing, so there is nothing to label")
             with ExitStack() as stack:
                 queue = stack.enter_context(label_queue(source.directory, ask, items=LazyItems(lines)))
+                queue.second_share = second_share
                 queue.prepare()
                 self._open[source.number] = queue, stack.pop_all(), _content(source)
 
@@ -109,10 +116,12 @@ class Labelling:
         """
         if action == "open":
             from autorubric.labels.event import checked_annotator
+            from autorubric.labels.queue import SECOND_SHARE, checked_share
 
             if "annotator" in body:
                 checked_annotator(_text(body, "annotator"))
-            self.open(source, _ask(body))
+            percent = _whole(body, "second_percent", round(100 * SECOND_SHARE))
+            self.open(source, _ask(body), checked_share(percent / 100))
             return {"open": True}
         if action == "close":
             self.close(source)

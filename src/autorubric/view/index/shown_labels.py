@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import AutorubricError, InputError
-from autorubric.jobs.label_source import LabelChoice, known_annotator, label_source, read_labels
+from autorubric.jobs.label_source import LabelChoice, has_completed_files, known_annotator, label_source, read_labels
 from autorubric.labels.event import find_pair, storable
 from autorubric.labels.label_store import FOLDER, History, read_history, store_path
 from autorubric.llm.records.lock import lock_holder
@@ -47,7 +47,7 @@ def label_mark(run: Path, choice: LabelChoice, before: str) -> str:
     own = store_path(run)
     if before and own.exists() and lock_holder(run / FOLDER) is not None:
         return before
-    files = [own, own.with_name(f"{own.name}-wal")] if choice.is_default else choice.files
+    files = choice.files or [own, own.with_name(f"{own.name}-wal")]
     marks = []
     for file in files:
         for path in sorted(file.iterdir()) if file.is_dir() else [file]:
@@ -70,6 +70,11 @@ def shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> ShownLa
         return None if places is None else ShownLabels("the label store", _words(history, lines, places), True)
     from autorubric.runs.items_file import read_run
 
+    if has_completed_files(choice):
+        raise InputError(
+            f"{choice.files[0]}: it was drawn with --label-next, so its labels are weighted; add it to the label "
+            "store with `autorubric labels RUN --import FILE --annotator NAME`, or pass it to `autorubric agree`"
+        )
     stored = read_run(run)
     found = label_source(choice, stored)
     origin = ", ".join(path.name for path in choice.files) or "another dataset"

@@ -105,7 +105,8 @@ opening?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const given = Object.fromEntries(new FormData(opening));
   try {
-    await post(opening.dataset.action, { ...given, size: Number(given.size), seed: Number(given.seed) });
+    const numbers = ["size", "seed", "second_percent"].map((name) => [name, Number(given[name])]);
+    await post(opening.dataset.action, { ...given, ...Object.fromEntries(numbers) });
     location.search = new URLSearchParams({ annotator: given.annotator });
   } catch (error) { problem(error.message); }
 });
