@@ -235,7 +235,7 @@ def _end(result: Any) -> dict[str, Any]:
     stopped = getattr(result, "stopped", None) or getattr(summary, "stopped", None) or None
     interrupted = getattr(result, "interrupted", False) or getattr(summary, "interrupted", False)
     advice = getattr(result, "advice", "") or getattr(summary, "advice", "")
-    return {"stopped": stopped, "interrupted": interrupted, "advice": advice}
+    return {"stopped": stopped, "interrupted": interrupted, **({"advice": advice} if advice else {})}
 
 
 if __name__ == "__main__":

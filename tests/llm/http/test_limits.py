@@ -10,6 +10,7 @@ from autorubric.cli.command import run as run_command
 from autorubric.llm.http.limiter import Allowance, Bucket, Limiter, Slots
 from autorubric.llm.http.negotiation import Gate
 from autorubric.llm.request import CallError, Failure
+from autorubric.llm.sharing import turn
 from benchmarks.simulated_limits import JumpingLoop, Owner, on_jumping_clock
 
 
@@ -57,6 +58,28 @@ def test_queues_that_share_places_take_turns_and_count_nothing_as_sent_while_the
         return sent
 
     assert on_jumping_clock(main) == [(0.0, 0), (1.0, 0), (2.0, 1), (3.0, 0), (4.0, 1), (5.0, 1)]
+
+
+def test_a_free_place_goes_to_the_call_for_what_was_begun_first_in_whichever_queue_it_waits() -> None:
+    async def main(loop: JumpingLoop) -> list[int]:
+        slots, order = Slots(1), list[int]()
+        queues, owner = [Limiter(loop.time, [slots]) for _ in range(2)], Owner()
+        for queue in queues:
+            queue.join(owner, Allowance(5))
+
+        async def call(which: int, begun: int) -> None:
+            turn.set(begun)
+            await queues[which].acquire()
+            order.append(begun)
+            await asyncio.sleep(1)
+            queues[which].release()
+
+        await asyncio.gather(
+            *(call(which, begun) for which, begun in ((0, 9), (0, 6), (0, 3), (1, 5), (1, 1), (0, 4)))
+        )
+        return order
+
+    assert on_jumping_clock(main) == [9, 1, 3, 4, 5, 6]  # the first one found the place free
 
 
 def test_a_cancelled_waiter_leaves_no_trace() -> None:
