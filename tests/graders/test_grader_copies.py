@@ -15,9 +15,11 @@ from autorubric import (
     LLMConfig,
     Rubric,
     RubricDataset,
+    agree,
     grade,
     lint,
     reward,
+    synthesize,
 )
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.audit import AuditPlan
@@ -86,10 +88,15 @@ def test_a_rewarder_is_copied_unless_one_process_has_to_keep_what_it_finds(tmp_p
 
 def test_results_are_copied_whole(tmp_path: Path) -> None:
     graded = grade(LABELLED, judge="builtin/offline", out=tmp_path / "graded")
+    values: list[Any] = [
+        graded,
+        synthesize(["Why?"], models="builtin/offline", out=tmp_path / "made"),
+        reward(["It does."], rubric=SHORT, judge="builtin/offline", out=tmp_path / "rewards"),
+        agree(graded),
+        lint(SHORT),
+        SHORT,
+        LABELLED,
+        OFFLINE,
+    ]
     for copied in COPIES:
-        other = copied(graded)
-        assert list(other.item_results) == list(graded.item_results)
-        assert (other.get_scores(), repr(other)) == (graded.get_scores(), repr(graded))
-        values = [SHORT, LABELLED, OFFLINE, lint(SHORT)]
-        values.append(reward(["It does."], rubric=SHORT, judge="builtin/offline", out=tmp_path / "rewards"))
         assert [copied(one) for one in values] == values
