@@ -12,6 +12,7 @@ from autorubric import (
     FewShotConfig,
     JudgeSpec,
     LengthPenalty,
+    LLMClient,
     LLMConfig,
     Rubric,
     RubricDataset,
@@ -59,6 +60,15 @@ def test_copies_of_a_grader_with_a_directory_share_its_replies(tmp_path: Path) -
     assert [one.calls for one in other.totals()] == [one.calls for one in grader.totals()] == [1]
     other.close()
     grader.close()
+
+
+async def test_a_copy_of_a_client_finds_the_replies_of_its_folder(tmp_path: Path) -> None:
+    with LLMClient(LLMConfig("builtin/offline", cache_enabled=True, cache_dir=tmp_path)) as client:
+        said = await client.generate("Answer briefly.", "Why do tides rise?")
+        for copied in COPIES:
+            with copied(client) as other:
+                assert await other.generate("Answer briefly.", "Why do tides rise?") == said
+                assert other.cache_stats()["count"] == 1
 
 
 def test_a_grader_whose_copies_could_spend_more_than_its_budget_is_not_copied(tmp_path: Path) -> None:
