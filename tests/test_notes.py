@@ -3,6 +3,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -11,6 +12,7 @@ import pytest
 
 import autorubric
 from autorubric import Criterion, Note, Rubric, grade, grade_async
+from autorubric.notes import warn
 
 SHORT = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
 ROWS = [{"Question": "Why?", "Reply": "Because of the moon."}]
@@ -59,3 +61,13 @@ def test_a_program_with_warnings_as_errors_keeps_its_result(tmp_path: Path) -> N
     )
     assert done.stdout == "made\n"
     assert done.stderr.startswith(f"{program}:2: Note: judge 'a' is asked 3 times at temperature 0")
+
+
+def test_a_note_of_a_thread_or_task_is_placed_at_the_package(tmp_path: Path) -> None:
+    places = []
+    with filtered("always", Note):
+        warnings.showwarning = lambda *told, **_: places.append(told[2:4])
+        grade(ROWS, rubric=SHORT, judge="builtin/offline", out=tmp_path / "a")
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(warn, "in a thread").result()
+    assert set(places) == {("autorubric", 1)}

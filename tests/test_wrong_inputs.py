@@ -23,6 +23,7 @@ from autorubric import (
     lint,
     synthesize,
 )
+from autorubric.cli.app import run
 from tests.offenders import each, offenders
 
 BRIEF = {"requirement": "Is brief."}
@@ -140,6 +141,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         lambda: graded(judge=CriterionGrader(judge_model_config="builtin/offline")),
         "judge is <CriterionGrader default>; expected names of models; for a configuration or a grader, use evaluate",
     ),
+    (lambda: graded(column=3), "column is 3; expected a string or a list of strings"),
     (lambda: graded(concurrency="many"), "concurrency is 'many'; expected a whole number"),
     (lambda: graded(concurrency=0), "concurrency is 0; expected a number of at least 1"),
     (lambda: graded(concurrency=True), "concurrency is True; expected a number, not true or false"),
@@ -172,6 +174,14 @@ def test_a_wrong_argument_or_file_is_told_in_plain_english(tmp_path: Path, monke
             with case(message), pytest.raises(ValueError, match=re.escape(message)) as told:
                 call()
             check_plain(str(told.value))
+
+
+def test_a_wrong_flag_is_told_in_plain_english(capsys: pytest.CaptureFixture[str]) -> None:
+    for flag, value, expected in (("-j", "many", "a whole number"), ("--timeout", "long", "a number")):
+        assert run(["grade", "essays.json", flag, value]) == 2
+        told = capsys.readouterr().err
+        assert f"expected {expected}, got '{value}'" in told
+        check_plain(told)
 
 
 def check_plain(message: str) -> None:

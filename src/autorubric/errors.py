@@ -110,15 +110,15 @@ def counted(count: int, noun: str) -> str:
         >>> counted(2, "list item"), counted(0, "query"), counted(2, "batch"), counted(1_000, "criterion")
         ('2 list items', '0 queries', '2 batches', '1,000 criteria')
     """
-    return f"{count:,} {noun if count == 1 else _plural(noun)}"
-
-
-def _plural(noun: str) -> str:
-    if noun.endswith("criterion"):
-        return f"{noun[:-2]}a"
-    if noun.endswith("y") and noun[-2] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+    if count == 1:
+        named = noun
+    elif noun.endswith("criterion"):
+        named = f"{noun[:-2]}a"
+    elif noun.endswith("y") and noun[-2] not in "aeiou":
+        named = f"{noun[:-1]}ies"
+    else:
+        named = f"{noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+    return f"{count:,} {named}"
 
 
 def _joined(problems: tuple[str, ...]) -> str:

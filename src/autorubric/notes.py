@@ -30,7 +30,8 @@ def warn(note: str) -> None:
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_OWN) and frame.f_back is not None:
         frame = frame.f_back
-    if "asyncio" in frame.f_globals["__name__"]:  # of a task, or of the thread behind a synchronous function
+    # Of a task, or of the thread behind a synchronous function.
+    if frame.f_globals.get("__name__", "").partition(".")[0] in ("asyncio", "threading", "concurrent"):
         place, names = ("autorubric", 1), globals()
     else:
         place, names = (frame.f_code.co_filename, frame.f_lineno), frame.f_globals

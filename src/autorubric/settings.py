@@ -368,11 +368,11 @@ def _plain(value: Any) -> Any:
 
 
 def _messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
-    """One message for each field, unknown names first."""
+    """One message for each field, in a validator's own words if it has any; unknown names first."""
     found: dict[tuple[str, ...], list[str]] = {}
-    problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden")
-    for problem in problems:
-        found.setdefault(*model._told(cast("Any", problem), named))
+    for problem in sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"):
+        place, told = model._told(cast("Any", problem), named)
+        found[place] = told if problem["type"] == "value_error" else found.get(place, told)
     return [message for messages in found.values() for message in messages]
 
 

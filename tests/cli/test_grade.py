@@ -122,7 +122,7 @@ def test_every_wrong_row_of_submissions_is_named(tmp_path: Path, capsys: pytest.
     assert "6 problems" in told
     for line in (
         f"{path}:2: 'submission' must be a string, got int",
-        f"{path}:3: expected a mapping with 'submission'; its keys with a value are said, n",
+        f"{path}:3: has no submission; its keys with a value are said, n",
         f"{path}:4: expected a JSON object, got list",
         f"{path}:5: unknown key 'submision'; did you mean 'submission'?",
         f"{path}:5: 'id' is of type list; expected a string or a number",

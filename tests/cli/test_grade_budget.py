@@ -104,7 +104,7 @@ def test_a_failure_that_the_budget_does_not_let_retry_keeps_the_words_of_the_end
         assert run([*words, "--budget-tokens", "7000"]) == 1
         assert endpoint.counts.requests == 1
     [line] = [line for line in capsys.readouterr().out.splitlines() if "judgment failed" in line]
-    assert "the upstream provider is gone; not retried: budget of 7,000 tokens reached" in line
+    assert "the upstream provider is gone'; not retried: budget of 7,000 tokens reached" in line
     assert spent(tmp_path / "run")[0] <= 7000
 
 

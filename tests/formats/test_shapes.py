@@ -162,7 +162,7 @@ def test_choices_of_verifiers_are_options_from_worst_to_best(tmp_path: Path) -> 
         ({"name": "a", "text": "b", "weight": -1}, "verifiers needs at least 0"),
         ({"name": "a", "text": "b", "choices": ["one"]}, "at least two strings"),
         ({"name": "a", "text": "b", "choices": ["one", "One"]}, "given twice"),
-        ({"name": 5, "text": "b"}, r"criteria\[0\].name is 5; expected text"),
+        ({"name": 5, "text": "b"}, r"criteria\[0\].name is 5; expected a string"),
     ],
 )
 def test_rubric_files_that_are_wrong_are_named(entry: dict[str, Any], message: str) -> None:

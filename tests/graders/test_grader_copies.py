@@ -12,12 +12,15 @@ from autorubric import (
     FewShotConfig,
     JudgeSpec,
     LengthPenalty,
+    LLMClient,
     LLMConfig,
     Rubric,
     RubricDataset,
+    agree,
     grade,
     lint,
     reward,
+    synthesize,
 )
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.audit import AuditPlan
@@ -59,6 +62,15 @@ def test_copies_of_a_grader_with_a_directory_share_its_replies(tmp_path: Path) -
     grader.close()
 
 
+async def test_a_copy_of_a_client_finds_the_replies_of_its_folder(tmp_path: Path) -> None:
+    with LLMClient(LLMConfig("builtin/offline", cache_enabled=True, cache_dir=tmp_path)) as client:
+        said = await client.generate("Answer briefly.", "Why do tides rise?")
+        for copied in COPIES:
+            with copied(client) as other:
+                assert await other.generate("Answer briefly.", "Why do tides rise?") == said
+                assert other.cache_stats()["count"] == 1
+
+
 def test_a_grader_whose_copies_could_spend_more_than_its_budget_is_not_copied(tmp_path: Path) -> None:
     bounded = LLMConfig("builtin/offline", max_tokens=100)
     with Ledger.open(tmp_path) as ledger:
@@ -86,10 +98,15 @@ def test_a_rewarder_is_copied_unless_one_process_has_to_keep_what_it_finds(tmp_p
 
 def test_results_are_copied_whole(tmp_path: Path) -> None:
     graded = grade(LABELLED, judge="builtin/offline", out=tmp_path / "graded")
+    values: list[Any] = [
+        graded,
+        synthesize(["Why?"], models="builtin/offline", out=tmp_path / "made"),
+        reward(["It does."], rubric=SHORT, judge="builtin/offline", out=tmp_path / "rewards"),
+        agree(graded),
+        lint(SHORT),
+        SHORT,
+        LABELLED,
+        OFFLINE,
+    ]
     for copied in COPIES:
-        other = copied(graded)
-        assert list(other.item_results) == list(graded.item_results)
-        assert (other.get_scores(), repr(other)) == (graded.get_scores(), repr(graded))
-        values = [SHORT, LABELLED, OFFLINE, lint(SHORT)]
-        values.append(reward(["It does."], rubric=SHORT, judge="builtin/offline", out=tmp_path / "rewards"))
         assert [copied(one) for one in values] == values

@@ -131,7 +131,7 @@ def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> N
         ),
         (
             [{"submission": "So."}, {"rating": 1}],
-            "item 1: expected a mapping with 'submission'; its keys with a value are rating",
+            "item 1: has no submission; its keys with a value are rating",
         ),
         ([{"submission": "So."}, {"submission": 5}], "item 1: 'submission' must be a string, got int"),
         ([{"submission": "So.", "id": "a"}, {"submission": "No.", "id": "a"}], "item 1 has the id 'a' of item 0"),
@@ -159,7 +159,7 @@ def test_rows_and_tables_in_memory_without_a_submission_are_refused(tmp_path: Pa
         (pandas.DataFrame({"submission": [float("nan"), "So."]}), no_value),
         (
             pandas.DataFrame({"submission": ["So.", None], "id": ["a", "b"]}),
-            "item 1: expected a mapping with 'submission'; its keys with a value are id",
+            "item 1: has no submission; its keys with a value are id",
         ),
         (LazyFrame(), "data: expected rows, got a LazyFrame; call its collect()"),
     ]

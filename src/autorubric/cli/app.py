@@ -18,6 +18,7 @@ import typer.main
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.errors import AutorubricError, InputError, first_cause, shortened
+from autorubric.expectations import expectation
 from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
 from autorubric.notes import Note
 
@@ -174,6 +175,10 @@ def _print_note(
 
 def _told(error: BaseException) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+        read_by: Any = error.__cause__
+        if hasattr(read_by, "errors"):  # pydantic, which typer asks
+            [problem, *_] = read_by.errors(include_url=False)
+            error.message = f"{expectation(problem)}, got {problem['input']!r}"  # type: ignore[attr-defined]
         told = shortened(error.format_message())  # empty where no command is named: the help has been printed
         if told:
             _say(told if told.startswith("Usage:") else f"autorubric: {told}")

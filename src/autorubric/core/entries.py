@@ -127,7 +127,7 @@ def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
     rule = rule_of_tags(tags)
     plain = tags if isinstance(tags, list) else []
     if not all(isinstance(tag, str) for tag in plain):
-        raise InputError(f"tags are {tags!r:.60}; expected a list of texts")
+        raise InputError(f"tags are {tags!r:.60}; expected a list of strings")
     return {
         "tags": [tag for tag in plain if tag.partition(":")[0] not in ("verifier", "function", "parameters")],
         "check": None if rule is None else {"name": rule.function, "parameters": rule.parameters},
@@ -313,7 +313,7 @@ def _fields(
         for mine, key in rivals
     )
     if title is not None and not isinstance(title, str):
-        found.append(f"{place}.{name_key} is {title!r:.60}; expected text")
+        found.append(f"{place}.{name_key} is {title!r:.60}; expected a string")
     problems += found
     fields = {"requirement": text, "weight": weight, "name": title or None}
     return None if found else fields, (text_key, weight_key, name_key)

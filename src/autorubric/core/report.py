@@ -115,6 +115,16 @@ class CriterionReport(_Judged, Criterion):
         """What was judged, as reports of several judges have it: the report itself."""
         return self
 
+    @property
+    def final_verdict(self) -> CriterionVerdict | None:
+        """The verdict, as reports of several judges have it."""
+        return self.verdict
+
+    @property
+    def final_reason(self) -> str | None:
+        """The explanation, as reports of several judges have it."""
+        return self.reason
+
     def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
         """The verdict and the option that count, of which at most one is set."""
         return self.verdict, self.multi_choice_verdict

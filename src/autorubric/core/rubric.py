@@ -80,7 +80,11 @@ class Rubric(Displayed):
             "(Rubric.from_dict reads plain mappings)"
             for index, found in enumerate(self.rubric)
             if not isinstance(found, Criterion)
-        ] or _repeated(self.rubric)
+        ]
+        if not problems and (
+            {one.id for one in self.rubric} != {None} or len({one.name for one in self.rubric}) < len(self.rubric)
+        ):
+            problems = _repeated(self.rubric)
         if problems:
             raise InputError(problems)
         self.guidelines = guidelines
@@ -384,8 +388,6 @@ def _cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
 
 def _repeated(criteria: list[Criterion]) -> list[str]:
     """Names and ids that two criteria share: agreement and few-shot examples could not distinguish them."""
-    if len({one.name for one in criteria}) == len(criteria) and {one.id for one in criteria} == {None}:
-        return []
     problems = []
     firsts: dict[tuple[str | None, ...], int] = {}
     for index, one in enumerate(criteria):

@@ -86,7 +86,9 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     processes: int | None = setting(
         None, "Serve with N processes, under one port, budget and ledger.", group="Service", ge=1, le=256
     )
-    announce: Callable[[str], object] = setting(print, "Called with the address once it answers.", cli=False)
+    announce: Callable[[str], object] = setting(
+        print, "Called with a line that ends in the address, once it answers.", cli=False
+    )
 
     @property
     def splits(self) -> bool:
@@ -193,6 +195,16 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
 
     Raises:
         InputError: a setting is wrong, or the address or directory cannot be taken; nothing was spent.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Stop, serve
+        >>> stop = Stop()
+        >>> def ready(line):
+        ...     print(line)
+        ...     stop()  # a real service runs until Ctrl-C
+        >>> done = serve(judge="builtin/offline", port=0, out=tempfile.mkdtemp(), announce=ready, stop=stop)
+        rewards at http://127.0.0.1:...
     """
     from autorubric.jobs.service_processes import serve_by_processes
     from autorubric.training.service.reward_server import serve_rewards

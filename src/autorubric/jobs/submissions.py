@@ -212,7 +212,7 @@ def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
     found = [f"unknown key {key!r}; did you mean {right!r}?" for key, right in unknown.items() if right]
     if "submission" not in record and "submission" not in unknown.values():
         keys = ", ".join(str(key) for key, value in record.items() if value != "")
-        found.append(f"expected a mapping with 'submission'; its keys with a value are {keys or 'none'}")
+        found.append(f"has no submission; its keys with a value are {keys or 'none'}")
     if "rubric" in record and not own_rubrics:
         found.append("'rubric' cannot be used with --rubric; leave --rubric out to judge each row by its own")
     if isinstance(record.get("id"), bool | list | dict):

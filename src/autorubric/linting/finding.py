@@ -101,6 +101,11 @@ class Finding:
         severity: error, warning or note.
         message: the problem.
         suggestion: how to fix it.
+
+    Example:
+        >>> from autorubric import lint
+        >>> [(one.severity, one.rule, one.criterion) for one in lint([{"requirement": "Has an apt tone."}])]
+        [('warning', 'criteria-count', None), ...]
     """
 
     place: Place

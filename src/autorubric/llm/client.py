@@ -75,6 +75,10 @@ class LLMClient:
         self._held = ExitStack()
         self._open: dict[_Place, tuple[AbstractAsyncContextManager[Any], Model]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings: a copy opens connections and records of its own."""
+        return {**self.__dict__, "_ledger": None, "_held": ExitStack(), "_open": {}}
+
     async def generate(
         self,
         system_prompt: str,

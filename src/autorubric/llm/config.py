@@ -299,7 +299,7 @@ _NUMBERS: dict[str, tuple[tuple[type, ...], float, float, str]] = {
     "max_parallel_requests": (_WHOLE, 1, math.inf, "whole number of at least 1"),
     "cache_ttl": (_WHOLE, 0, math.inf, "whole number of at least 0"),
     "budget_tokens": (_WHOLE, 0, math.inf, "whole number of at least 0"),
-    **dict.fromkeys(PRICES, (_ANY, 0, _HIGHEST, "finite number of dollars per million tokens")),
+    **dict.fromkeys(PRICES, (_ANY, 0, _HIGHEST, "number of dollars per million tokens, at least 0")),
     "seed": (_WHOLE, -math.inf, math.inf, "whole number"),
 }
 """The type, the least, the most, and the words for what is expected."""

@@ -193,6 +193,11 @@ class FailureGroups:
     def __len__(self) -> int:
         return len(self._groups)
 
+    def __eq__(self, other: object) -> bool:
+        return self._groups == other._groups if isinstance(other, FailureGroups) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 def failure_lines(groups: Iterable[FailureGroup], noun: str, told: str | None = None) -> Iterator[str]:
     """A sentence for each group; the last one of those with the same advice gives it.

@@ -119,6 +119,14 @@ class EvalResult(Displayed):
         grader_config: the configuration of the grader, as the manifest records it.
         summary: counts, scores, failures and cost of the run; None for a result that was read from a directory.
         estimate: what a dry run found; a dry run has no item results.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
+        >>> result = grade(["So."], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> [(item.report.score, [one.word for one in item.report.report]) for item in result.item_results]
+        [(1.0, ['MET'])]
     """
 
     item_results: Sequence[ItemResult]
@@ -190,7 +198,10 @@ class EvalResult(Displayed):
         return html_charts(charts)
 
     def get_scores(self) -> list[float]:
-        """The scores of the items that have one, in order."""
+        """The scores of the items that have one, in order; fewer than `item_results` if items failed.
+
+        `[item.report.score for item in result.item_results]` has None in their places.
+        """
         return [r.report.score for r in self.filter_successful() if r.report.score is not None]
 
     def get_reports(self) -> list[EvaluationReport | EnsembleEvaluationReport]:

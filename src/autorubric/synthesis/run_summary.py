@@ -165,7 +165,14 @@ class SynthesisResult:
         estimate: requests, tokens and cost; None unless it was a dry run.
         negotiated: parameters that endpoints did not accept.
         interrupted: whether the run was interrupted.
-        advice: what to do about the failure that stopped it.
+            advice: what to do about the failure that stopped it.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import synthesize
+        >>> made = synthesize(["Why does ice float?"], models="builtin/offline", out=tempfile.mkdtemp())
+        >>> made.complete, made.rows[0]["question"], sorted(made.rows[0]["rubrics"][0])
+        (True, 'Why does ice float?', ['criterion', 'points'])
     """
 
     out: Path

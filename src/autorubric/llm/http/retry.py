@@ -80,12 +80,7 @@ def error_fault(error: object, *secrets: str | None) -> Fault:
 
 
 def in_quotes(words: str) -> str:
-    """What an endpoint says as it follows a status, so that no remark of ours seems to be a part of it.
-
-    Example:
-        >>> in_quotes("busy"), in_quotes("")
-        (": 'busy'", '')
-    """
+    """What an endpoint says, as it follows a status: in quotes, so that no remark of ours seems to be part of it."""
     return f": '{words[:LONGEST_QUOTE]}'" if words else ""
 
 
