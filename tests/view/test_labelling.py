@@ -243,7 +243,7 @@ def test_a_run_on_the_same_submissions_with_other_labels_is_hidden_and_others_ar
 
 def test_a_second_annotator_gets_the_share_of_pairs_that_the_form_asks_for(view: Viewer) -> None:
     def labelled(annotator: str, most: int = 30) -> set[tuple[int, int]]:
-        found = set()
+        found: set[tuple[int, int]] = set()
         while len(found) < most and (task := do(view, "next", annotator)["task"]) is not None:
             label(view, task, "MET", annotator)
             found.add((task["index"], task["place"]))

@@ -15,7 +15,7 @@ from autorubric.cli.app import run as command
 from autorubric.labels import Ask, label_queue
 from tests.labels.runs import graded
 from tests.offenders import offenders
-from tests.oracles import cohen_kappa_score
+from tests.oracles import cohen_kappa_score, proportion_confint
 from tests.processes import wait_until
 from tests.view.viewing import RUBRIC, Viewer, item, judged, line, viewing, write_run
 
@@ -82,6 +82,9 @@ def test_labels_of_the_store_are_in_report_view_and_agree(
         words = [(LABELS[at][place], JUDGED[at][place]) for at in items]
         expected = cohen_kappa_score([a for a, _ in words], [b for _, b in words])
         assert kappas[RUBRIC[place]["name"]] == pytest.approx(expected)
+        [row] = [one for one in told["criteria"] if one["name"] == RUBRIC[place]["name"]]
+        wilson = proportion_confint(sum(a == b for a, b in words), len(words), method="wilson")
+        assert row["accuracy"]["interval"][:2] == pytest.approx(wilson)
     assert f"| Agreement with labels | {same / n:.1%} (95 % interval" in report(run, format="md").text
     with viewing(run) as view:
         page, rows = measured(view), view.data("/r/0/items?sort=place")["items"]
