@@ -272,8 +272,8 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
     if found.disputed:
         below.append("items where judges differ most:")
         below += [
-            f"  {one.id or f'item {one.item}'}: {one.differing:.0%} of {counted(one.n, 'pair')} differ "
-            f"({', '.join(one.criteria)})"
+            f"  {one.id or f'item {one.item}'}: {one.differing:.0%} of {counted(one.n, 'pair')} "
+            f"{'differs' if one.n == 1 else 'differ'} ({', '.join(one.criteria)})"
             for one in found.disputed
         ]
     notes = [f"note: {warning}" for warning in found.warnings]
