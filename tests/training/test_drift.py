@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from autorubric import Criterion, Rubric, drift
 from autorubric.cli.app import run as command
 from autorubric.training.adapters.trl import reward_function
-from autorubric.training.observations import RewardRecord, failure_kind
+from autorubric.training.observations import RewardRecord, failure_kind, is_training
 from autorubric.training.reward_drift import Drift, find_warnings, measure_drift
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
 from tests.offenders import each
@@ -213,4 +213,4 @@ def test_rewards_of_evaluations_are_counted_and_left_out(tmp_path: Path, capsys:
     assert found.criteria[0].count == 16
     assert command(["drift", str(tmp_path / "run")]) == 0
     assert "left out: 12 rewards of evaluations" in capsys.readouterr().out
-    assert not Sample("", rubric, split="train").is_evaluation
+    assert [is_training(split) for split in (None, "train", "test")] == [True, True, False]

@@ -206,9 +206,14 @@ class Observer:
         )
         # Not `asdict`, which copies deeply: this runs for every reward.
         if self._replays.is_new((record.group, record.answer, record.step, record.failure), record.step):
-            kind = EVALUATION if sample.is_evaluation else REWARD
+            kind = REWARD if is_training(sample.split) else EVALUATION
             self._ledger.observe(kind, {name: getattr(record, name) for name in _FIELDS})
         return record
+
+
+def is_training(split: str | None) -> bool:
+    """Whether rewards of a split are trained on; drift, audits and evolution leave out all others."""
+    return split in (None, "", "train")
 
 
 def digest_rubric(rubric: Rubric) -> str:

@@ -29,17 +29,14 @@ from autorubric.llm.records.lock import run_lock
 from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import Given, Repeater
-from autorubric.training.observations import Observer, digest_group, failed_indices, failure_kind
+from autorubric.training.observations import Observer, digest_group, failed_indices, failure_kind, is_training
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
 if TYPE_CHECKING:
     from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution
 
 _MOST_RUBRICS = 4096
-
 _log = logging.getLogger("autorubric.training")
-TRAIN = "train"
-"""The split that training is on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +64,6 @@ class Sample:
     step: int | None = None
     version: int | None = None
     split: str | None = None
-
-    @property
-    def is_evaluation(self) -> bool:
-        """Whether nothing is trained on it, so that drift, audits and evolution leave it out."""
-        return (self.split or TRAIN) != TRAIN
 
 
 class RewardSource(Protocol):
@@ -137,12 +129,11 @@ class RewardPath(ABC):
         if self.observer is not None and inputs is not None:
             seconds = time.perf_counter() - started
             seen = self.observer.reward(sample, reward, failed_indices(report, kept.kept), seconds)
-            given = None if sample.is_evaluation else Given(sample.query, inputs, kept, reward, seen)
+            given = Given(sample.query, inputs, kept, reward, seen) if is_training(sample.split) else None
         if self.repeater is not None and given is not None:
             self.repeater.offer(given)
         if self.evolution is not None:
-            if not sample.is_evaluation:
-                self.evolution.note(sample, reward)
+            self.evolution.note(sample, reward)
             reward = replace(reward, version=sample.version)
         if self.auditor is not None and given is not None:
             self.auditor.offer(given)

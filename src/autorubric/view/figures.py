@@ -240,6 +240,28 @@ def single_labels(connection: sqlite3.Connection) -> Mapping[str, Any] | None:
     return found
 
 
+def measured_row(
+    row: Mapping[str, Any], single: Mapping[str, Any], part: str, names: tuple[str, str]
+) -> dict[str, Any]:
+    """A row with the figures of labels of single pairs, which may be weighted, instead of those of the index.
+
+    Args:
+        row: with a `name`, or that of a judge as `other`.
+        single: the figures.
+        part: those of the criteria, the judges or the judge.
+        names: what the row calls the number of labels, and the share that agrees.
+    """
+    name = row.get("name", row.get("other"))
+    found = single.get(part, [])
+    own = [found] if part == "judge" and found else [one for one in found if one["name"] == name]
+    if len(own) != 1 and not single.get("weighted") and not single["problem"]:
+        return dict(row)  # counted from the pairs of the index, as nothing is weighted
+    one = own[0] if len(own) == 1 else {}
+    known = dict(zip(names, (one.get("n", 0), one.get("accuracy")), strict=True))
+    known |= {name: one.get(name) for name in ("interval", "kappa", "kappa_interval")}
+    return {**row, **known, **({"statistics": {}} if "statistics" in row else {})}
+
+
 def item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:
     """The labels that an item has instead of those of the dataset, as the dataset would have them; empty for none."""
     if "labels" not in notes_in(connection):

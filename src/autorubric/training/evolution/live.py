@@ -25,7 +25,7 @@ from autorubric.training.evolution.evolver import Evolver, UndecidedError, diges
 from autorubric.training.evolution.proposals import EvolutionRule
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, map_verdicts
 from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, read_log, write_evolved
-from autorubric.training.observations import Replays, digest_group
+from autorubric.training.observations import Replays, digest_group, is_training
 from autorubric.training.rewards import Reward, RewardRule
 
 if TYPE_CHECKING:
@@ -114,9 +114,10 @@ class LiveEvolution:
         return [self._placed(one) for one in samples]
 
     def note(self, sample: Sample, reward: Reward) -> None:
-        """Keep a rollout that was graded, once; one without a reward is left out."""
+        """Keep a rollout that was graded, once; one without a reward, or of an evaluation, is left out."""
         lineage = self.log.find(sample.query, sample.rubric)
-        if reward.failure is not None or reward.value is None or lineage is None:
+        is_used = reward.failure is None and is_training(sample.split)
+        if not is_used or reward.value is None or lineage is None:
             return
         values, version = list(reward.criteria.values()), sample.version or 0
         row = {"group": lineage.group, "version": version, "step": sample.step, "submission": sample.submission}

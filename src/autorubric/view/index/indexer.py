@@ -20,10 +20,10 @@ from autorubric.llm.records.lock import lock_holder
 from autorubric.runs.cells import NO_VERDICT, read_cells
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ledger_folder
 from autorubric.view.index.dataset_lines import DatasetLines
-from autorubric.view.index.label_figures import label_figures
 from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SORTED, connect_to_write, note, notes_in
 from autorubric.view.index.shown_labels import Words, label_mark, shown_labels
 from autorubric.view.index.tally import Tally, plain
+from autorubric.view.label_figures import label_figures
 
 _HEAD = re.compile(rb'\{"item_idx": ?(\d{1,12})[,}]')
 _BATCH_SECONDS = 0.25
@@ -239,7 +239,7 @@ class _Batch:
         labels = (item.get("ground_truth") if self._labels is None else self._labels.get(index)) or ()
         reports = report.get("criterion_reports") or ()
         flags = report.get("flags") or ()
-        marks = (FLAGGED if flags else 0) | _mark_of(record["error"])
+        marks = (FLAGGED if flags else 0) | _error_mark(record["error"])
         labelled, agreed, doubt, found = 0, 0, 0.0, []
         cells = list(read_cells(report))
         if all(cell.word in NO_VERDICT for cell in cells):
@@ -276,7 +276,7 @@ class _Batch:
             return {}
 
 
-def _mark_of(error: str | None) -> int:
+def _error_mark(error: str | None) -> int:
     """The bit of an item that has an error: some judgments failed, or not all were requested."""
     if error is None:
         return 0

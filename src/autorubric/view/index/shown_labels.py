@@ -47,7 +47,7 @@ def label_mark(run: Path, choice: LabelChoice, before: str) -> str:
     own = store_path(run)
     if before and own.exists() and lock_holder(run / FOLDER) is not None:
         return before
-    files = [own, own.with_name(f"{own.name}-wal")] if choice.is_default else choice.files
+    files = choice.files or [own, own.with_name(f"{own.name}-wal")]
     marks = []
     for file in files:
         for path in sorted(file.iterdir()) if file.is_dir() else [file]:

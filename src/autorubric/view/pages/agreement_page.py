@@ -33,9 +33,9 @@ def agreement_page(source: Source, query: Query) -> Page:
     whole = everywhere.get((human, verdict))
     judges = [row for (one, other), row in everywhere.items() if one == human and other != verdict]
     if single is not None:
-        rows = [_measured(row, single, "criteria", ("labelled", "agreement")) for row in rows]
-        judges = [_measured(row, single, "judges", ("n", "share")) for row in judges]
-        whole = whole and _measured(
+        rows = [figures.measured_row(row, single, "criteria", ("labelled", "agreement")) for row in rows]
+        judges = [figures.measured_row(row, single, "judges", ("n", "share")) for row in judges]
+        whole = whole and figures.measured_row(
             {**whole, "name": single.get("judge", {}).get("name")}, single, "judge", ("n", "share")
         )
     data = {
@@ -58,26 +58,6 @@ def agreement_page(source: Source, query: Query) -> Page:
     }
     charts = _charts(rows, reliability, "label" if labels.n else "judges")
     return Page("agreement", f"Agreement in {source.name}", data, rows, charts)
-
-
-def _measured(row: Mapping[str, Any], single: Mapping[str, Any], part: str, names: tuple[str, str]) -> dict[str, Any]:
-    """A row with the figures of labels of single pairs, which may be weighted, instead of those of the index.
-
-    Args:
-        row: with a `name`, or that of a judge as `other`.
-        single: the figures.
-        part: those of the criteria, the judges or the judge.
-        names: what the row calls the number of labels, and the share that agrees.
-    """
-    name = row.get("name", row.get("other"))
-    found = single.get(part, [])
-    own = [found] if part == "judge" and found else [one for one in found if one["name"] == name]
-    if len(own) != 1 and not single.get("weighted") and not single["problem"]:
-        return dict(row)  # counted from the pairs of the index, as nothing is weighted
-    one = own[0] if len(own) == 1 else {}
-    known = dict(zip(names, (one.get("n", 0), one.get("accuracy")), strict=True))
-    known |= {name: one.get(name) for name in ("interval", "kappa", "kappa_interval")}
-    return {**row, **known, **({"statistics": {}} if "statistics" in row else {})}
 
 
 def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -231,7 +211,7 @@ def _of_criterion(row: Mapping[str, Any], name: str, single: Mapping[str, Any]) 
     if row["one"] != figures.rater_name(HUMAN):
         return dict(row)
     part = "criteria" if row["other"] == figures.rater_name(FINAL) else ""
-    found = _measured({**row, "name": name}, single, part, ("n", "share"))
+    found = figures.measured_row({**row, "name": name}, single, part, ("n", "share"))
     return {key: value for key, value in found.items() if key != "name"}
 
 

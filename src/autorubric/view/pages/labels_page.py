@@ -9,7 +9,7 @@ from autorubric.jobs.label_source import LabelChoice
 from autorubric.labels.event import checked_annotator
 from autorubric.labels.label_store import FOLDER, read_history, store_path
 from autorubric.llm.records.lock import lock_holder
-from autorubric.view.index.label_figures import label_figures
+from autorubric.view.label_figures import label_figures
 from autorubric.view.labelling import POLICIES, Labelling, dispute_values
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
