@@ -127,7 +127,11 @@ def show_agreement(found: MetricsResult, by: str) -> Shown:
         "",
     ]
     notes = [f"note: {warning}" for warning in found.warnings]
-    below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *sentences(found), *notes]
+    named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in worst_first(found)]
+    named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
+    its = "its" if found.pooled_by_scale is None else "their"
+    told = sentences(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)
+    below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *told, *notes]
     if found.simulation is not None:
         below += simulation_lines(found.simulation)
     return Shown(rows, found.model_dump(mode="json"), above, below)
@@ -149,22 +153,10 @@ def simulation_lines(found: CoverageSimulation) -> Iterator[str]:
         )
 
 
-def sentences(found: MetricsResult) -> Iterator[str]:
-    """What the intervals support, and nothing more."""
-    named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in worst_first(found)]
-    named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
-    yield from kappa_sentences(named, "its" if found.pooled_by_scale is None else "their")
-    bias = found.bias
-    if bias.ci is None or found.n_scores < _LEAST_SCORES:
-        return
-    if bias.ci.lower > 0:
-        yield f"Scores are too high, by {bias.ci.lower:.3f} or more on average."
-    elif bias.ci.upper < 0:
-        yield f"Scores are too low, by {-bias.ci.upper:.3f} or more on average."
-
-
-def kappa_sentences(named: Iterable[tuple[str, ConfidenceInterval | None]], its: str = "its") -> Iterator[str]:
-    """What to rely on, by the names of criteria and the intervals of their κ."""
+def sentences(
+    named: Iterable[tuple[str, ConfidenceInterval | None]], its: str = "its", bias: ConfidenceInterval | None = None
+) -> Iterator[str]:
+    """What the intervals support, and nothing more: those of κ, by the names of criteria, and that of the bias."""
     for name, interval in named:
         if interval is None:
             continue
@@ -172,6 +164,12 @@ def kappa_sentences(named: Iterable[tuple[str, ConfidenceInterval | None]], its:
             yield f"Do not rely on {name}: {its} kappa is below {_DISTRUST} at best ({interval.upper:.2f})."
         elif interval.lower >= _TRUST:
             yield f"{name[0].upper()}{name[1:]} can be relied on: {its} kappa is {interval.lower:.2f} or more."
+    if bias is None:
+        return
+    if bias.lower > 0:
+        yield f"Scores are too high, by {bias.lower:.3f} or more on average."
+    elif bias.upper < 0:
+        yield f"Scores are too low, by {-bias.upper:.3f} or more on average."
 
 
 def _statistics(part: MeasuredModel) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from autorubric.cli.agreement_report import INTERVALS, Ranged, Shown, kappa_sentences, simulation_lines
+from autorubric.cli.agreement_report import INTERVALS, Ranged, Shown, sentences, simulation_lines
 from autorubric.cli.command import command
 from autorubric.errors import InputError, counted
 from autorubric.files import dump_json
@@ -158,7 +158,7 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     named = [
         (repr(one.name), _ranged(one.kappa).interval) for one in found.criteria if abs(one.kappa.value or 0.0) > _ZERO
     ]
-    conclusions = kappa_sentences(sorted(named, key=lambda one: one[0]))
+    conclusions = sentences(sorted(named, key=lambda one: one[0]))
     below = ["", *_annotator_lines(found), *conclusions, *(f"note: {note}" for note in found.notes)]
     return Shown(rows, asdict(found), [*above, ""], below)
 
