@@ -101,7 +101,7 @@ def test_places_are_the_lines_on_which_rows_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"id,text\n1\n2,a,b\n3,c\n", ["a.csv:2: the row has 1 cells", "a.csv:3: the row has 3 cells"]),
+        (b"id,text\n1\n2,a,b\n3,c\n", ["a.csv:2: the row has 1 cell", "a.csv:3: the row has 3 cells"]),
         (b"id,id,text\n1,2,3\n", ["a.csv:1: the header has 'id' more than once"]),
         (b'id,text\n1,"open\n2,b\n', ["a.csv:2: a quote that opens here is not closed"]),
         (b'id,text\n1,"say "hi""\n', ["a.csv:2: not valid CSV", "double each quote"]),
