@@ -206,7 +206,7 @@ def test_processes_that_a_refused_key_ended_say_what_to_do(
         words = [*synthesize_words(tmp_path, f"m@{endpoint.base_url}"), "--api-key-env", "THE_KEY"]
         assert run([*words, "--processes", "2"]) == 1
     told = capsys.readouterr().out.splitlines()
-    assert told[-4] == "stopped: m: HTTP 401: Incorrect API key provided."
+    assert told[-4] == "stopped: m: HTTP 401: 'Incorrect API key provided.'"
     assert told[-3] == "check the key; --api-key-env (in Python: api_key_env) names its variable"
 
 

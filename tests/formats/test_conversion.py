@@ -244,7 +244,7 @@ def test_what_a_format_cannot_hold_is_refused(tmp_path: Path) -> None:
     tagged = {"criterion": "Says why.", "points": 5, "tags": ["depth", 3]}
     (tmp_path / "tagged.jsonl").write_text(json.dumps({"prompt": turns, "reward_model": {"rubrics": [tagged]}}))
     (told,) = problems(tmp_path / "tagged.jsonl", "verl")
-    assert told.endswith("tags are ['depth', 3]; expected a list of texts")
+    assert told.endswith("tags are ['depth', 3]; expected a list of strings")
     two = jsonl(tmp_path / "two.jsonl", GOOD, {**GOOD, "id": "q2", "question": "How?"})
     with pytest.raises(InputError, match=r"one rubric, but there are 2; write a \.jsonl with one per line"):
         convert(two, tmp_path / "two.toml", "verifiers")

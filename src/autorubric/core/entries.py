@@ -300,7 +300,8 @@ def _fields(
         found.append(f"{place} has no text under {listed(names.text, 4)}; its keys are {listed(entry)}")
     elif not isinstance(text, str) or not text.strip():
         found.append(f"{place}.{text_key} is {text!r:.60}; expected the text of a criterion")
-    if unknown := {key: value for key, value in entry.items() if key not in KNOWN}:
+    # `text` stays, as it tells files of verifiers from others.
+    if unknown := {key: value for key, value in entry.items() if key not in KNOWN or key == "text"}:
         # Where each has to have a weight, one without is refused below; formats with choices name them otherwise.
         options = entry.get("options") if names.default in (None, _USUAL.default) else ()
         known = {"weight": 0 if weight is None and names.default is None else weight, "options": options}

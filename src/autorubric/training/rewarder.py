@@ -226,11 +226,7 @@ class Rewarder(RewardPath):
                 resolve(spec.llm_config)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy has the same settings, and has given no rewards.
-
-        Raises:
-            TypeError: one process has to keep the audits, repetitions or rubric versions.
-        """
+        """A copy has the same settings, and has given no rewards; a TypeError where one process has to keep count."""
         if self._audit is not None or self._repeat_share or self._plan is not None:
             raise TypeError(
                 "a rewarder with audits, repetitions or rubric versions cannot be pickled or deep-copied; use one "

@@ -103,6 +103,21 @@ def reset_seconds(text: str | None, now: float) -> float | None:
         return None
 
 
+_SPANS = r"((?:[0-9]+(?:\.[0-9]+)? ?(?:ms|[dhms])?)+)"
+_IN_WORDS = re.compile(rf'(?:(?:retry|try again) (?:in|after) |please wait |"retryDelay": *"){_SPANS}', re.IGNORECASE)
+
+
+def wait_in_words(words: str) -> float | None:
+    """The wait in seconds that OpenAI and Gemini put into the message or its details rather than the header.
+
+    Example:
+        >>> wait_in_words("Rate limit reached. Please try again in 1m30s.")
+        90.0
+    """
+    found = _IN_WORDS.search(words)
+    return reset_seconds(found[1].replace(" ", "").lower(), 0.0) if found else None
+
+
 def _clock(headers: Mapping[str, str], now: float | None) -> float:
     """The endpoint's clock, which its resets refer to."""
     try:

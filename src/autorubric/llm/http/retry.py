@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from autorubric.llm.http.providers import Endpoint
-from autorubric.llm.http.quota import reset_seconds
+from autorubric.llm.http.quota import reset_seconds, wait_in_words
 from autorubric.llm.http.secrets import redacted
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
@@ -91,7 +91,8 @@ def _classify(
     words = redacted(words, *secrets)
     retry_after = retry_after_seconds(reply.headers, now)
     if retry_after is None and reply.status in _LIMITING:
-        retry_after = _wait_in_words(f"{words} {reply.body[:4000].decode('utf-8', 'replace')}")
+        wait = wait_in_words(f"{words} {reply.body[:4000].decode('utf-8', 'replace')}")
+        retry_after = None if wait is None else min(wait, LONGEST_RETRY_AFTER)
     kind, again = _find_kind(reply.status, f"{code} {words}".lower(), retry_after)
     message = f"HTTP {reply.status}{in_quotes(words)}"
     if 300 <= reply.status < 400:
@@ -298,17 +299,6 @@ def _finite(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if number >= 0 and not math.isnan(number) else None
-
-
-_SPANS = r"((?:[0-9]+(?:\.[0-9]+)? ?(?:ms|[dhms])?)+)"
-_IN_WORDS = re.compile(rf'(?:(?:retry|try again) (?:in|after) |please wait |"retryDelay": *"){_SPANS}', re.IGNORECASE)
-
-
-def _wait_in_words(words: str) -> float | None:
-    """The wait that OpenAI and Gemini put into the message or its details rather than the header."""
-    found = _IN_WORDS.search(words)
-    seconds = reset_seconds(found[1].replace(" ", "").lower(), 0.0) if found else None
-    return None if seconds is None else min(seconds, LONGEST_RETRY_AFTER)
 
 
 @dataclass(frozen=True, slots=True)
