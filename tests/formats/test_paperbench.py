@@ -67,6 +67,14 @@ def test_wrong_nodes_are_named_with_their_places(tmp_path: Path) -> None:
     ]
 
 
+def test_a_problem_of_the_root_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "tree.jsonl"
+    path.write_text(json.dumps({**ROOT, "sub_tasks": "x"}) + "\n")
+    with pytest.raises(InputError) as caught:
+        list(read_records(path))
+    assert len(caught.value.problems) == 1
+
+
 def test_other_commands_say_how_to_convert_a_tree_and_grade_the_result(tmp_path: Path) -> None:
     path, flat = tmp_path / "tree.json", tmp_path / "flat.json"
     path.write_text(json.dumps(ROOT))

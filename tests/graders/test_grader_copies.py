@@ -24,7 +24,7 @@ from autorubric import (
 )
 from autorubric.llm.records.ledger import Ledger
 from autorubric.training.audit import AuditPlan
-from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
+from autorubric.training.rewarder import Rewarder, Sample, make_rewarder, rewards_now
 from tests.offenders import each
 
 COPIES: list[Callable[[Any], Any]] = [lambda it: pickle.loads(pickle.dumps(it)), copy.deepcopy]
@@ -92,8 +92,22 @@ def test_a_rewarder_is_copied_unless_one_process_has_to_keep_what_it_finds(tmp_p
     audited = make_rewarder("builtin/offline", run_dir=tmp_path, audit=AuditPlan(CriterionGrader.of_checks()))
     for copied in COPIES:
         assert rewards_now(copied(rewarder), [sample]) == [before]
-        with pytest.raises(TypeError, match="a rewarder with audits, repetitions or rubric versions cannot be"):
+        with pytest.raises(TypeError, match="audits, repetitions or rubric versions cannot be copied"):
             copied(audited)
+
+
+class Scaled(Rewarder):
+    def __init__(self, grader: CriterionGrader, *, scale: float) -> None:
+        super().__init__(grader)
+        self.scale = scale
+
+
+def test_a_rewarder_of_a_program_is_copied_with_what_it_added() -> None:
+    rewarder = Scaled(CriterionGrader(judge_model_config=OFFLINE), scale=10.0)
+    before = rewards_now(rewarder, [Sample("Because of the moon.", SHORT)])
+    for copied in COPIES:
+        assert copied(rewarder).scale == 10.0
+        assert rewards_now(copied(rewarder), [Sample("Because of the moon.", SHORT)]) == before
 
 
 def test_results_are_copied_whole(tmp_path: Path) -> None:

@@ -24,6 +24,12 @@ def said(status: object, **more: object) -> str:
 
 
 READABLE: list[tuple[str, CriterionVerdict]] = [
+    # A remark after the verdict, which may quote another one.
+    (f"{said('MET')}\n\nNote: the condition is not met in the quoted counterexample.", MET),
+    (
+        f"```json\n{said('MET')}\n```\nHad it named no cause, the criterion would be unmet, and it is not met twice.",
+        MET,
+    ),
     (said("MET"), MET),
     (said("met"), MET),
     (said("Met."), MET),
@@ -214,6 +220,13 @@ OPTIONS = [
 ]
 # Shown as: 1. All of it, 2. None, 3. Some.
 SHOWN = ShownOptions(Criterion(requirement="How many?", options=OPTIONS), (2, 0, 1))
+
+
+@each("prose", ["The choice is 100% clear.", "The choice is 1 or 2.", "Option: 2, as said."])
+def test_words_around_an_option_that_name_no_other_are_no_contradiction(prose: str) -> None:
+    found = read_said(Reply(f"{prose}\n{chosen(2)}"), SHOWN)
+    assert isinstance(found, Answer), found
+    assert found.value.option == 0
 
 
 def chosen(value: object) -> str:

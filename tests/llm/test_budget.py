@@ -186,9 +186,12 @@ async def test_another_attempt_is_covered_like_a_call_of_its_own() -> None:
     assert (held.resends, budget.reserved()) == (1, Sum.of(80))
     with pytest.raises(CallError, match="budget of 100 tokens reached"):
         await held.extend()
-    assert (held.resends, budget.reserved()) == (1, Sum.of(80))
+    assert budget.refused is not None
+    await reserved(budget, 20)  # less still fits, so the budget has not ended the run
+    assert budget.refused is None
+    assert (held.resends, budget.reserved()) == (1, Sum.of(100))
     budget.settle(held, Sum.of(90))
-    assert (budget.spent(), budget.reserved()) == (Sum.of(90), Sum.of(0))
+    assert (budget.spent(), budget.reserved()) == (Sum.of(90), Sum.of(20))
 
 
 async def test_calls_that_all_wait_for_another_attempt_do_not_wait_for_each_other_for_ever() -> None:

@@ -179,6 +179,14 @@ def test_of_two_lists_under_unknown_keys_neither_is_guessed() -> None:
     assert value(f'{{"old": [{D}], "new": [{R}]}}') == [{"old": [DOSE], "new": [RISK]}]
 
 
+def test_a_list_that_only_names_entries_of_another_contradicts_none() -> None:
+    removed = '{"criteria": [%s], "removed": [{"title": "Dose", "reason": "%s"}]}'
+    found = read_json(Reply(removed % (D, "merged")), "array", KEYS, "title")
+    assert isinstance(found, Answer) and found.value == [DOSE]
+    changed = '{"criteria": [%s], "removed": [{"title": "Dose", "weight": 1}]}'
+    assert isinstance(read_json(Reply(changed % D), "array", KEYS, "title"), Unreadable)
+
+
 def test_a_fenced_empty_list_counts_more_than_an_example_in_prose() -> None:
     assert value(f"One could ask for [{D}], but:\n```json\n[]\n```") == []
 

@@ -29,6 +29,8 @@ from tests.offenders import each
         ("analysis of two and two: four", "analysis of two and two: four"),
         ("<thought>a</thought>\nFour.", "Four."),
         ("<thoughts>never ends", ""),
+        ("text <channel|>\nrest", "text <channel|>\nrest"),
+        ("Say <|end_of_thought|>\nthen", "Say <|end_of_thought|>\nthen"),
         ("<longcat_think>a</longcat_think>Four.", "Four."),
         ("<|begin_of_thought|>a<|end_of_thought|>\nFour.", "Four."),
         ("<|START_THINKING|>a<|END_THINKING|>Four.", "Four."),

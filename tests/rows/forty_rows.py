@@ -128,6 +128,7 @@ SHAPES: list[tuple[Any, tuple[tuple[str, float], ...]]] = [
     ),
     ([{**POINTS[0], "human_rating": [True, False], "type": "objective", "max_words": 50}], PLAIN.criteria),
     ([{"text": "Names scattering.", "序号": 1}], (("Names scattering.", 10.0),)),
+    ([{**OWN[0], "level1": "Physics", "level2": "Light", "source": {"value": 3, "grade": 4}}], PLAIN.criteria),
 ]
 """Rubrics as other data sets write them, and their criteria."""
 

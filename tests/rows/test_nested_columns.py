@@ -81,6 +81,12 @@ def test_an_answer_at_a_path_into_the_conversation_is_not_part_of_the_query(tmp_
     assert (item.id, item.prompt, item.submission, item.metadata, notes) == ("a", "Why?", "So.", {}, [])
 
 
+def test_an_answer_at_a_path_into_json_text_is_not_part_of_the_query(tmp_path: Path) -> None:
+    path = written(tmp_path / "chats.jsonl", {"messages": json.dumps([ASKED, SAID])})
+    [item], _ = items(path, submission="messages[-1].content")
+    assert (item.prompt, item.submission) == ("Why?", "So.")
+
+
 def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) -> None:
     """As in MultiChallenge; one message for all rows."""
     path = written(tmp_path / "rows.jsonl", {"RESPONSE": ["So."], "reference": {"gpt": "Rayleigh."}})

@@ -213,4 +213,6 @@ def test_rewards_of_evaluations_are_counted_and_left_out(tmp_path: Path, capsys:
     assert found.criteria[0].count == 16
     assert command(["drift", str(tmp_path / "run")]) == 0
     assert "left out: 12 rewards of evaluations" in capsys.readouterr().out
-    assert [is_training(split) for split in (None, "train", "test")] == [True, True, False]
+    assert [is_training(split) for split in (None, "train", "train_sft", "Train[:90%]", "test")] == [True] * 4 + [
+        False
+    ]

@@ -46,7 +46,10 @@ _SCALES = frozenset(
 _PARTS = frozenset(("sub", "subcriteria", "subtasks", "children", "criteria"))
 _IDS = frozenset(("id", "ids"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
-_OF_SCORE = re.compile(r"(score|level|grade|rating|band|point)s?[ _-]?\d", re.IGNORECASE)
+_OF_SCORE = re.compile(
+    r"(?:score|rating)s?[ _-]?\d+(?:[ _-]?(?:desc\w*|text))?\Z|(?:level|grade|band|point)s?[ _-]?\d+[ _-]?desc\w*\Z",
+    re.IGNORECASE,
+)
 _OWN = frozenset(("metadata", "tags", "check"))
 _ELSE = "or put it under 'metadata'"
 _NO_SCALE = (
@@ -77,7 +80,7 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
     for key, value in entry.items():
         words = _words(str(key))
         if known.get("weight") is None and isinstance(value, Mapping) and key not in _OWN:
-            inner = {name: one for name, one in value.items() if _is_weight(_words(str(name)), one)}
+            inner = {name: one for name, one in value.items() if _is_weight(_words(str(name)), one, alone=False)}
             yield from (f"{key}: {problem}" for problem in misread_keys(inner, known))
         if known.get("weight") is None and _is_weight(words, value):
             kind = "" if as_number(value) is not None else ", as a number,"
@@ -156,10 +159,11 @@ def _words(key: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORDS.findall(key))
 
 
-def _is_weight(words: frozenset[str], value: Any) -> bool:
+def _is_weight(words: frozenset[str], value: Any, alone: bool = True) -> bool:
     if isinstance(value, str) and value.strip() and words & _IN_WORDS:
         return True
-    return bool(words & _WEIGHTS or words >= _MOST or (words and words <= _ALONE)) and as_number(value) is not None
+    is_weight = words & _WEIGHTS or words >= _MOST or (alone and words and words <= _ALONE)
+    return bool(is_weight) and as_number(value) is not None
 
 
 def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:

@@ -15,7 +15,7 @@ from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_mea
 from autorubric.dataset.label_rows import one_word
 from autorubric.errors import InputError, counted
 from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import COLUMN_OPTION, first_part, folded
+from autorubric.rows.columns import COLUMN_OPTION, first_part, folded, from_cell
 from autorubric.rows.record import as_text, is_blank, plain, read_message, shown
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
@@ -168,7 +168,8 @@ def _with_last_turn(reader: RowReader, record: Record) -> Record:
     """The row; without a submission, the answer at the end of its conversation is one."""
     column, path = record.columns.get("query", ""), record.columns.get("submission", "")
     is_inside = not path or (path.startswith(column or "-") and first_part(path) == column)
-    query: Any = plain(record.value("query")) if is_inside else None
+    value: Any = record.value("query") if is_inside else None
+    query = from_cell(value) if path else plain(value)
     last = read_message(query[-1]) if isinstance(query, list) and len(query) > 1 else None
     if not isinstance(last, dict) or last.get("role") != "assistant":
         return record

@@ -161,7 +161,7 @@ def with_usual(record: Described, row: Record) -> Described:
 
 
 def _never(_: Any) -> Any:
-    raise AssertionError("rows under usual names are read by `read_usual`, and no row is written so")
+    raise AssertionError("`read_usual` reads rows under usual names; nothing writes them")
 
 
 USUAL = Format("usual names", "Rows under usual names", (), lambda row: True, _never, _never)

@@ -23,7 +23,10 @@ def _read(row: Row) -> Record:
     is followed by those of its ancestors below the root, without which many leaves cannot be judged.
     """
     problems: list[str] = []
-    nodes = _children(row, "", problems) or [(row, "")]
+    nodes = _children(row, "", problems)
+    if problems:
+        raise InputError(problems)
+    nodes = nodes or [(row, "")]
     above = [(node, place, Fraction(_weight(node, place, problems)), "") for node, place in nodes]
     criteria = [found for one in above for found in _leaves(*one, problems)]
     if problems:

@@ -12,7 +12,6 @@ from autorubric.errors import ConfigError
 from autorubric.extras import require
 from autorubric.graders.few_shot import FewShot
 from autorubric.graders.judge import JudgeInput, ShownOptions, as_judged, shown_order
-from autorubric.graders.judge_replies import Said, build_judgment, failed
 from autorubric.llm.request import Message, Model, Reply, ReplySchema, Request, Unreadable, ask_again
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 from autorubric.prompts.library import load_schema
@@ -20,10 +19,7 @@ from autorubric.prompts.library import load_schema
 __all__ = [
     "JudgeOptions",
     "ModelJudge",
-    "Said",
     "Unsupported",
-    "build_judgment",
-    "failed",
     "judgment_schema",
     "shared_values",
     "show_options",

@@ -69,7 +69,9 @@ _VERDICT_IN_PROSE = re.compile(
     r"(?!\s*(?:[,/|、]|或|(?:or|only|if|when|unless)\b))",  # a choice or a condition
     re.IGNORECASE,
 )
-_OPTION_IN_PROSE = re.compile(rf"\b(?:option|choice){_IS}(?:option\s*)?(\d{{1,3}})\b", re.IGNORECASE)
+_OPTION_IN_PROSE = re.compile(
+    rf"\b(?:option|choice){_IS}(?:option\s*)?(\d{{1,3}})\b(?!\s*(?:[%,/|]|(?:or|if|unless)\b))", re.IGNORECASE
+)
 
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
@@ -243,10 +245,13 @@ def _disagreement(reply: Reply, said: Said, shown: ShownOptions | None) -> Unrea
 def _disagreement_around(before: str, after: str, said: Said, shown: ShownOptions | None) -> Unreadable | None:
     around = f"{before}\n{after}"
     if shown is None:
-        words = (*_VERDICT_IN_PROSE.findall(around), *_CONCLUDED.findall(after)[-1:])
+        # Text after JSON that opens the reply is a remark; after JSON in prose it is the conclusion.
+        is_quoted = before.replace("```json", "").strip("` \n")
+        words = (*_VERDICT_IN_PROSE.findall(around), *(_CONCLUDED.findall(after)[-1:] if is_quoted else ()))
         disagrees = any(_VERDICTS[_folded(word)] is not said.verdict for word in words)
     else:
-        disagrees = any(shown.find_index(int(number)) != said.option for number in _OPTION_IN_PROSE.findall(around))
+        chosen = {shown.find_index(int(number)) for number in _OPTION_IN_PROSE.findall(around)}
+        disagrees = bool(chosen - {None, said.option})
     return _refused("the text around the JSON states something else than the JSON") if disagrees else None
 
 

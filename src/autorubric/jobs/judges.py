@@ -113,7 +113,9 @@ class JudgeSettings(ModelSettings):
     )
     prompts: LocalName | None = setting(None, "Directory of your own prompt templates.", group="Judges", reads=True)
     seed: int = setting(0, "Seed of option order and examples.", group="Judges")
-    prefix_first: bool = setting(True, "Fill a prompt cache by each item's first call.", group="Prompt cache")
+    prefix_first: bool = setting(
+        True, "Send each item's first call alone, to fill the prompt cache.", group="Prompt cache"
+    )
     aggregation: Literal["majority", "weighted", "unanimous", "any"] = setting(
         "majority", "majority, weighted, unanimous or any.", group="Panel"
     )

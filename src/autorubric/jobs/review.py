@@ -67,7 +67,7 @@ class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
     max_tokens: int = setting(4096, "Maximum tokens per reply.", group="Models", ge=1, le=10_000_000)
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
-        "never", "Exit with 100 from error, warning, note or never.", group="Output"
+        "never", "Exit with 100 at this severity or above: error, warning, note; never.", group="Output"
     )
 
     @model_validator(mode="after")

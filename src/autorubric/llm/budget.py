@@ -49,7 +49,7 @@ class Budget:
         spent: what earlier sessions have spent (`Ledger.spent`).
 
     Attributes:
-        refused: the last refusal of a call; None while there is none.
+        refused: the refusal of the last call that was decided; None if it was admitted.
 
     Raises:
         ConfigError: a limit is not a number from 0 up, or earlier calls have no known price.
@@ -156,7 +156,8 @@ class Budget:
         finally:
             self._run(reservation, True)
         if not admitted:
-            raise CallError(replace(self._refusal(reservation.need), sent=sent))
+            self.refused = self._refusal(reservation.need)
+            raise CallError(replace(self.refused, sent=sent))
 
     def settle(self, reservation: Reservation, actual: Sum, usage: Usage | None = None) -> None:
         """Replace the reservation of a call by the most it can have cost, `actual`; only once.
@@ -220,6 +221,7 @@ class Budget:
             if place.done():
                 continue
             if fits:
+                self.refused = None  # smaller calls still fit
                 self._reserved = self._reserved.plus(need)
                 self._tell_used()
                 reservation.held += 1

@@ -2,8 +2,8 @@
 
 1. A refusal, a content filter, a truncated or an empty reply is not read.
 2. Thinking before the answer is removed; JSON inside a JSON string is unescaped.
-3. Every span between brackets that looks like JSON is found; fenced ones take precedence. Of several lists, the last
-   is read if it has all entries of the others; otherwise none is.
+3. Every span between brackets that looks like JSON is found. Of several lists, fenced or not, one is read only if it
+   has all entries of the others; of equal ones a fenced one is preferred, then the last.
 4. A span is parsed strictly, then with normalized punctuation, then repaired; the last two add a note.
 5. The wanted array or object is taken out of the wrappers that models add.
 
@@ -207,7 +207,8 @@ def _check_entries(taken: list[Any], others: list[Any], named: str) -> None:
     """An `UncertainError` if another entry with the name of one that is taken says something else."""
     known = {_name(entry, named): entry for entry in taken}
     for other in others:
-        if (name := _name(other, named)) and known.get(name, other) != other:
+        mine = known.get(name) if (name := _name(other, named)) else None
+        if mine is not None and any(mine.get(key, value) != value for key, value in other.items()):
             raise UncertainError(f"the reply holds two different entries for {name!r:.80}")
 
 

@@ -13,6 +13,7 @@ _TAG = re.compile(
     r"<(?:\|channel>thought|(channel\|>))|<unused9(?:4>thought|(5>))",  # Gemma
     re.IGNORECASE,
 )
+_MAY_LOSE_OPENING = re.compile(r"</(?:seed:)?think|\[/|◁/", re.IGNORECASE)
 _ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{`])")
 
 # Harmony, the format of gpt-oss, of servers that do not parse it, and of those that drop its special tokens.
@@ -42,7 +43,7 @@ def without_thinking(text: str) -> str:
         return text.partition(_BARE_FINAL)[2].strip()
     first = _TAG.search(text) if "<" in text or "[" in text or "◁" in text else None
     # Some endpoints remove the opening tag; prose that mentions the closing tag continues on the same line.
-    if first and _closes(first) and _ANSWER_FOLLOWS.match(text, first.end()):
+    if first and _MAY_LOSE_OPENING.match(first[0]) and _ANSWER_FOLLOWS.match(text, first.end()):
         text = text[first.end() :]
     while first and (opened := _TAG.match(text.lstrip())) and not _closes(opened):
         text = _after_block(text.lstrip(), opened.end())

@@ -147,7 +147,7 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
         return row[path]
     value: Any = row
     for part in _PATH_PART.findall(path):
-        value = _json(value) if isinstance(value, str) else value
+        value = from_cell(value) if isinstance(value, str) else value
         if isinstance(value, str):
             return None
         try:
@@ -311,7 +311,7 @@ def _mirrors(value: Any, other: Any) -> bool:
 
     There `reward_model` holds the checks as well, so it is the one that is read.
     """
-    one, two = _json(value), _json(other)
+    one, two = from_cell(value), from_cell(other)
     if not isinstance(one, list) or not isinstance(two, list) or len(one) != len(two):
         return bool(one == two)
     return all(_agree(first, second) for first, second in zip(one, two, strict=True))
@@ -324,7 +324,13 @@ def _agree(one: Any, two: Any) -> bool:
     return bool(shared) and all(one[key] == two[key] for key in shared)
 
 
-def _json(value: Any) -> Any:
+def from_cell(value: Any) -> Any:
+    """The value of a cell; that of JSON text is what it contains.
+
+    Example:
+        >>> from_cell('[1]'), from_cell("Why?")
+        ([1], 'Why?')
+    """
     try:
         return plain(parse_json(value) if isinstance(value, str) else value)
     except InputError:

@@ -215,7 +215,7 @@ class Observer:
 
 def is_training(split: str | None) -> bool:
     """Whether rewards of a split are trained on; drift, audits and evolution leave out all others."""
-    return split in (None, "", "train")
+    return not split or split.strip().casefold().startswith("train")
 
 
 def digest_rubric(rubric: Rubric) -> str:

@@ -225,14 +225,14 @@ class Rewarder(RewardPath):
             for spec in grader.recipe.specs:
                 resolve(spec.llm_config)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> dict[str, Any]:
         """A copy has the same settings, and has given no rewards; a TypeError where one process has to keep count."""
         if self._audit is not None or self._repeat_share or self._plan is not None:
-            raise TypeError(
-                "a rewarder with audits, repetitions or rubric versions cannot be pickled or deep-copied; use one "
-                "`autorubric serve` for all processes, and HttpRewards in each"
-            )
-        return type(self), (self.grader, self.rule), {"_ask_again": self._ask_again}
+            told = "a rewarder with audits, repetitions or rubric versions cannot be copied"
+            raise TypeError(f"{told}; use one `autorubric serve` for all processes, and HttpRewards in each")
+        own = {"observer": None, "_ledger": None, "_failures": FailureLog(self.rule), "_readmitted": 0.0}
+        opened = {"_held": AsyncExitStack(), "_opening": asyncio.Lock(), "_checked": OrderedDict[int, Rubric]()}
+        return {**self.__dict__, **own, **opened}
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
         """A reward for each sample, in order; all are judged at the same time.

@@ -1,6 +1,6 @@
-"""How far the judge agrees with labels of single pairs: the figures of `autorubric agree` on them.
+"""How well the judge agrees with labels of single pairs: the figures of `autorubric agree` on them.
 
-A child process makes them: it reads the whole run, and gives the memory back.
+A child process makes them: it reads the whole run, and frees the memory when it ends.
 """
 
 from __future__ import annotations

@@ -24,6 +24,12 @@ MESSAGES: list[tuple[str, dict[str, Any], str | None, str]] = [
         None,
         "4",
     ),
+    (
+        "an object with a text",
+        {"content": {"text": "a", "criterion_status": "MET"}},
+        None,
+        '{"text":"a","criterion_status":"MET"}',
+    ),
     ("reasoning as an object", {"reasoning": {"content": "Hm."}, "content": "4"}, "Hm.", "4"),
     ("reasoning as a list", {"reasoning": ["H", {"text": "m."}], "content": "4"}, "Hm.", "4"),
     ("ollama", {"thinking": "Hm.", "content": "4"}, "Hm.", "4"),

@@ -103,8 +103,11 @@ def reset_seconds(text: str | None, now: float) -> float | None:
         return None
 
 
-_SPANS = r"((?:[0-9]+(?:\.[0-9]+)? ?(?:ms|[dhms])?)+)"
-_IN_WORDS = re.compile(rf'(?:(?:retry|try again) (?:in|after) |please wait |"retryDelay": *"){_SPANS}', re.IGNORECASE)
+_UNITS = re.compile(
+    r"(?<=[0-9]) ?(?:(m)illi(s)econds?|(s)ec(?:ond)?s?|(m)in(?:ute)?s?|(h)(?:ou)?rs?|(d)ays?)\b(?: and )?"
+)
+_SPANS = r"((?:[0-9]+(?:\.[0-9]+)? ?(?:ms|[dhms])?(?![a-z]))+)"
+_IN_WORDS = re.compile(rf'(?:(?:retry|try again) (?:in|after) |please wait |"retrydelay": *"){_SPANS}')
 
 
 def wait_in_words(words: str) -> float | None:
@@ -114,8 +117,9 @@ def wait_in_words(words: str) -> float | None:
         >>> wait_in_words("Rate limit reached. Please try again in 1m30s.")
         90.0
     """
-    found = _IN_WORDS.search(words)
-    return reset_seconds(found[1].replace(" ", "").lower(), 0.0) if found else None
+    short = _UNITS.sub(lambda unit: "".join(filter(None, unit.groups())), words.lower())
+    found = _IN_WORDS.search(short)
+    return reset_seconds(found[1].replace(" ", ""), 0.0) if found else None
 
 
 def _clock(headers: Mapping[str, str], now: float | None) -> float:

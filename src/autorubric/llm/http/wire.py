@@ -312,7 +312,8 @@ def _content(content: object) -> str:
     if isinstance(content, str):
         return clean(content)
     if isinstance(content, dict):  # one part, or the JSON that was asked for
-        return clean(content["text"] if isinstance(content.get("text"), str) else json_bytes(content).decode())
+        is_part = isinstance(content.get("text"), str) and content.keys() <= {"type", "text", "annotations"}
+        return clean(content["text"] if is_part else json_bytes(content).decode())
     if not isinstance(content, list):
         return ""
     texts = (part.get("text") if isinstance(part, dict) else part for part in content if not is_reasoning(part))

@@ -223,8 +223,8 @@ async def compute_score(
             machine and private networks.
 
     The training step is the version of the weights that began the response, which verl's rollout servers report
-    (`min_global_steps`); a rollout that reports none has no step. `extra_info["split"]` other than `train` is an
-    evaluation, which `autorubric drift` leaves out.
+    (`min_global_steps`); a rollout that reports none has no step. An `extra_info["split"]` that does not begin with
+    `train` is an evaluation, which `autorubric drift` leaves out.
 
     Raises:
         InputError: a setting is unknown, or the row has no rubric.

@@ -20,6 +20,7 @@ from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.request import Model
+from autorubric.llm.sharing import turn, turns
 from autorubric.runs.manifest import ledger_folder
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.proposals import EvolutionRule
@@ -177,6 +178,7 @@ class LiveEvolution:
 
     async def _evolve(self, lineage: Lineage, rollouts: Sequence[Rollout]) -> None:
         try:
+            turn.set(next(turns))  # rewards that wait were begun before it
             async with self._room:
                 version, change = await self._evolver.evolve(
                     lineage.newest, lineage.versions[0].rubric, rollouts, lineage.group
