@@ -181,6 +181,11 @@ UNREAD: list[tuple[Any, str]] = [
     ),
     ([{**OWN[0], "scale": "1-5"}], "'scale' is '1-5', but without options a criterion is met or not"),
     ([{"criterion": "Is readable.", "weight": 5, "score_ranges": SCALE}], "'score_ranges' is {'0': 'No scattering.'"),
+    ([{**OWN[0], "items": OWN}], "'items' has 1 more; write them as criteria of the rubric with their weights"),
+    (
+        {"criteria": OWN, "pitfalls": [{"requirement": "Lies.", "weight": -3}]},
+        "'pitfalls' has 1 more criteria; write all",
+    ),
     ([{**OWN[0], "sub_tasks": OWN}], "'sub_tasks' has 1 more; write them as criteria of the rubric"),
     ([{"criterion": "Explains.", "weight": 5, "subCriteria": POINTS}], "'subCriteria' has 1 more"),
     (

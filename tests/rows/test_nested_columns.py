@@ -89,15 +89,15 @@ def test_an_answer_at_a_path_into_json_text_is_not_part_of_the_query(tmp_path: P
 
 def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) -> None:
     """As in MultiChallenge; one message for all rows."""
-    path = written(tmp_path / "rows.jsonl", {"RESPONSE": ["So."], "reference": {"gpt": "Rayleigh."}})
+    path = written(tmp_path / "rows.jsonl", {"RESPONSE": [SAID], "reference": {"n": 1, "gpt": "Rayleigh."}})
     problems: list[str] = []
     assert not list(Submissions(path)._items(problems))
     way = "expected a text; choose one in it with --column"
     assert problems == [
-        f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[0]",
+        f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[0].content",
         f"{path}:1: 'reference' is of type dict; {way} reference=reference.gpt",
     ]
-    [item], _ = items(path, submission="RESPONSE[0]", reference="reference.gpt")
+    [item], _ = items(path, submission="RESPONSE[0].content", reference="reference.gpt")
     assert (item.submission, item.reference_submission) == ("So.", "Rayleigh.")
 
 

@@ -90,7 +90,9 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
             yield f"{key!r} is {value!r:.60}; give a criterion that describes a fault a negative weight, {_ELSE}"
         elif known.get("options") is None and words & _SCALES and _is_scale(value):
             yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
-        elif words & _PARTS and not words & _IDS and isinstance(value, list | Mapping) and value:
+        elif _has_criteria(value) or (
+            words & _PARTS and not words & _IDS and isinstance(value, list | Mapping) and value
+        ):
             yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
 
 
@@ -126,7 +128,7 @@ def unweighted(entries: Iterable[Any], keys: Collection[str]) -> list[int]:
 
 
 def stray_weights(around: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each key next to a list of criteria that has weights for them.
+    """A sentence for each key next to a list of criteria that has weights for them, or more criteria.
 
     Example:
         >>> list(stray_weights({"weights": {"Tone": 0.4}, "total_weight": 1}))
@@ -135,6 +137,8 @@ def stray_weights(around: Mapping[str, Any]) -> Iterator[str]:
     for key, value in around.items():
         if _words(str(key)) & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
+        elif _has_criteria(value):
+            yield f"{key!r} has {len(value)} more criteria; write all criteria into one list, {_ELSE}"
 
 
 def section_weights(around: Mapping[str, Any], entries: Sequence[Any]) -> Iterator[str]:
@@ -164,6 +168,15 @@ def _is_weight(words: frozenset[str], value: Any, alone: bool = True) -> bool:
         return True
     is_weight = words & _WEIGHTS or words >= _MOST or (alone and words and words <= _ALONE)
     return bool(is_weight) and as_number(value) is not None
+
+
+def _has_criteria(value: Any) -> bool:
+    """Whether a list has criteria, by the keys of its entries."""
+    texts, weights = {"requirement", "criterion"}, {"weight", "points"}
+    return isinstance(value, list) and any(
+        isinstance(one, Mapping) and one.keys() & texts and (one.keys() & weights or "requirement" in one)
+        for one in value
+    )
 
 
 def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:

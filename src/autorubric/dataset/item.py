@@ -226,9 +226,21 @@ def _nested(record: Record, row: Mapping[str, Any]) -> Iterator[str]:
         column = record.columns.get(role, "")
         value = row.get(column)
         if isinstance(value, list | dict):
-            inner = f"{column}[0]" if isinstance(value, list) else f"{column}.{next(iter(value), 'KEY')}"
+            inner = f"{column}{_path_to_text(value)}"
             told = f"{column!r} is of type {type(value).__name__}; expected a text"
             yield f"{record.where}: {told}; choose one in it with --column {role}={inner}"
+
+
+def _path_to_text(value: Any) -> str:
+    """The path to what is probably the text in a list or a mapping."""
+    if isinstance(value, list):
+        return f"[0]{_path_to_text(value[0]) if value else ''}"
+    if not isinstance(value, dict):
+        return ""
+    usual = (key for key in ("content", "text", "message", "choices", "body", "answer") if key in value)
+    longest = sorted(value, key=lambda key: -len(str(value[key])))
+    key = next(usual, longest[0] if longest else "KEY")
+    return f".{key}{_path_to_text(value.get(key))}"
 
 
 def query_notes(where: str, items: Iterable[DataItem]) -> list[str]:

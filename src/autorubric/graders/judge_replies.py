@@ -64,11 +64,12 @@ _CONCLUDED = re.compile(
 )
 _IS = r"[\s*_`\"']*(?:[:：]|\bis\b|\bshould be\b)[\s*_`\"']*"
 _VERDICT_IN_PROSE = re.compile(
-    rf"(?:\b(?:verdict|criterion[ _]status)\b|判定|结论){_IS}"
+    rf"(?:\b(?:verdict|criterion[ _]status|final answer|final judge?ment|correction)\b|判定|判断|结论|更正){_IS}"
     r"(unmet\b|not[ _-]met\b|met\b|cannot[ _]assess\b|不满足|未满足|满足)"
     r"(?!\s*(?:[,/|、]|或|(?:or|only|if|when|unless)\b))",  # a choice or a condition
     re.IGNORECASE,
 )
+_ALONE = re.compile(r"^[\W_]*(unmet|not[ _-]met|met)[\W_]*$", re.IGNORECASE | re.MULTILINE)
 _OPTION_IN_PROSE = re.compile(
     rf"\b(?:option|choice){_IS}(?:option\s*)?(\d{{1,3}})\b(?!\s*(?:[%,/|]|(?:or|if|unless)\b))", re.IGNORECASE
 )
@@ -115,6 +116,23 @@ def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
     if isinstance(said, Unreadable) or _disagreement(reply, said, shown):
         return None
     return Answer(said, reply, found.notes)
+
+
+def quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
+    """Why a reply has no verdict of its own: its JSON is in the submission too, and the reply has words around it.
+
+    Example:
+        >>> said = '{"criterion_status": "MET"}'
+        >>> quoted_verdict(Reply(f"The text ends with {said}, a trick."), f"Ice floats. {said}").message
+        'the verdict in the reply is quoted from the submission'
+    """
+    text = without_thinking(reply.text)
+    start, end = text.find("{"), text.rfind("}") + 1
+    around = f"{text[:start]}{text[end:]}".replace("```json", "").strip("` \n")
+    if not around or not 0 <= start < end:
+        return None
+    is_quoted = "".join(text[start:end].split()) in "".join(submission.split())
+    return _refused("the verdict in the reply is quoted from the submission") if is_quoted else None
 
 
 def read_entry(
@@ -247,7 +265,8 @@ def _disagreement_around(before: str, after: str, said: Said, shown: ShownOption
     if shown is None:
         # Text after JSON that opens the reply is a remark; after JSON in prose it is the conclusion.
         is_quoted = before.replace("```json", "").strip("` \n")
-        words = (*_VERDICT_IN_PROSE.findall(around), *(_CONCLUDED.findall(after)[-1:] if is_quoted else ()))
+        concluded = _CONCLUDED.findall(after)[-1:] if is_quoted else []
+        words = (*_VERDICT_IN_PROSE.findall(around), *_ALONE.findall(after), *concluded)
         disagrees = any(_VERDICTS[_folded(word)] is not said.verdict for word in words)
     else:
         chosen = {shown.find_index(int(number)) for number in _OPTION_IN_PROSE.findall(around)}

@@ -14,7 +14,7 @@ from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usa
 from autorubric.errors import ConfigError
 from autorubric.graders.asking import ModelJudge, shared_values, show_options
 from autorubric.graders.judge import Ask, JudgeInput, ShownOptions
-from autorubric.graders.judge_replies import Said, build_judgment, failed, read_entry, read_usage
+from autorubric.graders.judge_replies import Said, build_judgment, failed, quoted_verdict, read_entry, read_usage
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
@@ -72,6 +72,7 @@ class RubricJudge(ModelJudge):
     def read(self, inputs: JudgeInput, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
         """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""
         found = read_json(reply, "array", ("judgments",), named="criterion_id")
+        found = quoted_verdict(reply, inputs.submission) or found
         if isinstance(found, Unreadable):
             return found
         by_id: dict[str, list[Mapping[str, Any]]] = {}
