@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from types import FrameType
@@ -21,6 +22,9 @@ _RARELY = 200_000
 
 256 calls in flight come and go with 20,000 objects at a time: a limit of that size started a search every 500 calls.
 """
+
+_STEP = 1.0
+"""Seconds after which a waiting thread looks for signals."""
 
 _listeners: ContextVar[list[Callable[[], object]] | None] = ContextVar("listeners", default=None)
 _lock = threading.Lock()
@@ -56,18 +60,28 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     _listeners.reset(token)
     try:
         try:
-            return future.result()
+            return _outcome(future)
         except KeyboardInterrupt:
             told = listeners.copy()
             listeners.clear()
             for heard in told:
                 loop.call_soon_threadsafe(heard)
             if told:
-                future.result()
+                _outcome(future)
             raise
     except BaseException:
         future.cancel()
         raise
+
+
+def _outcome(future: Future[T]) -> T:
+    """The result of a future, waited for in short steps: a signal that another thread receives wakes none."""
+    while True:
+        try:
+            return future.result(timeout=_STEP)
+        except TimeoutError:
+            if future.done():
+                return future.result()
 
 
 @contextmanager

@@ -196,19 +196,19 @@ def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
     if any(entry not in last for rival in rivals for entry in _entries(rival)):
         raise UncertainError(f"the reply holds {len(rivals)} different lists; expected one")
     if isinstance(value, list):
-        _check_entries(value, loose, asked.named)
+        _check_entries(value, loose, asked.named, listed=False)
     notes.extend(own)
     if len(alike) > 1 and rank[1]:
         notes.append(f"the reply holds {len(alike)} such values; the last was taken")
     return value
 
 
-def _check_entries(taken: list[Any], others: list[Any], named: str) -> None:
-    """An `UncertainError` if another entry with the name of one that is taken says something else."""
+def _check_entries(taken: list[Any], others: list[Any], named: str, *, listed: bool) -> None:
+    """An `UncertainError` if another entry says something else; one `listed` elsewhere, on a field of both."""
     known = {_name(entry, named): entry for entry in taken}
-    for other in others:
-        mine = known.get(name) if (name := _name(other, named)) else None
-        if mine is not None and any(mine.get(key, value) != value for key, value in other.items()):
+    for one in others:
+        mine = known.get(name) if (name := _name(one, named)) else None
+        if mine and any(mine.get(key, value if listed else None) != value for key, value in one.items()):
             raise UncertainError(f"the reply holds two different entries for {name!r:.80}")
 
 
@@ -366,7 +366,7 @@ def _note_others(by_name: dict[str, Any], taken: str, asked: Asked, notes: list[
         if key in asked.keys and inner != by_name[taken]:
             raise UncertainError(f"the reply holds lists under {taken!r} and under {key!r}; expected one")
         if isinstance(by_name[taken], list):
-            _check_entries(by_name[taken], inner, asked.named)
+            _check_entries(by_name[taken], inner, asked.named, listed=True)
         notes.append(f"the list under {key!r} was left out")
 
 
