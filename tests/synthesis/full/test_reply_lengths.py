@@ -122,7 +122,8 @@ def test_a_reply_that_was_cut_off_is_asked_for_with_twice_the_limit_and_later_ro
     # 40 criteria take about 3,100 tokens. Two rows are open at a time, so that the third starts where they ended.
     asked = limits_of(s, "m-merge")
     assert asked[4000] == 3
-    assert asked[1000] == asked[2000] < 3
+    # The second may begin before the first has ended, and be asked again where that one ended.
+    assert 1 <= asked[2000] <= asked[1000] < 3
     assert set(replier.cut.values()) == {1}
 
 
