@@ -144,7 +144,7 @@ def stray_weights(around: Mapping[str, Any]) -> Iterator[str]:
 def section_weights(around: Mapping[str, Any], entries: Sequence[Any]) -> Iterator[str]:
     """A sentence for each key of a section that is its weight, which nothing applies.
 
-    The points of all its criteria together are no weight.
+    A value equal to the sum of the weights of its criteria is a total, not a weight.
 
     Example:
         >>> list(section_weights({"weight": 0.7, "total_weight": "all", "points": 5}, [{"weight": 2}, {"weight": 3}]))
