@@ -25,6 +25,7 @@ from autorubric.jobs.recorded_run import RecordedRun, begin_generation, ledger_t
 from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
+from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
@@ -212,7 +213,7 @@ class ReviewRun(RecordedRun):
 
     def count(self) -> tuple[int, int, int]:
         """Parts to review, reviewed, and lost."""
-        return len(self.parts), len(self.found), len(self.lost)
+        return len(self.parts), len(self.found), sum(one.kind not in NOT_MADE for one in self.lost.values())
 
     def record(self) -> dict[str, Any]:
         """The prompt."""
