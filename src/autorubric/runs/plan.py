@@ -60,6 +60,8 @@ class ExperimentPlan:
         replace: take the place of another run in the directory, whose files move to their own folder.
         compared: names in `settings` that change results.
         parts: the shards that this run unites, without a request; None for every other run.
+        replays: why no request is sent: each ends as it did when it was last sent, or else for this reason; empty
+            where requests are sent.
         same_items: whether items have to be those of the earlier run; False where models write them.
         write_tables: called once the items are on disk, while no other process works in the directory.
     """
@@ -76,6 +78,7 @@ class ExperimentPlan:
     replace: bool = False
     compared: tuple[str, ...] = ()
     parts: Parts | None = None
+    replays: str = ""
     same_items: bool = True
     write_tables: Callable[[], object] | None = None
 
@@ -159,6 +162,8 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         if isinstance(grader, CriterionGrader):
             models = (await grader.open_session()).models
             await _let_ask(run, grader, ledger)
+        if plan.replays and run.executor is not None and ledger is not None:
+            run.executor.replay(plan.replays, ledger.failures())
         stack.enter_context(_ended(manifest, plan, run, models, ledger))
         yield run, manifest
 
