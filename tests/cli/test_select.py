@@ -249,7 +249,7 @@ def test_a_budget_that_ends_before_all_is_sampled_leaves_queries_that_are_decide
     def answered(body: dict[str, Any]) -> str:
         if len(body["messages"]) == 1:
             return GOOD
-        # The judge says nothing usable on one query: its replies are not paid for a second time within a session.
+        # Of one query: such replies are not paid for a second time within a session.
         return "I cannot say." if "Why 1?" in str(body) else judged(body)
 
     out = tmp_path / "run"

@@ -60,8 +60,7 @@ class ExperimentPlan:
         replace: take the place of another run in the directory, whose files move to their own folder.
         compared: names in `settings` that change results.
         parts: the shards that this run unites, without a request; None for every other run.
-        replays: why no request is sent: each ends as it did when it was last sent, or else for this reason; empty
-            where requests are sent.
+        replays: why no request is sent, and each ends as it did when it was last sent; empty where they are sent.
         same_items: whether items have to be those of the earlier run; False where models write them.
         write_tables: called once the items are on disk, while no other process works in the directory.
     """
@@ -94,8 +93,7 @@ class ExperimentPlan:
         before = manifest.get("eval_config") or {}
         names = [name for name in self.compared if name in before]
         changes = changed_grader(manifest.get("grader_config"), describe_grader(self.grader))
-        now = {name: self.settings.get(name) for name in names}
-        changes += changed_values({name: before[name] for name in names}, now)
+        changes += changed_values({n: before[n] for n in names}, {n: self.settings.get(n) for n in names})
         if self.same_items:
             changes += changed_dataset(self.directory, manifest, content, dataset_hash(content))
         return changes
@@ -140,7 +138,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         manifest = _manifest(plan, dataset_hash(content))
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
-        generation = _generation(ledger, start_over=not plan.resume)
+        generation = 0 if ledger is None else begin_generation(ledger, start_over=not plan.resume)
         finished = await _finished_run(plan, manifest, ledger, generation)
         ended = stack.enter_context(ExitStack())  # exits once the file of the items is closed
         items = stack.enter_context(ItemsFile(plan.directory / ITEMS_FILE, held))
@@ -161,20 +159,20 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
             models = (await grader.open_session()).models
-            await _let_ask(run, grader, ledger)
-        if plan.replays and run.executor is not None and ledger is not None:
-            run.executor.replay(plan.replays, ledger.failures())
+            await _let_ask(run, grader, ledger, plan.replays)
         stack.enter_context(_ended(manifest, plan, run, models, ledger))
         yield run, manifest
 
 
-async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
+async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None, replays: str) -> None:
     """Give a run the executor of its grader, which records in the run's own ledger if there is one."""
     session = await grader.open_session()
     run.executor, run.totals = session.executor, grader.totals
     if ledger is not None:
         ledger.price(session.models.values())
         run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
+        if replays:
+            run.executor.replay(replays, ledger.failures())
 
 
 async def _finished_run(
@@ -310,10 +308,8 @@ def coming_generation(ledger: Ledger, *, start_over: bool) -> int:
     return int(ledger.find_note("generation") or 0) + bool(start_over and ledger.count)
 
 
-def _generation(ledger: Ledger | None, *, start_over: bool) -> int:
+def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
     """The same, kept."""
-    if ledger is None:
-        return 0
     generation = coming_generation(ledger, start_over=start_over)
     if start_over:
         ledger.keep_note("generation", generation)
