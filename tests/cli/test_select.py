@@ -254,22 +254,21 @@ def test_a_budget_that_ends_before_all_is_sampled_leaves_queries_that_are_decide
 
     out = tmp_path / "run"
     with LoopbackEndpoint(replier=answered).in_thread() as endpoint:
-        at = f"@{endpoint.base_url}"
-        command = ["select", str(data(tmp_path, 12)), "--sample", f"writer{at}", "-k", "2", "--judge", f"judge{at}"]
+        at, source = f"@{endpoint.base_url}", str(data(tmp_path, 12))
+        command = ["select", source, "--sample", f"writer{at}", "-k", "2", "--judge", f"judge{at}"]
         command += ["--sample-max-tokens", "512", "--max-tokens", "64", "-j", "2"]
         assert run([*command, "-o", str(tmp_path / "other")]) == 1
         whole = endpoint.counts.requests
         assert run([*command, "-o", str(out), "--budget-tokens", "20000"]) == 1
-        decided = [one["status"] for one in rows(out / "decisions.jsonl")]
-        found = status(out)
+        decided, found = [one["status"] for one in rows(out / "decisions.jsonl")], status(out)
         assert decided[0] == "selected" and decided[-1] == "undecided" and "dropped" not in decided
         assert found.state == "unfinished" and (found.stopped or "").startswith("budget of 20,000 tokens")
         assert found.row_counts is not None and found.row_counts.rows == 24
         writers = sum("writer" in str(one.body["model"]) for one in endpoint.received)
         assert 24 < writers < 2 * 24  # not all of the second run's were sampled
-        before = endpoint.counts.requests
+        made = endpoint.counts.requests
         assert run([*command, "-o", str(tmp_path / "enough"), "--budget-tokens", "900000"]) == 1
-        assert endpoint.counts.requests - before == whole
+        assert endpoint.counts.requests == made + whole
         assert rows(tmp_path / "enough" / "decisions.jsonl") == rows(tmp_path / "other" / "decisions.jsonl")
 
 

@@ -51,8 +51,7 @@ from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.manifest import read_manifest
-from autorubric.runs.plan import begin_generation
-from autorubric.runs.run import DRAWS_A_GENERATION, REPLY_TOKENS, estimate
+from autorubric.runs.run import DRAWS_A_GENERATION, REPLY_TOKENS, begin_generation, estimate
 
 
 @dataclass

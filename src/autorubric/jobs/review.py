@@ -43,8 +43,7 @@ from autorubric.reviewing.requests import (
     review_prompt,
     usable_findings,
 )
-from autorubric.runs.plan import begin_generation, coming_generation
-from autorubric.runs.run import DRAWS_A_GENERATION
+from autorubric.runs.run import DRAWS_A_GENERATION, begin_generation, coming_generation
 from autorubric.settings import setting
 
 RECORD_FILE, PROPOSALS_FILE, PAGE_FILE = "review.json", "proposals.json", "report.html"

@@ -32,10 +32,10 @@ from autorubric.runs.another_run import Opening, locked_ledger
 from autorubric.runs.blocks import all_records, feed
 from autorubric.runs.changes import changed_grader, changed_items, changed_values, describe_change
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
-from autorubric.runs.plan import coming_generation, describe_grader
+from autorubric.runs.plan import describe_grader
 from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.result import EvalResult, ItemResult
-from autorubric.runs.run import DRAWS_A_GENERATION, REPLY_TOKENS, describe_input, estimate
+from autorubric.runs.run import DRAWS_A_GENERATION, REPLY_TOKENS, coming_generation, describe_input, estimate
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import PART, Part

@@ -35,7 +35,7 @@ from autorubric.runs.changes import (
 )
 from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
-from autorubric.runs.run import EvaluationRun, copies_in
+from autorubric.runs.run import EvaluationRun, begin_generation, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts, measure_seconds
 
@@ -93,7 +93,8 @@ class ExperimentPlan:
         before = manifest.get("eval_config") or {}
         names = [name for name in self.compared if name in before]
         changes = changed_grader(manifest.get("grader_config"), describe_grader(self.grader))
-        changes += changed_values({n: before[n] for n in names}, {n: self.settings.get(n) for n in names})
+        now = {name: self.settings.get(name) for name in names}
+        changes += changed_values({name: before[name] for name in names}, now)
         if self.same_items:
             changes += changed_dataset(self.directory, manifest, content, dataset_hash(content))
         return changes
@@ -295,25 +296,6 @@ def _placed(problem: str, indices: list[int], dataset: RubricDataset) -> str:
         return problem
     others = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
     return f"item {first}{others}: {problem}"
-
-
-def coming_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """How often everything was requested again when the next run is made, that run included; nothing is kept.
-
-    Example:
-        >>> with Ledger.in_memory() as ledger:
-        ...     coming_generation(ledger, start_over=True)
-        0
-    """
-    return int(ledger.find_note("generation") or 0) + bool(start_over and ledger.count)
-
-
-def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """The same, kept."""
-    generation = coming_generation(ledger, start_over=start_over)
-    if start_over:
-        ledger.keep_note("generation", generation)
-    return generation
 
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
