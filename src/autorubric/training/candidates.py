@@ -331,8 +331,7 @@ class SamplingRun(StoppableRun):
 
     async def _sample(self, key: Key) -> None:
         query, model, draw = key
-        if self.executor is None:
-            raise RuntimeError("a sampling run needs an executor")
+        assert self.executor is not None
         outcome = await self.executor.ask_for(self.models[model][1], self.request(query, draw), read_text)
         if isinstance(outcome, Answer):
             self.answers[key] = outcome.value
