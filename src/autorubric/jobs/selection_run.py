@@ -162,11 +162,8 @@ async def selected(selection: Selection) -> SelectionResult:
             replays = (stopped or _JUDGED) if run.judged else ""
         graded, scored, failures = await _graded(selection, candidates, labels, replays)
         if stopped:
-            held, told = (
-                read_manifest(selection.out),
-                {"status": "failed", "error": stopped, "total_items": run.total},
-            )
-            write_manifest(selection.out, {**(held or {}), **told})
+            told = {"status": "failed", "error": stopped, "total_items": run.total}
+            write_manifest(selection.out, (read_manifest(selection.out) or {}) | told)
         summary = graded.summary
         assert summary is not None
         result = replace(
