@@ -19,7 +19,7 @@ A failed model call inside a run is never an exception to its row: it becomes a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 
 class AutorubricError(Exception):
@@ -121,6 +121,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {named}"
 
 
+def first_few(names: Sequence[object], most: int = 5) -> str:
+    """The first of some names or numbers, and how many more there are.
+
+    Example:
+        >>> first_few([1, 2, 3], most=2), first_few(["a", "b"])
+        ('1, 2 and 1 more', 'a, b')
+    """
+    shown = ", ".join(map(str, names[:most]))
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
 def _joined(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
         return shortened(problems[0])
@@ -141,6 +152,6 @@ def _by_kind(problems: Iterable[str]) -> Iterator[str]:
         places.setdefault(sentence or problem, []).append(place)
     for sentence, where in places.items():
         if len(where) > _MOST_PLACES:
-            yield f"{', '.join(where[:_MOST_PLACES])} and {len(where) - _MOST_PLACES} more: {sentence}"
+            yield f"{first_few(where, _MOST_PLACES)}: {sentence}"
         else:
             yield from (sentence if place == sentence else f"{place}: {sentence}" for place in where)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.splitting import balanced_sample
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError, MissingFileError, first_few
 from autorubric.files import iter_jsonl, write_atomically
 from autorubric.improvement.acceptance import items_needed, least_changed
 
@@ -79,10 +79,10 @@ def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
         ([0, 1, 0], [0, 1, 2])
     """
     keys = _keys(dataset, by)
-    numbers, first_of = dict[Hashable, int](), dict[Hashable, int]()  # a text that stands in two groups joins them
+    numbers, first_few = dict[Hashable, int](), dict[Hashable, int]()  # a text that stands in two groups joins them
     parents = list(range(len(keys)))
     for place, (key, item) in enumerate(zip(keys, dataset, strict=True)):
-        for table, name in ((numbers, key), (first_of, spaced_evenly(item.submission))):
+        for table, name in ((numbers, key), (first_few, spaced_evenly(item.submission))):
             other = table.setdefault(name, place)
             parents[_root(parents, place)] = _root(parents, other)
     order = dict[int, int]()
@@ -112,9 +112,8 @@ def _keys(dataset: RubricDataset, by: str | None) -> list[Hashable]:
         return [dataset.get_item_prompt(place) for place in range(len(dataset))]
     lacking = [item.id or str(place) for place, item in enumerate(dataset) if by not in item.metadata]
     if lacking:
-        more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
         raise InputError(
-            f"--group-by {by!r} is not in the metadata of {', '.join(lacking[:5])}{more}; expected a key of every "
+            f"--group-by {by!r} is not in the metadata of {first_few(lacking)}; expected a key of every "
             "item's metadata, or prompt"
         )
     return [json.dumps(item.metadata[by], sort_keys=True, default=str) for item in dataset]

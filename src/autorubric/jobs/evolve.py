@@ -24,6 +24,7 @@ from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
 from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.llm.executor import Executor
+from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.endpoints import one_limit
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
@@ -211,7 +212,8 @@ class EvolutionRun(RecordedRun):
                 lineage.newest, lineage.versions[0].rubric, group.rollouts, str(number)
             )
         except UndecidedError as error:
-            self.undecided[str(error)] += 1
+            if error.failure.kind not in NOT_MADE:
+                self.undecided[str(error)] += 1
             self.end_with(error.failure)
             return
         self.log.add(lineage, version, change)

@@ -31,9 +31,9 @@ from autorubric.llm.models import stand_ins
 from autorubric.rows import memory_rows
 from autorubric.runs.another_run import note_another_run
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE
-from autorubric.runs.plan import ExperimentPlan, coming_generation
+from autorubric.runs.plan import ExperimentPlan
 from autorubric.runs.result import EvalResult
-from autorubric.runs.run import REPLY_TOKENS, estimate
+from autorubric.runs.run import REPLY_TOKENS, coming_generation, estimate
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import Part

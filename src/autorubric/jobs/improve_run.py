@@ -42,7 +42,7 @@ from autorubric.improvement.wording_judge import LedgerJudging, Progressing
 from autorubric.improvement.writing import Stopped, Writer, build_request, package_writer_prompt
 from autorubric.jobs.improve import ImproveResult, ImproveSettings, Inputs
 from autorubric.jobs.judges import make_grader
-from autorubric.jobs.recorded_run import RecordedRun, begin_generation, ledger_to_estimate, run_ledger
+from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
 from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.executor import Executor
 from autorubric.llm.http.endpoints import one_limit
@@ -51,7 +51,7 @@ from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.manifest import read_manifest
-from autorubric.runs.run import REPLY_TOKENS, estimate
+from autorubric.runs.run import DRAWS_A_GENERATION, REPLY_TOKENS, begin_generation, estimate
 
 
 @dataclass
@@ -193,7 +193,7 @@ async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
             drawn,
             grader,
             second,
-            begin_generation(ledger, start_over=settings.start_over),
+            begin_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION,
             before.get("written") if before and before.get("calls") else 0,  # None: an earlier version did not count
             executor=grader.executor_on(ledger),
             settings=settings,

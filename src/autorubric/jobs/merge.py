@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
-from autorubric.errors import InputError, MissingFileError, counted
+from autorubric.errors import InputError, MissingFileError, counted, first_few
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.selection_run import SelectionResult
 from autorubric.jobs.sharding import ShardedSettings, load_job
@@ -117,7 +117,7 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
 def _missing(of: int, held: Collection[Shard]) -> Iterator[str]:
     names = [str(shard) for index in range(1, of + 1) if (shard := Shard(index, of)) not in held]
     if names:
-        yield f"missing: {'shard' if len(names) == 1 else 'shards'} {_listed(names)}"
+        yield f"missing: {'shard' if len(names) == 1 else 'shards'} {first_few(names, _MOST_LISTED)}"
 
 
 class _Found(NamedTuple):
@@ -144,11 +144,6 @@ _ADVICE = (
     "pass each shard of one run once, finished; or --partial (in Python: partial=True) to merge the shards that exist"
 )
 _MOST_LISTED = 20
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
-    return ", ".join(names[:_MOST_LISTED]) + more
 
 
 def _differences(first: Part, part: Part) -> Iterator[str]:

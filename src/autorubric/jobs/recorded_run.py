@@ -17,9 +17,7 @@ from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger
 from autorubric.runs.changes import changed_since_paid
 from autorubric.runs.manifest import MANIFEST_FILE, write_manifest
-from autorubric.runs.plan import coming_generation
 from autorubric.runs.progress import RunState, StageState, reported
-from autorubric.runs.run import DRAWS_A_GENERATION
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.stopping import Stop, StoppableRun
 
@@ -137,13 +135,6 @@ async def run_ledger(
         ) as ledger:
             ledger.price(models.values())
             yield ledger
-
-
-def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """The first draw of this generation of replies, recorded in the ledger."""
-    generation = coming_generation(ledger, start_over=start_over)
-    ledger.keep_note("generation", generation)
-    return generation * DRAWS_A_GENERATION
 
 
 def ledger_to_estimate(out: Path) -> Ledger:

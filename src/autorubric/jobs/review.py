@@ -21,10 +21,11 @@ from autorubric.graders.judge import request_again
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import BatchSettings, ResumableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import ModelSettings
-from autorubric.jobs.recorded_run import RecordedRun, begin_generation, ledger_to_estimate, run_ledger
+from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
 from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
+from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
@@ -42,8 +43,7 @@ from autorubric.reviewing.requests import (
     review_prompt,
     usable_findings,
 )
-from autorubric.runs.plan import coming_generation
-from autorubric.runs.run import DRAWS_A_GENERATION
+from autorubric.runs.run import DRAWS_A_GENERATION, begin_generation, coming_generation
 from autorubric.settings import setting
 
 RECORD_FILE, PROPOSALS_FILE, PAGE_FILE = "review.json", "proposals.json", "report.html"
@@ -212,7 +212,7 @@ class ReviewRun(RecordedRun):
 
     def count(self) -> tuple[int, int, int]:
         """Parts to review, reviewed, and lost."""
-        return len(self.parts), len(self.found), len(self.lost)
+        return len(self.parts), len(self.found), sum(one.kind not in NOT_MADE for one in self.lost.values())
 
     def record(self) -> dict[str, Any]:
         """The prompt."""
@@ -234,7 +234,7 @@ async def _reviewed(rubric: Rubric, file: str, settings: ReviewSettings) -> Revi
         ledger = await stack.enter_async_context(run_ledger(settings, ReviewRun, files, made_of, models))
         run = ReviewRun(
             list_parts(rubric, settings.query),
-            begin_generation(ledger, start_over=settings.start_over),
+            begin_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION,
             executor=Executor(ledger, Limits(settings.budget_usd, settings.budget_tokens).budget(ledger)),
             settings=settings,
             ledger=ledger,

@@ -15,7 +15,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import ROLES, item_reader, item_records, own_label_notes, query_notes, take_label_columns
 from autorubric.dataset.label_table import LabelTable
-from autorubric.errors import InputError
+from autorubric.errors import InputError, first_few
 from autorubric.files import nearest, read_text
 from autorubric.notes import warn
 from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file, without_nulls
@@ -201,9 +201,7 @@ def _texts(folder: Path) -> list[Path]:
     texts = [path for path in found if path.is_file() and path.suffix.lower() in _TEXTS]
     others = [path.name for path in found if path not in texts]
     if others:
-        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-        named = ", ".join(others[:_MOST_NAMED]) + more
-        warn(f"{folder}: not graded, because no .txt or .md file: {named}")
+        warn(f"{folder}: not graded, because no .txt or .md file: {first_few(others, _MOST_NAMED)}")
     return texts
 
 

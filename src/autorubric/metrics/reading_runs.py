@@ -17,21 +17,10 @@ from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, first_few
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
 from autorubric.metrics.self_consistency import SelfConsistency
-from autorubric.metrics.table import (
-    ABSENT,
-    EXCLUDE,
-    FAILED,
-    Column,
-    GradedRun,
-    Modes,
-    Points,
-    Report,
-    Table,
-    list_places,
-)
+from autorubric.metrics.table import ABSENT, EXCLUDE, FAILED, Column, GradedRun, Modes, Points, Report, Table
 
 _IS_IT = "Is this the dataset that was graded?"
 _KEYS = {"report_type", "criterion_reports"} | EvaluationReport.model_fields.keys()
@@ -67,7 +56,7 @@ def graded_table(
     if table.extra:
         total = len(table.items) + len(table.extra) + table.repeated
         raise InputError(
-            f"{len(table.extra)} of the run's {total} items are not in the dataset: {list_places(table.extra)}",
+            f"{len(table.extra)} of the run's {total} items are not in the dataset: {first_few(table.extra)}",
             _IS_IT,
         )
     return table.only(table.reported)

@@ -10,7 +10,7 @@ import numpy as np
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
-from autorubric.errors import InputError
+from autorubric.errors import InputError, first_few
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import agreement_weights
 from autorubric.metrics.self_consistency import SelfConsistency
@@ -299,13 +299,7 @@ class Table:
         others = self.find_other_rubrics()
         if len(others):
             raise InputError(
-                f"items {list_places(self.items[others].tolist())} have other criteria than item {self.items[0]}; "
+                f"items {first_few(self.items[others].tolist())} have other criteria than item {self.items[0]}; "
                 "statistics per criterion need one rubric for all items"
             )
         return amounts.reshape(len(self.items), -1)
-
-
-def list_places(places: Sequence[int]) -> str:
-    """The first five of them, and how many more there are."""
-    shown = ", ".join(map(str, places[:5]))
-    return f"{shown} and {len(places) - 5} more" if len(places) > 5 else shown

@@ -35,7 +35,7 @@ from autorubric.runs.changes import (
 )
 from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
-from autorubric.runs.run import EvaluationRun, copies_in
+from autorubric.runs.run import EvaluationRun, begin_generation, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts, measure_seconds
 
@@ -60,6 +60,7 @@ class ExperimentPlan:
         replace: take the place of another run in the directory, whose files move to their own folder.
         compared: names in `settings` that change results.
         parts: the shards that this run unites, without a request; None for every other run.
+        replays: why no request is sent, and each ends as it did when it was last sent; empty where they are sent.
         same_items: whether items have to be those of the earlier run; False where models write them.
         write_tables: called once the items are on disk, while no other process works in the directory.
     """
@@ -76,6 +77,7 @@ class ExperimentPlan:
     replace: bool = False
     compared: tuple[str, ...] = ()
     parts: Parts | None = None
+    replays: str = ""
     same_items: bool = True
     write_tables: Callable[[], object] | None = None
 
@@ -137,7 +139,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         manifest = _manifest(plan, dataset_hash(content))
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
-        generation = _generation(ledger, start_over=not plan.resume)
+        generation = 0 if ledger is None else begin_generation(ledger, start_over=not plan.resume)
         finished = await _finished_run(plan, manifest, ledger, generation)
         ended = stack.enter_context(ExitStack())  # exits once the file of the items is closed
         items = stack.enter_context(ItemsFile(plan.directory / ITEMS_FILE, held))
@@ -158,18 +160,20 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
             models = (await grader.open_session()).models
-            await _let_ask(run, grader, ledger)
+            await _let_ask(run, grader, ledger, plan.replays)
         stack.enter_context(_ended(manifest, plan, run, models, ledger))
         yield run, manifest
 
 
-async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
+async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None, replays: str) -> None:
     """Give a run the executor of its grader, which records in the run's own ledger if there is one."""
     session = await grader.open_session()
     run.executor, run.totals = session.executor, grader.totals
     if ledger is not None:
         ledger.price(session.models.values())
         run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
+        if replays:
+            run.executor.replay(replays, ledger.failures())
 
 
 async def _finished_run(
@@ -292,27 +296,6 @@ def _placed(problem: str, indices: list[int], dataset: RubricDataset) -> str:
         return problem
     others = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
     return f"item {first}{others}: {problem}"
-
-
-def coming_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """How often everything was requested again when the next run is made, that run included; nothing is kept.
-
-    Example:
-        >>> with Ledger.in_memory() as ledger:
-        ...     coming_generation(ledger, start_over=True)
-        0
-    """
-    return int(ledger.find_note("generation") or 0) + bool(start_over and ledger.count)
-
-
-def _generation(ledger: Ledger | None, *, start_over: bool) -> int:
-    """The same, kept."""
-    if ledger is None:
-        return 0
-    generation = coming_generation(ledger, start_over=start_over)
-    if start_over:
-        ledger.keep_note("generation", generation)
-    return generation
 
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")

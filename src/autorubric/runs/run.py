@@ -25,6 +25,7 @@ from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.call_rows import request_key
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Request
 from autorubric.runs.blocks import fed, feed, note_ended, work_off
 from autorubric.runs.items_file import ItemsFile, Report, UnitedLines
@@ -35,6 +36,25 @@ from autorubric.runs.stopping import StoppableRun
 
 DRAWS_A_GENERATION = 1000
 """Draws that one generation of replies may use; starting over begins the next one."""
+
+
+def coming_generation(ledger: Ledger, *, start_over: bool) -> int:
+    """How often everything was requested again when the next run is made, that run included; nothing is kept.
+
+    Example:
+        >>> with Ledger.in_memory() as ledger:
+        ...     coming_generation(ledger, start_over=True)
+        0
+    """
+    return int(ledger.find_note("generation") or 0) + bool(start_over and ledger.count)
+
+
+def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
+    """The same, kept."""
+    generation = coming_generation(ledger, start_over=start_over)
+    if start_over:
+        ledger.keep_note("generation", generation)
+    return generation
 
 
 @dataclass

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.errors import shortened
+from autorubric.errors import first_few, shortened
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.parquet import final_schema
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, read_items
@@ -297,6 +297,5 @@ def _describe(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
     }
     for name, (one, several) in sentences.items():
         if names := remarks.get(name):
-            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-            listed = ", ".join(map(repr, names[:_MOST_NAMED])) + more
+            listed = first_few([*map(repr, names)], _MOST_NAMED)
             yield f"{len(names)} {one if len(names) == 1 else several} ({listed})"

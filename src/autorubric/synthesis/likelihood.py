@@ -40,14 +40,11 @@ class Noise(NamedTuple):
 
 def tallies(votes: Votes, correlation: float = 0) -> list[Tally]:
     """The tally of each response; votes whose errors are correlated count for less than one each."""
-    return [_tally(column.count(True), column.count(False), correlation) for column in zip(*votes, strict=True)]
-
-
-def _tally(met: int, unmet: int, correlation: float) -> Tally:
+    counts = [(column.count(True), column.count(False)) for column in zip(*votes, strict=True)]
     if not correlation:
-        return Tally(met, unmet)
-    deflated = 1 + max(met + unmet - 1, 0) * correlation
-    return Tally(met / deflated, unmet / deflated)
+        return [Tally(met, unmet) for met, unmet in counts]
+    worth = [1 + max(met + unmet - 1, 0) * correlation for met, unmet in counts]
+    return [Tally(met / each, unmet / each) for (met, unmet), each in zip(counts, worth, strict=True)]
 
 
 def opposite(votes: Votes) -> Votes:

@@ -138,8 +138,7 @@ def _full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings
         from autorubric.checks import PACKAGES
 
         require(PACKAGES, "checks", "turning criteria into checks (`compile: {on: false}` leaves it out)")
-    if prompts.judges is None or prompts.gates is None:
-        raise ValueError("the full profile needs the prompts of judges and gates")
+    assert prompts.judges is not None and prompts.gates is not None  # prompts of the full profile
     merged = {f"rubrics_{letter}": letter for letter in shape.rubrics}
     if settings.pitfalls != "off":
         merged |= {f"pitfalls_{letter}": f"p{letter}" for letter in shape.rubrics}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, Field, GetPydanticSchema, PlainValidator, PrivateAttr, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
 
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError, InputError, first_few
 from autorubric.expectations import expectation
 from autorubric.files import nearest
 from autorubric.files.remote import make_path
@@ -40,10 +40,7 @@ def _check_queries(value: Any) -> Any:
         raise ValueError("the list is empty; expected a string, conversation or row for each query")
     wrong = [f"item {n} is {one!r:.60}" for n, one in enumerate(value) if not isinstance(one, str | list | Mapping)]
     if wrong:
-        more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
-        raise ValueError(
-            f"{', '.join(wrong[:_MOST_NAMED])}{more}; expected a string, conversation or row for each query"
-        )
+        raise ValueError(f"{first_few(wrong, _MOST_NAMED)}; expected a string, conversation or row for each query")
     return value
 
 

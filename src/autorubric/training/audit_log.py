@@ -98,11 +98,10 @@ class Example:
 class AuditLog:
     """Adds audits up, in the order in which they ended.
 
-    The overall gap has half of `alpha`, and so have all criteria together: the one that is audited as the k-th has
+    The overall gap has half of `ALPHA`, and so have all criteria together: the one that is audited as the k-th has
     the share 1 / (k (k + 1)) of it. A gap beyond 1 (a signed reward may be below 0) counts as 1.
 
     Attributes:
-        alpha: the probability of any false alarm.
         tolerance: growth of the mean gap that raises no alarm.
         examples: how many to keep for each criterion.
 
@@ -118,7 +117,6 @@ class AuditLog:
         (None, 40.0)
     """
 
-    alpha: float = ALPHA
     tolerance: float = 0.0
     examples: int = 0
     audits: int = 0
@@ -134,7 +132,7 @@ class AuditLog:
     _timed: int = 0
 
     def __post_init__(self) -> None:
-        self.overall = GrowthSequence(self.alpha / 2, -1.0, 1.0, self.tolerance)
+        self.overall = GrowthSequence(ALPHA / 2, -1.0, 1.0, self.tolerance)
 
     @property
     def status(self) -> GapStatus:
@@ -184,7 +182,7 @@ class AuditLog:
         sequence = self.criteria.get(key)
         if sequence is None:
             number = len(self.criteria) + 1
-            alpha = self.alpha / 2 / (number * (number + 1))
+            alpha = ALPHA / 2 / (number * (number + 1))
             sequence = self.criteria[key] = GrowthSequence(alpha, -1.0, 1.0, self.tolerance)
         sequence.add(gap)
         self._exploited = self._exploited or sequence.found is not None

@@ -103,8 +103,8 @@ def decide(candidates: Sequence[ScoredCandidate], keep: Keep) -> Decision:
     """What is kept of the candidates of one query.
 
     Of equal scores the shorter answer goes first, then the earlier one; a text that occurs twice is kept once.
-    A pair's worse answer is the one with the lowest score; of equal ones that nearest in length to the better
-    answer, so that pairs teach no length, then the earlier one.
+    A pair's worse answer is the text other than the best with the lowest score; of equal ones that nearest in length
+    to the better answer, so that pairs teach no length, then the earlier one.
 
     Example:
         >>> from autorubric.training.candidates import CandidateAnswer
@@ -184,7 +184,8 @@ def _without_repeats(ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]
 
 def _worse_than(best: ScoredCandidate, judged: Sequence[ScoredCandidate], margin: float) -> ScoredCandidate | None:
     top, length = _score(best), len(best.candidate.answer)
-    enough = [one for one in judged if _score(one) < top and round(top - _score(one), _DIGITS) >= margin]
+    others = [one for one in judged if one.candidate.answer != best.candidate.answer and _score(one) < top]
+    enough = [one for one in others if round(top - _score(one), _DIGITS) >= margin]
     return min(enough, key=lambda one: (_score(one), abs(len(one.candidate.answer) - length)), default=None)
 
 

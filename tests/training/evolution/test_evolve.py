@@ -176,7 +176,7 @@ def test_a_budget_that_ends_stops_the_run_and_more_budget_resumes_it(
 ) -> None:
     run, out = graded(endpoint, tmp_path / "run", ROLLOUTS), tmp_path / "out"
     first = evolve(run, **models(endpoint), budget_tokens=12_000, out=out)
-    assert first.stopped
+    assert first.stopped and not first.undecided
     assert sum(one.usage.total_tokens for one in first.totals) <= 12_000
     paid = endpoint.counts.requests
     second = evolve(run, **models(endpoint), budget_tokens=10**7, out=out)
@@ -233,6 +233,9 @@ def test_a_stop_ends_calls_in_flight_and_starts_none_of_those_that_wait(tmp_path
     with scripted(latency="fixed:0.05", faults=stop_at_the_fifth).in_thread() as endpoint:
         stopped = evolve(run, **models(endpoint), **settings, stop=stop)
         assert stopped.interrupted
+        # No query has failed; it was not reached.
+        counts = json.loads((tmp_path / "out" / "manifest.json").read_text())["counts"]
+        assert (stopped.undecided, counts) == ({}, {"rows": 1, "finished": 0, "failed": 0})
         # The other call in flight may have been answered before the fifth arrived, and the next one have left.
         assert endpoint.counts.requests <= 1 + 5 + 1
         assert sum(one.calls for one in stopped.totals) == endpoint.counts.requests

@@ -158,16 +158,10 @@ async def _sleep(seconds: float) -> None:
 
 
 def _item(sample: Sample) -> dict[str, Any]:
-    item: dict[str, Any] = {"submission": sample.submission, "rubric": sample.rubric.to_dict()}
-    optional = {
-        "query": sample.query,
-        "reference": sample.reference,
-        "length": sample.length,
-        "id": sample.item or None,
-        "step": sample.step,
-        "split": sample.split,
-    }
-    return item | {name: value for name, value in optional.items() if value is not None}
+    names = ("submission", "query", "reference", "length", "step", "split")
+    item = {"rubric": sample.rubric.to_dict(), "id": sample.item or None}
+    item |= {name: getattr(sample, name) for name in names}
+    return {name: value for name, value in item.items() if value is not None}
 
 
 _FIELDS = tuple(spec.name for spec in fields(Reward) if spec.name != "value")

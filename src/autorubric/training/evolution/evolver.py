@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -13,11 +13,11 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, counted
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ListedDemands, demands_request, read_demands
-from autorubric.graders.judge import Ask, Query, request_again
+from autorubric.graders.judge import Ask, Query, Read, request_again
 from autorubric.improvement.changed_wording import IMPROVED
 from autorubric.linting.criterion_words import detect_language
 from autorubric.llm.failure_groups import kind_and_message
-from autorubric.llm.request import Failure, FailureKind, Model
+from autorubric.llm.request import Failure, FailureKind, Model, Request
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.rows.record import as_text
 from autorubric.synthesis.accounting import sameness_key
@@ -29,6 +29,7 @@ from autorubric.training.evolution.proposals import (
     Proposal,
     Split,
     find_divisible,
+    find_refusal,
     gate_evidence,
     gate_row,
     gate_rows,
@@ -67,7 +68,6 @@ class Evolver:
         writer: proposes criteria.
         grader: judges proposals on the rollouts; its models also assess their relevance.
         ask: makes all calls.
-        draws: the first draw of this generation of replies.
         assessor: assesses relevance where the grader has a judge of the user's own, without models.
     """
 
@@ -75,7 +75,6 @@ class Evolver:
     writer: Model
     grader: CriterionGrader
     ask: Ask
-    draws: int = 0
     assessor: Model | None = None
 
     async def evolve(
@@ -123,20 +122,13 @@ class Evolver:
         """The version with a criterion for each demand; None if no criterion can be split."""
         rubric = version.rubric
         places = find_divisible(rubric, self.rule.persistent)
-        answers = await asyncio.gather(
-            *(
-                self.ask(
-                    self.writer,
-                    replace(demands_request(rubric[place]), item=item, draw=self.draws),
-                    partial(read_demands, rubric[place].requirement),
-                    request_again,
-                )
-                for place in places
-            )
+        asked = (
+            (self.writer, demands_request(rubric[place]), partial(read_demands, rubric[place].requirement))
+            for place in places
         )
+        found: list[ListedDemands] = await self._asked("split", item, asked)
         splits, unfit = list[Split](), list[dict[str, str]]()
-        for place, answer in zip(places, _succeeded(answers, "split"), strict=True):
-            listed: ListedDemands = answer.value
+        for place, listed in zip(places, found, strict=True):
             if listed.fault:
                 unfit.append({"description": rubric[place].requirement, "gate": "demands", "reason": listed.fault})
             elif len(listed.texts) > 1:
@@ -155,12 +147,11 @@ class Evolver:
 
     async def _propose(self, version: RubricVersion, shown: Sequence[Rollout], item: str) -> list[Proposal]:
         count = 2 * self.rule.most_added
-        request = proposal_request(version.query, version.rubric, shown, count, self.draws)
-        answer = await self.ask(
-            self.writer, replace(request, item=item), lambda reply: read_proposals(reply, count), request_again
+        request = proposal_request(version.query, version.rubric, shown, count)
+        proposals: list[list[Proposal]] = await self._asked(
+            "evolve", item, [(self.writer, request, lambda reply: read_proposals(reply, count))]
         )
-        proposals: list[Proposal] = _succeeded([answer], "evolve")[0].value
-        return proposals
+        return proposals[0]
 
     async def _decide(
         self,
@@ -186,7 +177,7 @@ class Evolver:
         passed, rejected, evidence = list[Criterion](), list[dict[str, str]](), dict[str, Any]()
         ranked = sorted(zip(new, candidates, strict=True), key=lambda pair: -abs(pair[0].weight))
         for row, one in ranked:
-            reason = _refusal(row, final, relevance, votes, self.rule)
+            reason = find_refusal(row.id, final, relevance) or self._find_lack(votes[row.id][0])
             if reason is None and len(passed) < self.rule.most_added:
                 passed.append(one)
                 evidence[str(one.name)] = gate_evidence(row.id, decisions)
@@ -194,6 +185,12 @@ class Evolver:
                 gate, words = reason or ("most_added", f"{self.rule.most_added} others were added")
                 rejected.append({"description": one.requirement, "gate": gate, "reason": words})
         return passed, replace(change, rejected=(*change.rejected, *rejected), evidence=evidence)
+
+    def _find_lack(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
+        """The gate that has too few verdicts on a candidate to decide; None if there are enough."""
+        judged, least = len(votes) - votes.count(None), self.rule.gates.separates.least_responses
+        lack = f"{counted(judged, 'rollout')} with a verdict; {least} are needed"
+        return ("separates", lack) if judged < least else None
 
     async def _judge(
         self, version: RubricVersion, candidates: Sequence[Criterion], rollout: Rollout, item: str
@@ -216,19 +213,16 @@ class Evolver:
             raise InputError("criteria without a judge cannot evolve; pass --judge MODEL (Python: judge=)")
         asked = [(models[draw % len(models)], draw) for draw in range(self.rule.gates.licence_draws)]
         prompts, read = package_gate_prompts(), partial(read_relevance, rows)
-        answers = await asyncio.gather(
-            *(
-                self.ask(
-                    model,
-                    replace(relevance_request(prompts, query or "", rows, self.draws + draw), item=item),
-                    read,
-                    request_again,
-                )
-                for model, draw in asked
-            )
-        )
-        said = [answer.value for answer in _succeeded(answers, "relevance")]
+        requests = ((model, relevance_request(prompts, query or "", rows, draw), read) for model, draw in asked)
+        said = await self._asked("relevance", item, requests)
         return combine_relevance(said, [model.name for model, _ in asked], self.rule.gates)
+
+    async def _asked(self, by: str, item: str, requests: Iterable[tuple[Model, Request, Read]]) -> list[Any]:
+        """What is read in the replies to requests, which are made at the same time."""
+        calls = (
+            self.ask(model, replace(request, item=item), read, request_again) for model, request, read in requests
+        )
+        return [answer.value for answer in _succeeded(await asyncio.gather(*calls), by)]
 
 
 def _succeeded(answers: Sequence[T | Failure], by: str) -> list[T]:
@@ -307,26 +301,6 @@ def _next(
         [*staying, *returned, *added], guidelines=version.rubric.guidelines, metadata=version.rubric.metadata
     )
     return replace(version, number=version.number + 1, rubric=rubric, inactive=tuple(resting)), change
-
-
-def _refusal(
-    row: Candidate,
-    final: Mapping[str, Any],
-    relevance: Mapping[str, Relevance],
-    votes: Mapping[str, Any],
-    rule: EvolutionRule,
-) -> tuple[str, str] | None:
-    """The gate that a candidate fails, and why; None if it passes. Without evidence a candidate is not added."""
-    last = final.get(row.id)
-    if last is not None and last.outcome in ("rejected", "rewrite"):
-        return last.gate, last.reason
-    if row.id not in relevance:
-        return "licensed", "no relevance judgment can be read"
-    judged = sum(vote is not None for vote in votes[row.id][0])
-    least = rule.gates.separates.least_responses
-    return (
-        None if judged >= least else ("separates", f"{counted(judged, 'rollout')} with a verdict; {least} are needed")
-    )
 
 
 def _votes(criterion: Criterion, rollouts: Sequence[Rollout]) -> tuple[bool | None, ...]:

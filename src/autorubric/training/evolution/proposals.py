@@ -89,9 +89,7 @@ def evolve_prompt() -> Template:
     return Template.from_package("evolve")
 
 
-def proposal_request(
-    query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int, draw: int = 0
-) -> Request:
+def proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int) -> Request:
     """The request for at most `count` criteria that separate these rollouts."""
     names = criterion_names(list(rubric))
     inputs = {
@@ -104,7 +102,7 @@ def proposal_request(
         "verdicts": [_shown(number, one, names, list(rubric)) for number, one in enumerate(rollouts, 1)],
         "count": count,
     }
-    return build_request(evolve_prompt(), ROLE, inputs, "evolve", draw=draw, room=room_for(entries=count))
+    return build_request(evolve_prompt(), ROLE, inputs, "evolve", room=room_for(entries=count))
 
 
 def _shown(number: int, rollout: Rollout, names: Sequence[str], criteria: Sequence[Criterion]) -> dict[str, Any]:
@@ -264,7 +262,7 @@ def judge_splits(
         refused = [
             {"criterion": split.name, "description": part.requirement, "gate": reason[0], "reason": reason[1]}
             for name, part in zip(split.ids, split.parts, strict=True)
-            if (reason := _refusal(name, part, final, relevance)) is not None
+            if (reason := _find_second(part) or find_refusal(name, final, relevance)) is not None
         ]
         rejected += refused
         if refused:
@@ -275,14 +273,17 @@ def judge_splits(
     return passed, rejected, evidence
 
 
-def _refusal(
-    name: str, part: Criterion, final: Mapping[str, GateDecision], relevance: Mapping[str, Relevance]
+def _find_second(part: Criterion) -> tuple[str, str] | None:
+    second = find_second_demand(part.requirement)
+    return ("several-demands", f"it still has several demands (the second at {second!r})") if second else None
+
+
+def find_refusal(
+    name: str, final: Mapping[str, GateDecision], relevance: Mapping[str, Relevance]
 ) -> tuple[str, str] | None:
-    """The gate that a part fails, and why; None if it passes."""
-    if second := find_second_demand(part.requirement):
-        return "several-demands", f"it still has several demands (the second at {second!r})"
+    """The gate that a criterion fails, and why; None if it passes. Without evidence it is not added."""
     last = final.get(name)
-    if last is not None and last.outcome == "rejected":
+    if last is not None and last.outcome in ("rejected", "rewrite"):
         return last.gate, last.reason
     return None if name in relevance else ("licensed", "no relevance judgment can be read")
 
