@@ -22,7 +22,7 @@ from autorubric.graders.asking import (
     show_options,
 )
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Read, ShownOptions
-from autorubric.graders.judge_replies import NO_VERDICT, Said, build_judgment, failed, quoted_verdict, read_said
+from autorubric.graders.judge_replies import NO_VERDICT, Said, build_judgment, failed, read_said
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.request import Answer, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.template import Beginning
@@ -99,9 +99,7 @@ class _Dialogue:
 
     def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
         shown = None if self._inputs.criteria[index].options is None else self.show(index)
-        found = read_said(reply, shown)
-        if not (reply.text.startswith("{") and reply.text.endswith("}")):
-            found = quoted_verdict(reply, self._inputs.submission) or found
+        found = read_said(reply, shown, self._inputs.submission)
         if isinstance(found, Unreadable):
             return found
         judge = self._judge
