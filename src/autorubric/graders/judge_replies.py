@@ -93,7 +93,7 @@ def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
     explanation = None
     if isinstance(listed, Answer) and len(listed.value) == 1:
         values = listed.value
-    elif isinstance(listed, Unreadable) and scan_json(text).broken is None:
+    elif isinstance(listed, Unreadable):
         fields = find_fields(text)
         values = [field["value"] for field in fields] or [text]
         explanation = _explanation(text, fields)

@@ -15,9 +15,11 @@ from autorubric.errors import ConfigError
 from autorubric.graders.asking import ModelJudge, shared_values, show_options
 from autorubric.graders.judge import Ask, JudgeInput, ShownOptions
 from autorubric.graders.judge_replies import Said, build_judgment, failed, quoted_verdict, read_entry, read_usage
+from autorubric.graders.verdict_words import find_fields
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
+from autorubric.llm.thinking import without_thinking
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
@@ -71,8 +73,7 @@ class RubricJudge(ModelJudge):
 
     def read(self, inputs: JudgeInput, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
         """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""
-        found = read_json(reply, "array", ("judgments",), named="criterion_id")
-        found = quoted_verdict(reply, inputs.submission) or found
+        found = quoted_verdict(reply, inputs.submission) or _read_entries(reply)
         if isinstance(found, Unreadable):
             return found
         by_id: dict[str, list[Mapping[str, Any]]] = {}
@@ -167,6 +168,28 @@ def _shown_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | None)
         "pitfall": criterion.weight < 0,
         "options": shown.text if shown else None,
     }
+
+
+def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
+    """The entries of a reply: a list, an object with a verdict for each id, or the fields of a text without JSON."""
+    found = read_json(reply, "array", ("judgments",), named="criterion_id")
+    if isinstance(found, Answer) or found.kind != "unreadable":
+        return found
+    whole = read_json(reply, "object")
+    if isinstance(whole, Answer):
+        inner = whole.value.get("judgments", whole.value)
+        fields = list(inner.items()) if isinstance(inner, Mapping) else []
+    else:
+        fields = [(field["label"], field["value"]) for field in find_fields(without_thinking(reply.text))]
+    entries: list[dict[str, Any]] = []
+    for label, value in fields:
+        if _ID.fullmatch(label):
+            entries.append({"criterion_id": label, "criterion_status": value, "selected_option": value})
+        elif (key := next(iter(fold_keys({label: None})))) == "criterion_id":
+            entries.append({key: value})
+        elif entries:
+            entries[-1].setdefault(key, value)
+    return Answer(entries, reply, ("the reply is fields, not a list of entries",)) if entries else found
 
 
 _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?\W*", re.IGNORECASE)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.judge import ShownOptions
+from autorubric.llm.reply_json import scan_json
 
 MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
 Stated: TypeAlias = CriterionVerdict | int
@@ -33,7 +34,7 @@ _QUOTES = " .…*`'\"“”"
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
 _LABELS = (
-    *(r"criterion[ _]status", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
+    *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "correction"),
     *("判定", "判断", "判斷", "结论", "結論", "结果", "更正", "选项", "选择", "Urteil", "Ergebnis"),
 )
@@ -76,23 +77,28 @@ def find_verdict(said: Any, *, of_truth: bool = False) -> CriterionVerdict | Non
 def find_fields(text: str) -> list[re.Match[str]]:
     r"""The fields in a text that may state a verdict, in order, as matches with a `label` and a `value`.
 
+    A text with JSON that is never closed has none.
+
     Example:
         >>> said = "Two are named.\n\n**Verdict:** MET"
         >>> [(field["label"], field["value"]) for field in find_fields(said)]
         [('Verdict', 'MET')]
     """
+    if scan_json(text).broken is not None:
+        return []
     return sorted((found for field in _FIELDS for found in field.finditer(text)), key=lambda found: found.start())
 
 
 # Sentences: a word of the schema states a verdict where nothing says that it is weighed, quoted, or of a part.
 
-_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；;])|\n")
+_END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
 _QUOTED = re.compile(r"^\s*>.*|\"[^\"\n]* [^\"\n]*\"|“[^”\n]* [^”\n]*”", re.MULTILINE)
 _THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上).*?", re.I)
 _WEIGHED = re.compile(
-    r"\bHad\b|(?i:\b(?:if|unless|whether|(?<!i )would|could|might|may|(?:must|has to|have to|needs? to)(?= be)|to be|"
-    r"at first|initially|consider(?:ed)?|for an?|requires?|seem\w*|appear\w*|argu\w+|claim\w*|says?|stat(?:es|ed)|"
-    r"asks?|tells?|instruct\w*|wenn|falls|wäre|würde|könnte|ob)\b)|如果|若|是否|要|需|可能|只有|看似"
+    r"\bHad\b|^\W*To\b|(?i:\b(?:if|unless|whether|(?<!i )would|could|might|may|has to|have to|needs? to|so that|"
+    r"(?<!ought )to be|at first|first \w+ (?:is|was)|initially|(?<!things )consider(?:ed)?|tempted|for an?|requires?|"
+    r"seem\w*|appear\w*|argu\w+|claim\w*|says?|stat(?:es|ed)|asks?|tells?|instruct\w*|contains?|disregard|ignor\w+|"
+    r"wenn|falls|wäre|würde|könnte|ob)\b)|如果|若|是否|要|需|可能|只有|看似"
 )
 _CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 _OF_A_PART = re.compile(
@@ -103,29 +109,38 @@ _WHOLE = re.compile(r"\b(?:criterion|requirement|verdict|overall|conclusion|judg
 
 _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(
-    r"(?:\b(?:criterion|requirement|verdict|judge?ment|status)(?: \w+){0,3}?|\b(?:it|this|that)) "
-    r"(?:is|was|remains|should be) (?:\w+ly |in fact )?"
-    rf"({_PLAIN_WORD})\b|(?:^|[:：>→])[^\w]*({_PLAIN_WORD})\W*$",
+    r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?: \w+){0,3}?|it|this|that)"
+    rf" (?:is|was|remains|should be|has(?: not)? been) (?:\w+ly |in fact )?(?:{_PLAIN_WORD})\b|"
+    rf"(?:^|[:：>→])[^\w]*(?:{_PLAIN_WORD})\W*$|"
+    r"(?:\b(?:not|fails? to) )?\b(?:meets?|satisf(?:y|ies)|fulfil?ls?) (?:the|this) "
+    r"(?:criterion|requirement)\b(?!['’])",
     re.IGNORECASE,
 )
-_FOREIGN = "|".join(sorted((word for word in _VERDICTS if not word.isascii()), key=len, reverse=True))
-_MENTION = re.compile(
-    rf"\b(?:UNMET|NOT[ _-](?:\w+LY )?(?:MET|SATISFIED|FULFILLED)|(?i:not) MET|MET|SATISFIED|FULFILLED|"
-    rf"CANNOT[ _]ASSESS)\b|{_FOREIGN}"
+_LATIN = r"(?<![A-Za-z_])(?:{})(?![A-Za-z_])"
+_NEGATED = (
+    r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|(?i:nicht) erfüllt"
 )
+_MENTION = re.compile(
+    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没有?|未能?|並?未)(?:完全)?[满滿]足|満たし?てい?ない|満たさない)|"
+    rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[评評判][估断斷])|"
+    rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
+)
+_HINT = re.compile(r"mee?t|satisf|fulfil|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
 _OPTION = re.compile(
-    r"\b(?:option|choice|answer)(?: is| should be| to)?\W{0,4}(\d{1,3})\b(?!\s*(?:[%/|,]|or\b))", re.IGNORECASE
+    r"\b(?:option|choice|answer)(?: is| should be| to)?\W{0,4}(?P<number>\d{1,3})\b(?!\s*(?:[%/|,]|or\b))",
+    re.IGNORECASE,
 )
 _CHOOSING = re.compile(
     r"\b(?:choose|chose|choice|select|pick|chang\w+|correct\w*|final|best|answer|should be)\b", re.IGNORECASE
 )
 _REJECTED = re.compile(
-    r"(?:\b(?:from|not|than|instead of|part\w*|most\w*|nearly|almost|teilweise)|部分|基本) (?:an? |as )?\W?\Z|"
-    r"(?:部分|基本)\Z",
+    r"\b(?:from|not(?: \w+){0,3}|than|instead of|part\w*|most\w*|nearly|almost|teilweise)\s(?:an? |as )?\W?\Z",
     re.IGNORECASE,
 )
 _DEFINED = re.compile(
-    r"[\"'`*]* (?:means?|requires?|applies|is(?! (?:my|the (?:final|correct|right))\b)|needs?|only)\b", re.IGNORECASE
+    r"[\"'`*]* (?:means?|requires?|applies|=|is(?! (?:my|the (?:final|correct|right))\b)|needs?|only)\b|"
+    r"[\"'`*]* =",
+    re.IGNORECASE,
 )
 
 
@@ -141,9 +156,9 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
         ['UNMET']
     """
     text = text.replace("n't", " not").replace("n’t", " not")
-    if not (_MENTION if shown is None else _OPTION).search(text) and not _PLAIN.search(text):
+    if not (_HINT if shown is None else _OPTION).search(text):
         return
-    for sentence in _END.split(_QUOTED.sub("", text)):
+    for sentence in _END.split(_QUOTED.sub(" ", text)):
         own = _THEREFORE.split(sentence)[-1]
         is_of_a_part = _OF_A_PART.match(own) is not None and _WHOLE.search(own) is None
         mentioned = set() if is_of_a_part or _WEIGHED.search(own) else set(_mentions(own, shown))
@@ -162,10 +177,8 @@ def _mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | No
     for found in (_MENTION if shown is None else _OPTION).finditer(sentence):
         if _REJECTED.search(sentence[: found.start()]) or _DEFINED.match(sentence, found.end()):
             continue
-        if shown is not None:
-            yield shown.find_index(int(found[1]))
-        else:
-            yield _VERDICTS.get(_folded(found[0])) or (UNMET if found[0].casefold().startswith("not") else MET)
+        kind = found.lastgroup or ""
+        yield shown.find_index(int(found[kind])) if shown else CriterionVerdict[kind]
 
 
 def find_conclusion(text: str, shown: ShownOptions | None = None) -> Stated | None:
