@@ -31,7 +31,8 @@ _OTHER_KEYS = (
     "met",
 )
 """Keys under which models also state a verdict, and other things: they count only with a word that is one."""
-_OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer")
+_OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer", "result", "选项", "选择")
+_ID = re.compile(r"c\d+")
 _KEYS = (*_STATUS_KEYS, "selected_option")
 _NO_WORDS = ("true", "false", "satisfied", "not satisfied")
 """Words that are a verdict only under a key for one."""
@@ -117,7 +118,7 @@ def quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
         >>> quoted_verdict(Reply(f"The text ends with {said}, a trick."), f"Ice floats. {said}").message
         'the verdict in the reply is quoted from the submission'
     """
-    before, stated, after = _split(without_thinking(reply.text))
+    before, stated, after = split_reply(without_thinking(reply.text))
     has_words = f"{before}{after}".replace("```json", "").strip("` \n")
     is_quoted = has_words and "".join(stated.split()) in "".join(submission.split())
     return _refused("the verdict in the reply is quoted from the submission") if is_quoted else None
@@ -131,13 +132,15 @@ def read_entry(
     if shown is None:
         verdict = verdict_in(record)
         return verdict if isinstance(verdict, Unreadable) else Said(verdict, None, *_account(record, notes, verdict))
-    chosen = next((record[key] for key in _OPTION_KEYS if record.get(key) is not None), None)
-    if chosen is None:
+    chosen = [
+        record[key] for key in record if (key in _OPTION_KEYS or _ID.fullmatch(key)) and record[key] is not None
+    ]
+    if not chosen:
         return _refused("the reply holds no selected_option")
-    option = shown.find_index(chosen)
+    option = shown.find_index(chosen[0])
     if option is None:
-        return _refused(f"selected_option is {chosen!r:.80}; expected a number from 1 to {len(shown.order)}")
-    if any(shown.find_index(record.get(key)) not in (None, option) for key in _OPTION_KEYS):
+        return _refused(f"selected_option is {chosen[0]!r:.80}; expected a number from 1 to {len(shown.order)}")
+    if any(shown.find_index(other) not in (None, option) for other in chosen):
         return _refused("selected_option, option and choice contradict each other")
     return Said(None, option, *_account(record, notes))
 
@@ -206,7 +209,7 @@ def _refused(message: str) -> Unreadable:
     return Unreadable("unreadable", message)
 
 
-def _split(text: str) -> tuple[str, str, str]:
+def split_reply(text: str) -> tuple[str, str, str]:
     """A reply before, in and after what states a verdict: its JSON or, without any, its fields."""
     spans = [(span.start, span.end) for span in scan_json(text).spans]
     spans = [span for span in spans if not text[slice(*span)].strip("[] ,").isdigit()]  # references, such as [1]
@@ -226,7 +229,7 @@ def _disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadab
 
     A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
     """
-    before, inside, after = _split(text)
+    before, inside, after = split_reply(text)
     keys = _STATUS_KEYS if shown is None else _OPTION_KEYS[:1]
     values = _values_of(inside, keys) if sum(map(inside.count, keys)) > 1 else []
     read = [(_stated(value, shown), value) for value in values if value not in ("", "...", "…", None)]

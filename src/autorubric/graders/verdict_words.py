@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
+from unicodedata import normalize
 
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.graders.judge import ShownOptions
@@ -35,7 +36,7 @@ _SEPARATORS = re.compile(r"[\s_\-]+")
 
 _LABELS = (
     *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
-    *(r"selected[ _]option", "option", "choice", "answer", "result", "correction"),
+    *(r"selected[ _]option", "option", "choice", "answer", "result", "correction", "final"),
     *("判定", "判断", "判斷", "结论", "結論", "结果", "更正", "选项", "选择", "Urteil", "Ergebnis"),
 )
 _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
@@ -44,7 +45,7 @@ _VALUE = r"(?P<value>[^\n<|]{1,80}?)"
 _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
-        rf"^[^\w\n<]*{_LABEL}{_EDGE}(?:[:：=]|(?<=\|)){_EDGE}{_VALUE}{_EDGE},?$",  # Markdown, YAML, a row of a table
+        rf"^[^\w\n<]*{_LABEL}[ \t*_`\"'”]*+[:：=|]{_EDGE}{_VALUE}{_EDGE},?$",  # Markdown, YAML, a row of a table
         rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}",
@@ -53,7 +54,7 @@ _FIELDS = [
 
 
 def _folded(word: str) -> str:
-    return _SEPARATORS.sub(" ", word).lstrip(_QUOTES).rstrip(_QUOTES + "!。！").casefold()
+    return _SEPARATORS.sub(" ", normalize("NFKC", word)).lstrip(_QUOTES).rstrip(_QUOTES + "!。！").casefold()
 
 
 def find_verdict(said: Any, *, of_truth: bool = False) -> CriterionVerdict | None:
@@ -91,14 +92,15 @@ def find_fields(text: str) -> list[re.Match[str]]:
 
 # Sentences: a word of the schema states a verdict where nothing says that it is weighed, quoted, or of a part.
 
+_SHORT = re.compile(r"(n)['’]t\b|(?<=\bit)['’]s\b", re.IGNORECASE)
 _END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
-_QUOTED = re.compile(r"^\s*>.*|\"[^\"\n]* [^\"\n]*\"|“[^”\n]* [^”\n]*”", re.MULTILINE)
+_QUOTED = re.compile(r"<(\w+)>[^<]*</\1>|^\s*>.*|\"[^\"\n]* [^\"\n]*\"|“[^”\n]* [^”\n]*”", re.MULTILINE)
 _THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上).*?", re.I)
 _WEIGHED = re.compile(
     r"\bHad\b|^\W*To\b|(?i:\b(?:if|unless|whether|(?<!i )would|could|might|may|has to|have to|needs? to|so that|"
     r"(?<!ought )to be|at first|first \w+ (?:is|was)|initially|(?<!things )consider(?:ed)?|tempted|for an?|requires?|"
     r"seem\w*|appear\w*|argu\w+|claim\w*|says?|stat(?:es|ed)|asks?|tells?|instruct\w*|contains?|disregard|ignor\w+|"
-    r"wenn|falls|wäre|würde|könnte|ob)\b)|如果|若|是否|要|需|可能|只有|看似"
+    r"no reason|becomes|wenn|falls|wäre|würde|könnte|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似"
 )
 _CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 _OF_A_PART = re.compile(
@@ -109,7 +111,7 @@ _WHOLE = re.compile(r"\b(?:criterion|requirement|verdict|overall|conclusion|judg
 
 _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(
-    r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?: \w+){0,3}?|it|this|that)"
+    r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?:,? \w+,?){0,3}?|it|this|that)"
     rf" (?:is|was|remains|should be|has(?: not)? been) (?:\w+ly |in fact )?(?:{_PLAIN_WORD})\b|"
     rf"(?:^|[:：>→])[^\w]*(?:{_PLAIN_WORD})\W*$|"
     r"(?:\b(?:not|fails? to) )?\b(?:meets?|satisf(?:y|ies)|fulfil?ls?) (?:the|this) "
@@ -155,7 +157,7 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
         >>> [verdict.value for _, verdict in find_statements(said)]
         ['UNMET']
     """
-    text = text.replace("n't", " not").replace("n’t", " not")
+    text = _SHORT.sub(lambda found: " not" if found[1] else " is", text)
     if not (_HINT if shown is None else _OPTION).search(text):
         return
     for sentence in _END.split(_QUOTED.sub(" ", text)):
