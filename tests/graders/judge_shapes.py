@@ -158,3 +158,57 @@ ODD: list[tuple[str | dict[str, Any], str]] = [
     ({"message": {"content": SAID}, "finish_reason": None}, "MET"),
     ({"message": {"content": SAID}, "finish_reason": "eos_token"}, "MET"),
 ]  # fmt: skip
+
+OPTION = '{"explanation": "So.", "selected_option": 2}'
+# With the options "1. None", "2. Some", "3. All of it": the index of the option, None where there is another call.
+CHOSEN: list[tuple[str, int | None]] = [
+    (OPTION, 1),
+    ("**Selected option:** 3", 2),
+    ("explanation: So.\nselected_option: 3", 2),
+    ("<selected_option>3</selected_option>", 2),
+    ("Option 3", 2),
+    ("3", 2),
+    ("All of it", 2),
+    ('{"c0": 3}', 2),
+    ("[3]", 2),
+    ('["Some"]', 1),
+    ('{"answer": "3. All of it"}', 2),
+    ('{"result": 3}', 2),
+    ("选项：3", 2),
+    ("\\boxed{3}", 2),
+    (f"{OPTION}\nOption 3 would be too high.", 1),
+    (f"I compared options 2 and 3.\n{OPTION}", 1),
+    (f"Option 1 says none; option 3 says all of it.\n{OPTION}", 1),
+    (f"Between 2 and 3, option 2 is best.\n{OPTION}", 1),
+    (f"{OPTION}\nI change my choice to option 3.", None),
+    (f"{OPTION}\n\\boxed{{3}}", None),
+    (f"{OPTION}\nOn reflection, option 3 fits best.", None),
+    (f"{OPTION}\nFinal answer: 3", None),
+    ('{"score": 3}', None),
+    ("Answer: 2 or 3", None),
+    ("Option 2: All of it", None),
+    ('{"option": 2, "choice": 3}', None),
+]
+
+LIST = (
+    '{"judgments": [{"criterion_id": "c0", "explanation": "Coal.", "criterion_status": "MET"},'
+    ' {"criterion_id": "c1", "explanation": "None.", "criterion_status": "UNMET"}]}'
+)
+# On two criteria: what is read of each, None where it is asked about again.
+OF_ALL: list[tuple[str, tuple[str | None, str | None]]] = [
+    (LIST, ("MET", "UNMET")),
+    ('{"c0": "MET", "c1": "UNMET"}', ("MET", "UNMET")),
+    ('{"judgments": {"c0": "MET", "c1": "UNMET"}}', ("MET", "UNMET")),
+    ("c0: MET\nc1: UNMET", ("MET", "UNMET")),
+    ("- **c0**: MET\n- **c1**: UNMET", ("MET", "UNMET")),
+    ("<c0>MET</c0>\n<c1>UNMET</c1>", ("MET", "UNMET")),
+    ("| Criterion | Verdict |\n|---|---|\n| c0 | MET |\n| c1 | UNMET |", ("MET", "UNMET")),
+    ("- criterion_id: c0\n  criterion_status: MET\n- criterion_id: c1\n  criterion_status: UNMET", ("MET", "UNMET")),
+    (f"{LIST}\nBoth criteria are settled; c0 is MET because coal is named.", ("MET", "UNMET")),
+    (f"{LIST}\nOn reflection, c1 should be MET.", ("MET", None)),
+    (f"{LIST}\nI change c0 to UNMET.", (None, "UNMET")),
+    ("c0: MET\nc1: mostly met", ("MET", None)),
+    ("c0: MET\nc1: UNMET\nc1: MET", ("MET", None)),
+    ('["MET", "UNMET"]', (None, None)),
+    ("Both are met.", (None, None)),
+]
