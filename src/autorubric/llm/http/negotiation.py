@@ -144,8 +144,9 @@ _NOT_TAKEN = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_FORMAT = re.compile(
-    r"response_format|json.?schema|response_?schema|json_object|structured.?output|json.?mode|guided|grammar|"
-    r"schema produces|"  # Gemini: too many states
+    r"response_format|json.?schema|response_?schema|json_object|structured.?output|json.?mode|guided|grammar|outlines|"
+    r"constrained|(?:for|in) format|schema produces|"  # the last: Gemini, of too many states
+    r"\btools?\b|tool_choice|"  # some gateways make a tool of a schema
     r"must contain the word .?json|(?:generated?|validate) json",  # the last: Groq, of what its model wrote
     re.IGNORECASE,
 )
@@ -156,11 +157,15 @@ _SYSTEM_REFUSED = re.compile(
     r"only user(?:,| and)* assistant roles|roles must alternate|developer instruction is not enabled",
     re.IGNORECASE,
 )
-_FORMAT_REFUSED = re.compile(r"must|invalid|required|only|fail|should be|not match|too many", re.IGNORECASE)
+_FORMAT_REFUSED = re.compile(
+    r"must|invalid|require|only|fail|should be|not match|too many|unable|cannot|error|disabled|"
+    r"not.?(?:implemented|initiali[sz]ed|enabled)",
+    re.IGNORECASE,
+)
 
 
 def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
-    """Terms under which a request refused with 400 or 422 may be accepted; None if nothing in them was refused."""
+    """Terms under which a refused request may be accepted; None if nothing in them was refused."""
     allowed = allowed_tokens(fault.text, sent_limit(body))
     if allowed is not None:
         return replace(terms, most_tokens=allowed.tokens) if allowed.always else None
@@ -193,9 +198,9 @@ def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
 
 
 def is_negotiable(fault: Fault) -> bool:
-    """Whether an endpoint refused a request for its form, perhaps; llama.cpp reports its templates' errors as 500."""
-    if fault.status == 500:
-        return _SYSTEM_REFUSED.search(fault.text) is not None
+    """Whether an endpoint refused a request for its form, perhaps; servers report what they cannot do as 500, too."""
+    if fault.status in (500, 501):
+        return fault.kind == "server"
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
 
 
