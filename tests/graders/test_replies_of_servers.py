@@ -76,6 +76,20 @@ def test_a_reply_is_read_or_asked_for_again_and_never_taken_for_another_verdict(
     assert faults == []
 
 
+def test_a_failure_says_what_json_a_reply_is() -> None:
+    table = {
+        '["MET", "UNMET"]': "is a JSON array and begins",
+        '"I would say so."': "is a JSON string and begins",
+        '{"explanation": "So."}': "is a JSON object with other keys and begins",
+        "null": "is the JSON value null and begins",
+        "I would say so.": "no JSON object; the reply begins",
+    }
+    for text, words in table.items():
+        with server([text], text) as (base_url, calls):
+            report = graded(base_url, 1)
+        assert words in str(report.error) and calls[0] == 3, text
+
+
 def test_an_option_is_read_in_other_shapes_and_asked_for_again_where_there_are_two() -> None:
     with server([text for text, _ in CHOSEN], json.dumps({"selected_option": 1})) as (base_url, calls):
         report = graded(base_url, len(CHOSEN), options=LABELS)
