@@ -40,6 +40,8 @@ _NO_WORDS = ("true", "false", "satisfied", "not satisfied")
 _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
+_CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # most explanations do not
+_HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
 """Kinds of failure in which a reply came and held no verdict."""
@@ -212,7 +214,7 @@ def _refused(message: str) -> Unreadable:
 def split_reply(text: str) -> tuple[str, str, str]:
     """A reply before, in and after what states a verdict: its JSON or, without any, its fields."""
     spans = [(span.start, span.end) for span in scan_json(text).spans]
-    spans = [span for span in spans if not text[slice(*span)].strip("[] ,").isdigit()]  # references, such as [1]
+    spans = [span for span in spans if _HOLDS_TEXT.search(text, *span)]  # others are references, such as [1]
     spans = spans or [field.span() for field in find_fields(text)] or [(0, len(text))]
     return text[: spans[0][0]], text[spans[0][0] : spans[-1][1]], text[spans[-1][1] :]
 
@@ -270,7 +272,7 @@ def _account(
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
-    elif verdict is not None and find_conclusion(explanation) not in (None, verdict):
+    elif verdict and _CONCLUDES.search(explanation) and find_conclusion(explanation) not in (None, verdict):
         flags.append("contradictory")
     affected = record.get("affected_criteria")
     if explanation is not None and isinstance(affected, list) and affected:

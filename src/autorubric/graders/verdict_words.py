@@ -94,8 +94,8 @@ def find_fields(text: str) -> list[re.Match[str]]:
 
 _SHORT = re.compile(r"(n)['’]t\b|(?<=\bit)['’]s\b", re.IGNORECASE)
 _END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
-_QUOTED = re.compile(r"<(\w+)>[^<]*</\1>|^\s*>.*|\"[^\"\n]* [^\"\n]*\"|“[^”\n]* [^”\n]*”", re.MULTILINE)
-_THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上).*?", re.I)
+_QUOTED = re.compile(r"<(\w+)>[^<]*</\1>|^[ \t]*>.*|\"(?=\S* )[^\"\n]*\"|“(?=\S* )[^”\n]*”", re.MULTILINE)
+_THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上)", re.I)
 _WEIGHED = re.compile(
     r"\bHad\b|^\W*To\b|(?i:\b(?:if|unless|whether|(?<!i )would|could|might|may|has to|have to|needs? to|so that|"
     r"(?<!ought )to be|at first|first \w+ (?:is|was)|initially|(?<!things )consider(?:ed)?|tempted|for an?|requires?|"
@@ -104,7 +104,7 @@ _WEIGHED = re.compile(
 )
 _CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 _OF_A_PART = re.compile(
-    r"\s*(?:[-*•+]|\d+[.)]|\|)\s+\W*\w.*\W|.*\b(?:condition|part|aspect|element|component|step|demand)\b",
+    r"\s*(?:[-*•+]|\d+[.)]|\|)\s[^\w\n]*+\w.*\W|.*\b(?:condition|part|aspect|element|component|step|demand)\b",
     re.IGNORECASE,
 )
 _WHOLE = re.compile(r"\b(?:criterion|requirement|verdict|overall|conclusion|judgment|status|final)\b", re.IGNORECASE)
@@ -113,7 +113,7 @@ _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(
     r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?:,? \w+,?){0,3}?|it|this|that)"
     rf" (?:is|was|remains|should be|has(?: not)? been) (?:\w+ly |in fact )?(?:{_PLAIN_WORD})\b|"
-    rf"(?:^|[:：>→])[^\w]*(?:{_PLAIN_WORD})\W*$|"
+    rf"(?:^|[:：>→])\W{{0,9}}(?:{_PLAIN_WORD})\W*$|"
     r"(?:\b(?:not|fails? to) )?\b(?:meets?|satisf(?:y|ies)|fulfil?ls?) (?:the|this) "
     r"(?:criterion|requirement)\b(?!['’])",
     re.IGNORECASE,
@@ -140,14 +140,13 @@ _REJECTED = re.compile(
     re.IGNORECASE,
 )
 _DEFINED = re.compile(
-    r"[\"'`*]* (?:means?|requires?|applies|=|is(?! (?:my|the (?:final|correct|right))\b)|needs?|only)\b|"
-    r"[\"'`*]* =",
+    r"[\"'`*]* (?:(?:means?|requires?|applies|is(?! (?:my|the (?:final|correct|right))\b)|needs?|only)\b|=)",
     re.IGNORECASE,
 )
 
 
 def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tuple[str, Stated | None]]:
-    """The sentences of a text that state a verdict, or an option where options were shown, as their own.
+    """The sentences of a text that state a verdict, or an option where options were shown, as their own, last first.
 
     A sentence that weighs, quotes, demands, supposes, or speaks of a part states none. None stands for a sentence
     that opens with a contrast, such as "However", which takes back what was said before it.
@@ -157,14 +156,15 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
         >>> [verdict.value for _, verdict in find_statements(said)]
         ['UNMET']
     """
-    text = _SHORT.sub(lambda found: " not" if found[1] else " is", text)
-    if not (_HINT if shown is None else _OPTION).search(text):
+    hint = _HINT if shown is None else _OPTION
+    if not hint.search(text):
         return
-    for sentence in _END.split(_QUOTED.sub(" ", text)):
-        own = _THEREFORE.split(sentence)[-1]
-        is_of_a_part = _OF_A_PART.match(own) is not None and _WHOLE.search(own) is None
-        mentioned = set() if is_of_a_part or _WEIGHED.search(own) else set(_mentions(own, shown))
-        if len(mentioned) == 1:
+    text = _SHORT.sub(lambda found: " not" if found[1] else " is", _QUOTED.sub(" ", text))
+    for sentence in reversed(_END.split(text)):
+        own = _THEREFORE.split(sentence)[-1] if hint.search(sentence) else ""
+        mentioned = set(_mentions(own, shown)) if own else set()
+        is_of_a_part = mentioned and _OF_A_PART.match(own) is not None and _WHOLE.search(own) is None
+        if len(mentioned) == 1 and not is_of_a_part and not _WEIGHED.search(own):
             yield sentence, mentioned.pop()
         elif _CONTRAST.match(sentence):
             yield sentence, None
@@ -177,7 +177,9 @@ def _mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | No
     elif not _CHOOSING.search(sentence):
         return
     for found in (_MENTION if shown is None else _OPTION).finditer(sentence):
-        if _REJECTED.search(sentence[: found.start()]) or _DEFINED.match(sentence, found.end()):
+        if _REJECTED.search(sentence, max(0, found.start() - 50), found.start()) or _DEFINED.match(
+            sentence, found.end()
+        ):
             continue
         kind = found.lastgroup or ""
         yield shown.find_index(int(found[kind])) if shown else CriterionVerdict[kind]
@@ -189,5 +191,4 @@ def find_conclusion(text: str, shown: ShownOptions | None = None) -> Stated | No
     Example:
         >>> find_conclusion("At first it is MET. However, the date is wrong.")
     """
-    *_, last = [None, *(stated for _, stated in find_statements(text, shown))]
-    return last
+    return next((stated for _, stated in find_statements(text, shown)), None)
