@@ -220,7 +220,7 @@ def split_reply(text: str) -> tuple[str, str, str]:
 
 
 def _explanation(text: str, fields: list[re.Match[str]]) -> str | None:
-    """What a reply without JSON says besides its fields."""
+    """The words of a reply without JSON that are not in its fields."""
     for field in reversed(fields):
         text = text[: field.start()] + text[field.end() :]
     return _MARKUP.sub("", text).strip() or None if fields else None
@@ -233,7 +233,7 @@ def _disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadab
     """
     before, inside, after = split_reply(text)
     keys = _STATUS_KEYS if shown is None else _OPTION_KEYS[:1]
-    values = _values_of(inside, keys) if sum(map(inside.count, keys)) > 1 else []
+    values = _find_values(inside, keys) if sum(map(inside.count, keys)) > 1 else []
     read = [(_stated(value, shown), value) for value in values if value not in ("", "...", "…", None)]
     differing = {repr(value if stated is None else stated) for stated, value in read}
     if len(differing) > 1:
@@ -248,7 +248,7 @@ def _stated(value: Any, shown: ShownOptions | None) -> Stated | None:
     return find_verdict(value) if shown is None else shown.find_index(value)
 
 
-def _values_of(text: str, keys: Sequence[str]) -> Iterator[Any]:
+def _find_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
     """What the JSON values in a text have under keys, at any depth."""
     inner: list[Any] = []
     for span in scan_json(text).spans:
@@ -286,12 +286,8 @@ def _quotes(value: Any) -> tuple[str, ...]:
         value = [value]
     if not isinstance(value, list):
         return ()
-    texts = (_text(quote.get("text", quote.get("quote")) if isinstance(quote, dict) else quote) for quote in value)
-    return tuple(text for text in texts if text)
-
-
-def _text(value: Any) -> str | None:
-    return value.strip() or None if isinstance(value, str) else None
+    texts = (quote.get("text", quote.get("quote")) if isinstance(quote, dict) else quote for quote in value)
+    return tuple(text.strip() for text in texts if isinstance(text, str) and text.strip())
 
 
 def build_judgment(

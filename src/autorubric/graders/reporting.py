@@ -222,17 +222,18 @@ def _agreement(word: Judgment, votes: Sequence[Judgment]) -> float:
     return sum(same) / len(same) if same else 0.0
 
 
-def _said(leaf: Judgment) -> dict[str, Any]:
-    """What votes of both kinds hold."""
-    same = ("judge_id", "reason", "weight", "reasoning", "probabilities", "confidence", "superseded")
-    return {name: getattr(leaf, name) for name in same} | {"error": leaf.failure and str(leaf.failure)}
-
-
 def _vote(leaf: Judgment) -> JudgeVote:
     return _made(
         JudgeVote,
-        **_said(leaf),
+        judge_id=leaf.judge_id,
         verdict=leaf.verdict,
+        reason=leaf.reason,
+        weight=leaf.weight,
+        error=None if leaf.failure is None else str(leaf.failure),
+        reasoning=leaf.reasoning,
+        probabilities=leaf.probabilities,
+        confidence=leaf.confidence,
+        superseded=leaf.superseded,
         quotes=list(leaf.quotes),
         repeats=[_vote(each) for each in leaf.repeats],
     )
@@ -243,12 +244,19 @@ def _option_vote(criterion: Criterion, leaf: Judgment) -> MultiChoiceJudgeVote:
     failed = leaf.failure is not None
     return _made(
         MultiChoiceJudgeVote,
-        **_said(leaf),
+        judge_id=leaf.judge_id,
         selected_index=leaf.option,
         selected_label=None if option is None else option.label,
         value=None if failed else 0.0 if option is None else option.value,
+        reason=leaf.reason,
+        weight=leaf.weight,
         na=not failed and (option is None or option.na),
         shuffle_order=None if leaf.shuffle_order is None else list(leaf.shuffle_order),
+        error=None if leaf.failure is None else str(leaf.failure),
+        reasoning=leaf.reasoning,
+        probabilities=leaf.probabilities,
+        confidence=leaf.confidence,
+        superseded=leaf.superseded,
         repeats=[_option_vote(criterion, each) for each in leaf.repeats],
     )
 
