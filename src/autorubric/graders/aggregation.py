@@ -191,6 +191,6 @@ NOMINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
 }
 """The rules by name; votes have no abstentions, and the sign of a criterion's weight decides ties.
 
-`majority` counts heads; `unanimous` is MET if nobody says UNMET, `any` if anybody says MET. A disagreement under nominal
-`unanimous` is "not applicable": the criterion's own option for it, else the one that judges add.
+`majority` counts heads; `unanimous` is MET if nobody says UNMET, `any` if anybody says MET. A disagreement under
+nominal `unanimous` is "not applicable": the criterion's own option for it, else the one that judges add.
 """
