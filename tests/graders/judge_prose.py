@@ -102,6 +102,19 @@ CONTRADICTED = [
     f"{MET}\n\n> Final verdict: UNMET",
     f"{MET}\n\nP.S. I think UNMET is the right call here.",
     f"Both are named. Verdict: MET.\n\n{UNMET}",
+    # A fourth set.
+    f"{MET}\n\nI need to correct my assessment. Only one cause is present. The updated evaluation is UNMET.",
+    f"{fenced(MET)}\n\n**Update:** after re-reading, I'd go with UNMET.",
+    f"{UNMET}\n\nMy mistake: canals are mentioned in the last line. MET.",
+    f"{MET}\n\nResult: Not Met",
+    f"{MET}\n\nThis requirement was not met by the submission.",
+    f"The criterion isn't fulfilled here.\n\n{fenced(MET)}",
+    f"{UNMET}\n\n=> the criterion is satisfied.",
+    f"{MET}\n\n所以最终判定：未满足",
+    f"Judgment: UNMET\nReason: only coal.\n\n{MET}",
+    f"{MET}\n\nI retract the above and answer CANNOT_ASSESS.",
+    f"{MET}\n\nOn closer inspection the second cause is absent; UNMET.",
+    f"{MET}\n\nDas Kriterium ist somit nicht erfüllt.",
 ]
 
 CONSISTENT = [
@@ -219,4 +232,25 @@ CONSISTENT = [
     (f"{MET}\n\n注意：即使措辞简短，也算满足。", "MET"),
     (f"Die Bedingung „zwei Ursachen“ ist nicht erfüllt.\n\n{UNMET}", "UNMET"),
     (f"{UNMET}\n\nWith canals added this becomes MET.", "UNMET"),
+    # A fourth set.
+    (f"Coal and canals are both discussed at length.\n\n{fenced(MET)}", "MET"),
+    (
+        f"The response addresses the first cause but not the second, so it does not meet the criterion.\n\n{UNMET}",
+        "UNMET",
+    ),
+    (f"{MET}\n\nThe text meets every demand.", "MET"),
+    (f"{UNMET}\n\nIf the author adds a cause, a re-evaluation may give MET.", "UNMET"),
+    (f"{UNMET}\n\nReasoning: the bar is two causes. One is named. Verdict: UNMET.", "UNMET"),
+    (
+        f"We need to determine if the criterion is met. Let's examine the submission.\n\nIt names coal.\n\n{UNMET}",
+        "UNMET",
+    ),
+    (f"Need to judge: MET or UNMET?\n{MET}", "MET"),
+    (f"{fenced(MET)}\n\n**Explanation:** Two causes are named and both are explained.", "MET"),
+    (f'The user asks whether the submission satisfies the criterion "names two causes".\n\n{UNMET}', "UNMET"),
+    (f"{CANNOT}\n\nThe chart is missing, so the criterion cannot be assessed.", "CANNOT_ASSESS"),
+    (f"Based on the guidelines, a partial answer counts as UNMET.\n\n{UNMET}", "UNMET"),
+    (f'{UNMET}\n\nThe word "met" in line 3 refers to a meeting.', "UNMET"),
+    (f"分析：文中提到了两个原因。\n\n{fenced(MET)}", "MET"),
+    (f"{MET}\n\nBoth conditions hold; none is unmet.", "MET"),
 ]
