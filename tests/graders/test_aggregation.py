@@ -15,13 +15,19 @@ from autorubric.graders.aggregation import (
     OptionVote,
     Rules,
     VerdictVote,
-    combined_option,
-    combined_verdict,
     judged_option,
 )
 from tests.offenders import each
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
+
+
+def combined_verdict(rule: str, votes: list[VerdictVote], weight: float) -> CriterionVerdict:
+    return BINARY[rule](votes, weight)
+
+
+def combined_option(rule: str, votes: list[OptionVote], criterion: Criterion) -> Choice:
+    return (ORDINAL if criterion.scale_type == "ordinal" else NOMINAL)[rule](votes, criterion)
 
 
 def votes(pattern: str, weights: tuple[float, ...] = ()) -> list[VerdictVote]:

@@ -122,6 +122,18 @@ async def test_what_the_first_reply_left_open_is_asked_about_once_more() -> None
     assert judgments[1].cost is not None
 
 
+async def test_an_entry_that_is_missing_takes_one_more_call_whatever_comes() -> None:
+    for again in ("?", "[]", reply(entry("c0", criterion_status="?")), reply(WHOLE[1]), reply(WHOLE[0])):
+        model = ScriptedModel({"judge": [reply(*WHOLE[1:]), again, "?", "?"]}, price=(1.0, 1.0))
+        with Ledger.in_memory() as ledger:
+            judgments = await RubricJudge(model).judge(CASE, (0, 1, 2), Executor(ledger).ask_for)
+            [total] = ledger.totals()
+        first = judgments[0]
+        assert (total.calls, first.verdict, judgments[1].verdict) == (2, MET if '"MET"' in again else None, UNMET)
+        # Both calls are on its bill.
+        assert first.usage is not None and first.usage.prompt_tokens == total.usage.prompt_tokens, again
+
+
 async def test_a_third_reply_is_not_asked_for() -> None:
     judgments, model = await judged([reply(WHOLE[0]), reply(WHOLE[1]), reply(WHOLE[2])])
     assert len(model.requests) == 2

@@ -54,8 +54,8 @@ underscores as in Markdown            VV VVVVV NN NNN
 a bulleted list                       VV UUUUU UU UUU
 a numbered list                       VV UUUUU UU UUU
 a table                               VV UUUUU UU UUU
-tags                                  VV UUUUU UU UUU
-YAML                                  VV UUUUU UU UUU
+tags                                  VV UUUUU NN NUU
+YAML                                  VV UUUUU NN NUU
 an apology                            VV UUUUU UU UUU
 a refusal in its field                RR RRRRR RR RRR
 a content filter                      RR RRRRR RR RRR

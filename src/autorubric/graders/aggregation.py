@@ -90,36 +90,6 @@ class Rules:
         return self.ordinal if criterion.scale_type == "ordinal" else self.nominal
 
 
-def combined_verdict(rule: str, votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
-    """The combined verdict of votes, of which at least one is MET or UNMET.
-
-    Args:
-        rule: `majority` of heads, `weighted` majority, `unanimous` (MET if nobody says UNMET), `any` (MET if
-            anybody says MET).
-        votes: without abstentions.
-        weight: the criterion's; its sign decides ties.
-
-    Example:
-        >>> tie = [VerdictVote(MET), VerdictVote(UNMET)]
-        >>> combined_verdict("majority", tie, 5.0).value, combined_verdict("majority", tie, -5.0).value
-        ('UNMET', 'MET')
-    """
-    return BINARY[rule](votes, weight)
-
-
-def combined_option(rule: str, votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
-    """The combined option and its score, from votes with at least one for a scored option.
-
-    Example:
-        >>> thirds = [{"label": "No", "value": 0}, {"label": "Partly", "value": 0.5}, {"label": "Yes", "value": 1}]
-        >>> criterion = Criterion(requirement="Is it right?", options=thirds)
-        >>> combined_option("mean", [OptionVote(0, 0.0), OptionVote(1, 0.5)], criterion)  # between both: the worse
-        Choice(option=0, value=0.25)
-    """
-    rules = ORDINAL if criterion.scale_type == "ordinal" else NOMINAL
-    return rules[rule](votes, criterion)
-
-
 def judged_option(criterion: Criterion, index: int) -> CriterionOption:
     """The option at `index` of a criterion that may have been judged with `CANONICAL_NA_OPTION` at its end.
 
@@ -150,14 +120,6 @@ def _heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
     if math.isclose(met, unmet):
         return UNMET if weight >= 0 else MET
     return MET if met > unmet else UNMET
-
-
-def _unanimous(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
-    return MET if all(vote.verdict is MET for vote in votes) else UNMET
-
-
-def _any(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
-    return MET if any(vote.verdict is MET for vote in votes) else UNMET
 
 
 def _of_values(
@@ -211,8 +173,8 @@ def _one_option_or_none(votes: Sequence[OptionVote], criterion: Criterion) -> Ch
 BINARY: Mapping[str, Callable[[Sequence[VerdictVote], float], CriterionVerdict]] = {
     "majority": _head_majority,
     "weighted": _heavier,
-    "unanimous": _unanimous,
-    "any": _any,
+    "unanimous": lambda votes, weight: MET if all(vote.verdict is MET for vote in votes) else UNMET,
+    "any": lambda votes, weight: MET if any(vote.verdict is MET for vote in votes) else UNMET,
 }
 ORDINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
     "mean": _of_values(statistics.fmean),
@@ -227,5 +189,8 @@ NOMINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
     "weighted_mode": _weighted_mode,
     "unanimous": _one_option_or_none,
 }
-"""The rules by name. A disagreement under nominal `unanimous` is "not applicable": the criterion's own option for
-it, else the one that judges add."""
+"""The rules by name; votes have no abstentions, and the sign of a criterion's weight decides ties.
+
+`majority` counts heads; `unanimous` is MET if nobody says UNMET, `any` if anybody says MET. A disagreement under
+nominal `unanimous` is "not applicable": the criterion's own option for it, else the one that judges add.
+"""

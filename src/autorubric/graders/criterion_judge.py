@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +21,7 @@ from autorubric.graders.asking import (
     show_options,
 )
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Read, ShownOptions
-from autorubric.graders.judge_replies import NO_VERDICT, Said, build_judgment, failed, quoted_verdict, read_said
+from autorubric.graders.judge_replies import NO_VERDICT, Said, build_judgment, failed, read_said
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.request import Answer, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.template import Beginning
@@ -99,9 +98,7 @@ class _Dialogue:
 
     def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
         shown = None if self._inputs.criteria[index].options is None else self.show(index)
-        found = read_said(reply, shown)
-        if not (reply.text.startswith("{") and reply.text.endswith("}")):
-            found = quoted_verdict(reply, self._inputs.submission) or found
+        found = read_said(reply, shown, self._inputs.submission)
         if isinstance(found, Unreadable):
             return found
         judge = self._judge
@@ -187,6 +184,7 @@ ALIKE = 90.0
 """How much of a quote has to agree with a passage, in percent of rapidfuzz's partial ratio."""
 
 _DIGIT = re.compile(r"\d")
+_WORD = re.compile(r"\S+")
 _PLAIN = str.maketrans("“”„«»‘’‚′–—‑ʼ", "\"\"\"\"\"''''---'")
 
 
@@ -199,13 +197,10 @@ def find_quote(quote: str, text: str) -> Quote:
     start = text.find(quote)
     if start >= 0:
         return Quote(quote, start, start + len(quote))
-    wanted, _, _ = _flattened(quote)
-    flat, places, origins = _flattened(text)
+    wanted, _ = _flattened(quote)
+    flat, origins = _flattened(text)
     span = _span(wanted, flat)
-    if span is None:
-        return Quote(quote)
-    first, last = (_origin(place, places, origins) for place in (span[0], span[1] - 1))
-    return Quote(quote, first, last + 1)
+    return Quote(quote) if span is None else Quote(quote, origins[span[0]], origins[span[1] - 1] + 1)
 
 
 def _span(wanted: str, flat: str) -> tuple[int, int] | None:
@@ -240,26 +235,15 @@ def _without_outer_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _flattened(text: str) -> tuple[str, list[int], list[int]]:
-    """A text on one line, and for each of its words where it begins there and where in the original."""
-    words: list[str] = []
-    places: list[int] = []
+def _flattened(text: str) -> tuple[str, list[int]]:
+    """A text in small letters on one line, and for each of its characters the place in the original."""
+    letters: list[str] = []
     origins: list[int] = []
-    at = begin = 0
-    for word in text.split():
-        begin = text.index(word, begin)
-        origins.append(begin)
-        places.append(at)
-        begin += len(word)
-        at += len(word) + 1
-        words.append(word)
-    flat = " ".join(words).translate(_PLAIN)
-    lowered = flat.lower()
-    if len(lowered) != len(flat):  # a letter such as "İ" has no lower case of one character
-        lowered = "".join(low if len(low := char.lower()) == 1 else char for char in flat)
-    return lowered, places, origins
-
-
-def _origin(place: int, places: list[int], origins: list[int]) -> int:
-    word = bisect_right(places, place) - 1
-    return origins[word] + place - places[word]
+    for found in _WORD.finditer(text.translate(_PLAIN)):
+        if letters:
+            letters.append(" ")
+            origins.append(found.start() - 1)
+        # A letter such as "İ" has no lower case of one character.
+        letters += (low if len(low := letter.lower()) == 1 else letter for letter in found[0])
+        origins += range(*found.span())
+    return "".join(letters), origins

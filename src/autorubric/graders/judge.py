@@ -101,11 +101,8 @@ class ShownOptions:
     def _index_of_text(self, said: str) -> int | None:
         number = _FULL_NUMBER.fullmatch(said)
         placed = int(number[1]) if number else None
-        labelled = self.find_number(said) or self._number_with_label(said)
-        if placed is None or labelled is None or placed == labelled:
-            found = placed or labelled
-            return None if found is None else self.find_index(found)
-        return None
+        meant = {placed, self.find_number(said) or self._number_with_label(said)} - {None}
+        return self.find_index(meant.pop()) if len(meant) == 1 else None
 
     def _number_with_label(self, said: str) -> int | None:
         """The number in "2. Partly" or "Option 2: Partly", where it is the number of that label."""

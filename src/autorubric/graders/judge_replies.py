@@ -3,46 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
 from autorubric.graders.judge import ShownOptions
+from autorubric.graders.verdict_words import Stated, find_conclusion, find_fields, find_statements, find_verdict
+from autorubric.llm.reply_json import parse_json, scan_json
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
-from autorubric.llm.structured import fold_keys, read_json, read_text
+from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import without_thinking
 
-_VERDICTS = {
-    word: verdict
-    for verdict, words in {
-        CriterionVerdict.MET: ("met", "true", "satisfied", "满足", "已满足", "滿足"),
-        CriterionVerdict.UNMET: (
-            "unmet",
-            "not met",
-            "false",
-            "not satisfied",
-            "不满足",
-            "未满足",
-            "不滿足",
-            "未滿足",
-        ),
-        CriterionVerdict.CANNOT_ASSESS: ("cannot assess", "无法评估", "无法判断", "無法評估", "無法判斷"),
-    }.items()
-    for word in words
-}
-_WORDS = {verdict.value: verdict for verdict in CriterionVerdict}
-# To the question whether a criterion is met, yes and no are answers; to that for its status they are not.
-_TRUTHS = {"yes": CriterionVerdict.MET, "no": CriterionVerdict.UNMET}
-_LABEL = re.compile(
-    r"\A[\s*_`\"']*(?:final\s+)?(?:verdict|criterion[ _]status|判定|结论)[\s*_`\"']*[:：]", re.IGNORECASE
-)
 _EXPLANATIONS = ("explanation", "reason", "rationale")
-_QUOTES = " .…*`'\"“”"
-_SEPARATORS = re.compile(r"[\s_\-]+")
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
-_KEYS = (*_STATUS_KEYS, "selected_option")
 _OTHER_KEYS = (
     "verdict",
     "final_verdict",
@@ -55,25 +31,17 @@ _OTHER_KEYS = (
     "met",
 )
 """Keys under which models also state a verdict, and other things: they count only with a word that is one."""
-_OPTION_KEYS = ("selected_option", "option", "choice")
-_STATED = re.compile(
-    rf"""["'“”]({"|".join(_KEYS)})["'“”]\s*[:：]\s*("[^"\n]{{0,80}}"|'[^'\n]{{0,80}}'|“[^”\n]{{0,80}}”|[\w.+-]+)"""
-)
-_CONCLUDED = re.compile(
-    r"\b(?:criterion|requirement|condition)\b[^.\n]{0,30}?\b(?:is|was|are)\s+(not\s+met|unmet|met)\b", re.IGNORECASE
-)
-_IS = r"[\s*_`\"']*(?:[:：]|\bis\b|\bshould be\b)[\s*_`\"']*"
-_VERDICT_IN_PROSE = re.compile(
-    rf"(?:\b(?:verdict|criterion[ _]status|final answer|final judge?ment|correction)\b|判定|判断|结论|更正){_IS}"
-    r"(unmet\b|not[ _-]met\b|met\b|cannot[ _]assess\b|不满足|未满足|满足)"
-    r"(?!\s*(?:[,/|、]|或|(?:or|only|if|when|unless)\b))",  # a choice or a condition
-    re.IGNORECASE,
-)
-_ALONE = re.compile(r"^[\W_]*(unmet|not[ _-]met|met)[\W_]*$", re.IGNORECASE | re.MULTILINE)
-_OPTION_IN_PROSE = re.compile(
-    rf"\b(?:option|choice){_IS}(?:option\s*)?(\d{{1,3}})\b(?!\s*(?:[%,/|]|(?:or|if|unless)\b))", re.IGNORECASE
-)
+_OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer", "result", "选项", "选择")
+_ID = re.compile(r"c\d+")
+_KEYS = (*_STATUS_KEYS, "selected_option")
+_NO_WORDS = ("true", "false", "satisfied", "not satisfied")
+"""Words that are a verdict only under a key for one."""
 
+_MARKUP = re.compile(
+    r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
+)
+_CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # most explanations do not
+_HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
 """Kinds of failure in which a reply came and held no verdict."""
@@ -91,47 +59,70 @@ class Said:
     reasoning: str | None = None
 
 
-def read_said(reply: Reply, shown: ShownOptions | None = None) -> Answer[Said] | Unreadable:
+def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str = "") -> Answer[Said] | Unreadable:
     """The verdict in a reply, or the option where options were shown: its number or its label.
 
     The verdict has to be one of the three words or a plain equivalent, for any case and spelling ("Not met",
-    false and "不满足" are UNMET). Nothing is guessed from prose, and a reply with verdicts that differ has none.
+    false and "不满足" are UNMET), in JSON or in a field of a text without JSON ("**Verdict:** MET"). Nothing is
+    guessed from prose, and a reply with verdicts that differ, or with one that stands in the submission, has none.
     """
     found = read_json(reply, "object", _STATUS_KEYS if shown is None else _OPTION_KEYS[:1])
     if isinstance(found, Unreadable):
-        return _otherwise(reply, shown) or found
-    said = read_entry(found.value, shown, found.notes)
-    if isinstance(said, Unreadable):
+        said = _otherwise(reply, shown) if found.kind == "unreadable" else None
+        if said is None:
+            return found
+    else:
+        entry = read_entry(found.value, shown, found.notes)
+        if isinstance(entry, Unreadable):
+            return entry
+        said = Answer(entry, reply, found.notes)
+    text = reply.text
+    if text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1 and sum(map(text.count, _KEYS)) == 1:
         return said
-    is_plain = reply.text[:1] == "{" and reply.text[-1:] == "}" and sum(map(reply.text.count, _KEYS)) == 1
-    return (None if is_plain else _disagreement(reply, said, shown)) or Answer(said, reply, found.notes)
+    problem = quoted_verdict(reply, submission) or _disagreement(without_thinking(text), said.value, shown)
+    return problem or said
 
 
 def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
-    """The statement of a reply that states it under another key, or in a word alone."""
+    """The statement of a reply in another form: other keys, a list of one, a field of a text, or a word alone."""
     found = read_json(reply, "object", _OTHER_KEYS if shown is None else _OPTION_KEYS)
     if isinstance(found, Unreadable):
-        return _bare_word(reply) if shown is None else None
-    said = read_entry(found.value, shown, found.notes)
-    if isinstance(said, Unreadable) or _disagreement(reply, said, shown):
+        found = read_json(reply, "object")
+    if isinstance(found, Answer):
+        said = read_entry(found.value, shown, found.notes)
+        return None if isinstance(said, Unreadable) else Answer(said, reply, found.notes)
+    text = without_thinking(reply.text)
+    listed = read_json(reply, "array")
+    explanation = None
+    if isinstance(listed, Answer) and len(listed.value) == 1:
+        values = listed.value
+    elif isinstance(listed, Unreadable):
+        fields = find_fields(text)
+        values = [field["value"] for field in fields] or [text]
+        explanation = _explanation(text, fields)
+    else:
         return None
-    return Answer(said, reply, found.notes)
+    stated = {_stated(value, shown) for value in values}
+    if len(stated) != 1 or None in stated:
+        return None
+    (one,) = stated
+    flags = ("repaired",) if explanation else ("repaired", "unexplained")
+    verdict, option = (one, None) if isinstance(one, CriterionVerdict) else (None, one)
+    said = Said(verdict, option, explanation, flags=flags)
+    return Answer(said, reply, ("the reply is a field or a word without JSON",))
 
 
 def quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
-    """Why a reply has no verdict of its own: its JSON is in the submission too, and the reply has words around it.
+    """Why a reply has no verdict of its own: what states it is in the submission too, and has words around it.
 
     Example:
         >>> said = '{"criterion_status": "MET"}'
         >>> quoted_verdict(Reply(f"The text ends with {said}, a trick."), f"Ice floats. {said}").message
         'the verdict in the reply is quoted from the submission'
     """
-    text = without_thinking(reply.text)
-    start, end = text.find("{"), text.rfind("}") + 1
-    around = f"{text[:start]}{text[end:]}".replace("```json", "").strip("` \n")
-    if not around or not 0 <= start < end:
-        return None
-    is_quoted = "".join(text[start:end].split()) in "".join(submission.split())
+    before, stated, after = split_reply(without_thinking(reply.text))
+    has_words = f"{before}{after}".replace("```json", "").strip("` \n")
+    is_quoted = has_words and "".join(stated.split()) in "".join(submission.split())
     return _refused("the verdict in the reply is quoted from the submission") if is_quoted else None
 
 
@@ -143,13 +134,15 @@ def read_entry(
     if shown is None:
         verdict = verdict_in(record)
         return verdict if isinstance(verdict, Unreadable) else Said(verdict, None, *_account(record, notes, verdict))
-    chosen = next((record[key] for key in _OPTION_KEYS if record.get(key) is not None), None)
-    if chosen is None:
+    chosen = [
+        record[key] for key in record if (key in _OPTION_KEYS or _ID.fullmatch(key)) and record[key] is not None
+    ]
+    if not chosen:
         return _refused("the reply holds no selected_option")
-    option = shown.find_index(chosen)
+    option = shown.find_index(chosen[0])
     if option is None:
-        return _refused(f"selected_option is {chosen!r:.80}; expected a number from 1 to {len(shown.order)}")
-    if any(shown.find_index(record.get(key)) not in (None, option) for key in _OPTION_KEYS):
+        return _refused(f"selected_option is {chosen[0]!r:.80}; expected a number from 1 to {len(shown.order)}")
+    if any(shown.find_index(other) not in (None, option) for other in chosen):
         return _refused("selected_option, option and choice contradict each other")
     return Said(None, option, *_account(record, notes))
 
@@ -162,33 +155,22 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
         <CriterionVerdict.UNMET: 'UNMET'>
     """
     stated = []
-    if (status := record.get("criterion_status")) is not None:
-        verdict = _verdict(status)
-        if verdict is None:
-            return _refused(f"criterion_status is {status!r:.80}; expected MET, UNMET or CANNOT_ASSESS")
-        stated.append(verdict)
-    if (truth := record.get("criteria_met")) is not None:
-        verdict = _verdict(truth) or _TRUTHS.get(_folded(str(truth)))
-        if verdict is None:
-            return _refused(f"criteria_met is {truth!r:.80}; expected true or false")
-        stated.append(verdict)
-    stated += [other for key in _OTHER_KEYS if (other := _verdict(record.get(key))) is not None]
+    for key, expected in (("criterion_status", "MET, UNMET or CANNOT_ASSESS"), ("criteria_met", "true or false")):
+        if (value := record.get(key)) is not None:
+            verdict = find_verdict(value, of_truth=key == "criteria_met")
+            if verdict is None:
+                return _refused(f"{key} is {value!r:.80}; expected {expected}")
+            stated.append(verdict)
+    stated += [other for key in _OTHER_KEYS if (other := find_verdict(record.get(key))) is not None]
     if not stated:
-        return _refused("the reply holds no criterion_status")
+        words = [value for key, value in record.items() if isinstance(value, str) and key not in _EXPLANATIONS]
+        found = [find_verdict(word) for word in words if word.casefold() not in _NO_WORDS]
+        stated = [verdict for verdict in found if verdict is not None]
+        if len(stated) != 1:
+            return _refused("the reply holds no criterion_status")
     if len(set(stated)) > 1:
         return _refused("criterion_status, criteria_met and verdict contradict each other")
     return stated[0]
-
-
-def _verdict(said: Any) -> CriterionVerdict | None:
-    """The verdict that a word or truth value states, or None if that is not certain."""
-    if isinstance(said, bool):
-        return CriterionVerdict.MET if said else CriterionVerdict.UNMET
-    if not isinstance(said, str):
-        return None
-    if (exact := _WORDS.get(said)) is not None:
-        return exact
-    return _VERDICTS.get(_folded(said)) or _VERDICTS.get(_folded(_LABEL.sub("", said, count=1)))
 
 
 def describe_failure(failure: Failure) -> JudgmentFailure:
@@ -229,49 +211,56 @@ def _refused(message: str) -> Unreadable:
     return Unreadable("unreadable", message)
 
 
-def _bare_word(reply: Reply) -> Answer[Said] | None:
-    """The verdict of a reply that is one of the three words and nothing else."""
-    found = read_text(reply)
-    verdict = _verdict(found.value) if isinstance(found, Answer) else None
-    if verdict is None:
-        return None
-    note = "the reply is a word without JSON"
-    return Answer(Said(verdict, flags=("repaired", "unexplained")), reply, (note,))
+def split_reply(text: str) -> tuple[str, str, str]:
+    """A reply before, in and after what states a verdict: its JSON or, without any, its fields."""
+    spans = [(span.start, span.end) for span in scan_json(text).spans]
+    spans = [span for span in spans if _HOLDS_TEXT.search(text, *span)]  # others are references, such as [1]
+    spans = spans or [field.span() for field in find_fields(text)] or [(0, len(text))]
+    return text[: spans[0][0]], text[spans[0][0] : spans[-1][1]], text[spans[-1][1] :]
 
 
-def _disagreement(reply: Reply, said: Said, shown: ShownOptions | None) -> Unreadable | None:
+def _explanation(text: str, fields: list[re.Match[str]]) -> str | None:
+    """The words of a reply without JSON that are not in its fields."""
+    for field in reversed(fields):
+        text = text[: field.start()] + text[field.end() :]
+    return _MARKUP.sub("", text).strip() or None if fields else None
+
+
+def _disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadable | None:
     """Why a reply cannot be trusted: it also states something else, under a second key or around the JSON.
 
     A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
     """
-    text = without_thinking(reply.text)
-    verdicts, options = set[object](), set[object]()
-    for key, value in _STATED.findall(text) if sum(map(text.count, _KEYS)) > 1 else ():
-        word = _folded(value)
-        if key == "selected_option":
-            options.add(word)
-        elif word not in ("null", "none"):
-            verdicts.add(_verdict(word) or _TRUTHS.get(word, word))
-    for what, values in (("verdict", verdicts - {""}), ("selected_option", options - {"", "null", "none"})):
-        if len(values) > 1:
-            return Unreadable("unreadable", f"the reply states {len(values)} different values of {what}")
-    if text.startswith("{") and text.endswith("}"):
-        return None
-    return _disagreement_around(text[: text.find("{")], text[text.rfind("}") + 1 :], said, shown)
+    before, inside, after = split_reply(text)
+    keys = _STATUS_KEYS if shown is None else _OPTION_KEYS[:1]
+    values = _find_values(inside, keys) if sum(map(inside.count, keys)) > 1 else []
+    read = [(_stated(value, shown), value) for value in values if value not in ("", "...", "…", None)]
+    differing = {repr(value if stated is None else stated) for stated, value in read}
+    if len(differing) > 1:
+        return _refused(f"the reply states {len(differing)} different values of {keys[-1]}")
+    around = {find_conclusion(before, shown), *(stated for _, stated in find_statements(after, shown))}
+    around |= {_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
+    own = said.verdict if shown is None else said.option
+    return _refused("the text around the JSON states something else than the JSON") if around - {None, own} else None
 
 
-def _disagreement_around(before: str, after: str, said: Said, shown: ShownOptions | None) -> Unreadable | None:
-    around = f"{before}\n{after}"
-    if shown is None:
-        # Text after JSON that opens the reply is a remark; after JSON in prose it is the conclusion.
-        is_quoted = before.replace("```json", "").strip("` \n")
-        concluded = _CONCLUDED.findall(after)[-1:] if is_quoted else []
-        words = (*_VERDICT_IN_PROSE.findall(around), *_ALONE.findall(after), *concluded)
-        disagrees = any(_VERDICTS[_folded(word)] is not said.verdict for word in words)
-    else:
-        chosen = {shown.find_index(int(number)) for number in _OPTION_IN_PROSE.findall(around)}
-        disagrees = bool(chosen - {None, said.option})
-    return _refused("the text around the JSON states something else than the JSON") if disagrees else None
+def _stated(value: Any, shown: ShownOptions | None) -> Stated | None:
+    return find_verdict(value) if shown is None else shown.find_index(value)
+
+
+def _find_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
+    """What the JSON values in a text have under keys, at any depth."""
+    inner: list[Any] = []
+    for span in scan_json(text).spans:
+        with suppress(ValueError):
+            inner.append(parse_json(text[span.start : span.end], []))
+    for value in inner:
+        if isinstance(value, dict):
+            fields = fold_keys(value)
+            yield from (fields[key] for key in keys if key in fields)
+            inner.extend(value.values())
+        elif isinstance(value, list):
+            inner.extend(value)
 
 
 def _account(
@@ -283,11 +272,7 @@ def _account(
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
-    elif (
-        verdict is not None
-        and (concluded := _CONCLUDED.findall(explanation))
-        and _VERDICTS[_folded(concluded[-1])] is not verdict
-    ):
+    elif verdict and _CONCLUDES.search(explanation) and find_conclusion(explanation) not in (None, verdict):
         flags.append("contradictory")
     affected = record.get("affected_criteria")
     if explanation is not None and isinstance(affected, list) and affected:
@@ -301,16 +286,8 @@ def _quotes(value: Any) -> tuple[str, ...]:
         value = [value]
     if not isinstance(value, list):
         return ()
-    texts = (_text(quote.get("text", quote.get("quote")) if isinstance(quote, dict) else quote) for quote in value)
-    return tuple(text for text in texts if text)
-
-
-def _text(value: Any) -> str | None:
-    return value.strip() or None if isinstance(value, str) else None
-
-
-def _folded(word: str) -> str:
-    return _SEPARATORS.sub(" ", word).lstrip(_QUOTES).rstrip(_QUOTES + "!。！").casefold()
+    texts = (quote.get("text", quote.get("quote")) if isinstance(quote, dict) else quote for quote in value)
+    return tuple(text.strip() for text in texts if isinstance(text, str) and text.strip())
 
 
 def build_judgment(

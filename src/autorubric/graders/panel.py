@@ -13,14 +13,7 @@ from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAgg
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
-from autorubric.graders.aggregation import (
-    OptionVote,
-    Rules,
-    VerdictVote,
-    combined_option,
-    combined_verdict,
-    judged_option,
-)
+from autorubric.graders.aggregation import BINARY, NOMINAL, ORDINAL, OptionVote, Rules, VerdictVote, judged_option
 from autorubric.graders.judge import Ask, Judge, JudgeInput, Seats
 
 T = TypeVar("T")
@@ -122,10 +115,11 @@ class Panel:
             return self._abstention(criterion, cast, reason)
         rule = self.rules.choose(criterion)
         if criterion.options is None:
-            verdict = combined_verdict(rule, [VerdictVote(_verdict(v), v.weight) for v in scored], criterion.weight)
+            verdict = BINARY[rule]([VerdictVote(_verdict(v), v.weight) for v in scored], criterion.weight)
             same = sum(vote.verdict is verdict for vote in scored)
             return self._made(verdict=verdict, reason=reason, confidence=same / len(scored))
-        choice = combined_option(rule, [_option_vote(criterion, vote) for vote in scored], criterion)
+        of_options = ORDINAL if criterion.scale_type == "ordinal" else NOMINAL
+        choice = of_options[rule]([_option_vote(criterion, vote) for vote in scored], criterion)
         same = sum(vote.option == choice.option for vote in scored)
         return self._made(option=choice.option, value=choice.value, reason=reason, confidence=same / len(scored))
 

@@ -14,10 +14,20 @@ from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usa
 from autorubric.errors import ConfigError
 from autorubric.graders.asking import ModelJudge, shared_values, show_options
 from autorubric.graders.judge import Ask, JudgeInput, ShownOptions
-from autorubric.graders.judge_replies import Said, build_judgment, failed, quoted_verdict, read_entry, read_usage
+from autorubric.graders.judge_replies import (
+    Said,
+    build_judgment,
+    failed,
+    quoted_verdict,
+    read_entry,
+    read_usage,
+    split_reply,
+)
+from autorubric.graders.verdict_words import find_fields, find_statements
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
+from autorubric.llm.thinking import without_thinking
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
@@ -71,8 +81,7 @@ class RubricJudge(ModelJudge):
 
     def read(self, inputs: JudgeInput, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
         """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""
-        found = read_json(reply, "array", ("judgments",), named="criterion_id")
-        found = quoted_verdict(reply, inputs.submission) or found
+        found = quoted_verdict(reply, inputs.submission) or _read_entries(reply)
         if isinstance(found, Unreadable):
             return found
         by_id: dict[str, list[Mapping[str, Any]]] = {}
@@ -82,6 +91,7 @@ class RubricJudge(ModelJudge):
         if len(wanted) > 1 and by_id.keys() == {f"c{index + 1}" for index in wanted}:
             return Unreadable("unreadable", f"the reply numbers the criteria from c{wanted[0] + 1}, not c{wanted[0]}")
         said = {index: self._said(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
+        _take_back(said, without_thinking(reply.text))
         if all(isinstance(one, Unreadable) for one in said.values()):
             first = next(one.message for one in said.values() if isinstance(one, Unreadable))
             return Unreadable("unreadable", f"the reply has no usable entry: {first}")
@@ -102,14 +112,20 @@ class RubricJudge(ModelJudge):
         while open_ and paid < 2:
             asked = open_
 
-            def read(reply: Reply, asked: tuple[int, ...] = asked) -> Answer[Entries] | Unreadable:
-                return self.read(inputs, asked, reply)
+            def read(
+                reply: Reply, asked: tuple[int, ...] = asked, is_reask: bool = bool(settled)
+            ) -> Answer[Entries] | Unreadable:
+                found = self.read(inputs, asked, reply)
+                if is_reask and isinstance(found, Unreadable) and found.kind != "truncated":
+                    return replace(found, again=False)
+                return found
 
             answer = await ask(self.model, self.build(inputs, asked), read, self.options.follow_up)
             if not isinstance(answer, Answer):
                 lost = failed(self.judge_id, self.weight, answer)
                 unpaid = replace(lost, usage=None, cost=None)
-                settled |= {index: lost if index == asked[0] else unpaid for index in asked}
+                both = {index: lost if index == asked[0] else unpaid for index in asked}
+                settled |= _with_earlier_usage(settled, both)
                 break
             # What an earlier session paid for is not counted, so that to resume is to ask about the rest again.
             paid += answer.reply.fresh
@@ -167,6 +183,39 @@ def _shown_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | None)
         "pitfall": criterion.weight < 0,
         "options": shown.text if shown else None,
     }
+
+
+def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
+    """The entries of a reply: a list, an object with a verdict for each id, or the fields of a text without JSON."""
+    found = read_json(reply, "array", ("judgments",), named="criterion_id")
+    if isinstance(found, Unreadable):
+        text = without_thinking(reply.text) if found.kind == "unreadable" else ""
+        fields = [(field["label"], field["value"]) for field in find_fields(text)]
+    elif len(found.value) == 1 and isinstance(alone := found.value[0], Mapping):
+        inner = alone.get("judgments", alone)
+        fields = list(inner.items()) if isinstance(inner, Mapping) and any(map(_ID.fullmatch, inner)) else []
+    else:
+        return found
+    entries: list[dict[str, Any]] = []
+    for label, value in fields:
+        if _ID.fullmatch(label):
+            entries.append({"criterion_id": label, "criterion_status": value, "selected_option": value})
+        elif (key := next(iter(fold_keys({label: None})))) == "criterion_id":
+            entries.append({key: value})
+        elif entries:
+            entries[-1].setdefault(key, value)
+    return Answer(entries, reply, ("the reply is fields, not a list of entries",)) if entries else found
+
+
+def _take_back(said: dict[int, Said | Unreadable], text: str) -> None:
+    """Make unusable what the words around the entries contradict, criterion by criterion."""
+    before, _, after = split_reply(text)
+    for sentence, stated in find_statements(f"{before}\n{after}"):
+        for name in set(re.findall(r"\bc(\d+)\b", sentence)):
+            entry = said.get(int(name))
+            if isinstance(entry, Said) and entry.verdict and stated not in (None, entry.verdict):
+                message = f"the text around the JSON states something else on criterion c{name} than the JSON"
+                said[int(name)] = Unreadable("unreadable", message)
 
 
 _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?\W*", re.IGNORECASE)

@@ -31,6 +31,7 @@ from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.stores import NoRecords, shared_ledger
 from autorubric.llm.request import CallError, Failure, FailureKind, Message, Model, Reply, Request, Usage
+from autorubric.testing.scripted import ScriptedModel
 
 MAX_IN_FLIGHT = 256
 """Calls in flight where nobody says, in Python as on the command line."""
@@ -216,7 +217,7 @@ def replaced_clients(kind: Any, configs: Mapping[str, LLMConfig]) -> dict[str, A
     return {judge_id: kind(config) for judge_id, config in configs.items()}
 
 
-class ClientModel:
+class ClientModel(ScriptedModel):
     """A model whose replies come from the `generate` of a client.
 
     Args:
@@ -225,27 +226,15 @@ class ClientModel:
     """
 
     def __init__(self, name: str, client: Any) -> None:
-        self.name = name
+        super().__init__(self._generate, name)
         self._client = client
 
     def identity(self) -> tuple[Any, ...]:
         """Its name; no reply of an endpoint is taken for one of it."""
         return ("client", self.name)
 
-    def ceiling(self, request: Request) -> Usage | None:
-        """Unknown."""
-        return None
-
-    def cost(self, usage: Usage) -> float | None:
-        """Unknown."""
-        return None
-
-    async def complete(self, request: Request) -> Reply:
-        """What `generate` returns; an exception is a failed call.
-
-        Raises:
-            CallError: `generate` raised.
-        """
+    async def _generate(self, request: Request) -> Reply | Failure:
+        """What `generate` returns; an exception is a failed call."""
         system = [message.content for message in request.messages if message.role == "system"]
         others = [message.content for message in request.messages if message.role != "system"]
         try:
@@ -259,11 +248,8 @@ class ClientModel:
             raise
         except Exception as error:
             kind: FailureKind = "unreadable" if classify_grading_error(error) == "parse" else "server"
-            raise CallError(Failure(kind, f"LLMClient.generate: {type(error).__name__}: {error}")) from error
+            return Failure(kind, f"LLMClient.generate: {type(error).__name__}: {error}")
         return _reply(found)
-
-    async def close(self) -> None:
-        """Nothing to release."""
 
 
 def _response_format(request: Request) -> type[BaseModel] | None:

@@ -189,7 +189,8 @@ class EmptyFirst:
         """The judgment on each wanted criterion."""
         if not is_empty(inputs.submission):
             return await self.inside.judge(inputs, wanted, ask)
-        rest = [index for index in wanted if not _is_binary(inputs, index)]
+        # Checks decide about nothing as well as about anything.
+        rest = [i for i in wanted if inputs.criteria[i].options is not None or inputs.criteria[i].check is not None]
         judged = dict(zip(rest, await self.inside.judge(inputs, rest, ask), strict=True)) if rest else {}
         unmet = Judgment(
             EMPTY,
@@ -198,12 +199,6 @@ class EmptyFirst:
             flags=("empty",),
         )
         return [judged.get(index, unmet) for index in wanted]
-
-
-def _is_binary(inputs: JudgeInput, index: int) -> bool:
-    """Whether a criterion is a judge's to meet or not: checks decide about nothing as well as about anything."""
-    criterion = inputs.criteria[index]
-    return criterion.options is None and criterion.check is None
 
 
 Word: TypeAlias = str | int | JudgmentFailure | Judgment

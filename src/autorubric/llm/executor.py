@@ -373,7 +373,8 @@ _LONGEST_QUOTE = 120  # characters of a reply that a message repeats
 def _unread(problem: Unreadable, reply: Reply) -> Failure:
     """The failure after an unreadable reply: what is wrong with it, and how it begins."""
     text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())[:_LONGEST_QUOTE]
-    begins = f"; the reply begins: {text!r}" if problem.kind == "unreadable" else ""
+    form = f"is {problem.form} and " if problem.form else ""
+    begins = f"; the reply {form}begins: {text!r}" if problem.kind == "unreadable" else ""
     return Failure(problem.kind, problem.message + begins, attempts=reply.attempts, reply=reply)
 
 

@@ -109,6 +109,22 @@ def holds_data(text: str) -> bool:
     return _HOLDS_DATA.match(text) is not None
 
 
+def find_form(text: str) -> str:
+    """What JSON a text is, in words; empty if it is none.
+
+    Example:
+        >>> find_form('["MET"]'), find_form("It is met.")
+        ('a JSON array', '')
+    """
+    try:
+        value = json.loads(re.sub(r"^(?:```|~~~)\w*|[`~]+$", "", text))
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(value, dict | list):
+        return "a JSON object with other keys" if isinstance(value, dict) else "a JSON array"
+    return "a JSON string" if isinstance(value, str) else f"the JSON value {json.dumps(value)}"
+
+
 def _plain(match: re.Match[str]) -> str:
     """Punctuation in ASCII, and no comma before a closing bracket; strings stay unchanged."""
     found = match.group()

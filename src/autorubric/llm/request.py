@@ -223,13 +223,15 @@ class Unreadable:
 
     Attributes:
         kind: the kind of failure if re-asks do not help.
-        message: what is wrong with the reply, in one sentence.
+        message: what is wrong with the reply, in one sentence; a re-ask quotes it.
         again: whether a re-ask could succeed.
+        form: what JSON the reply is instead, in words; empty if it is none.
     """
 
     kind: FailureKind
     message: str
     again: bool = True
+    form: str = ""
 
 
 @value_class(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from autorubric.llm.reply_json import (
     Scan,
     Span,
     UncertainError,
+    find_form,
     holds_data,
     parse_json,
     scan_json,
@@ -130,7 +131,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     text = text if text.startswith("{") else without_thinking(text).strip(_INVISIBLE).strip()
     if not text:
         return Unreadable("empty", _no_answer(reply))
-    asked = Asked(want, keys, named)
+    asked, sent = Asked(want, keys, named), text
     value = _whole(text, asked, notes)
     if value is None and (inner := _unescaped(text, notes)) != text:
         text, value = inner, _whole(inner, asked, notes)
@@ -144,7 +145,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     except UncertainError as error:
         return Unreadable("unreadable", str(error))
     if value is None:
-        return Unreadable("unreadable", _why_not(scan, want))
+        return Unreadable("unreadable", _why_not(scan, want), form=find_form(sent))
     return Answer(value, reply, tuple(dict.fromkeys(notes)))
 
 
@@ -247,16 +248,11 @@ def _parsed(text: str, span: Span, notes: list[str]) -> Any:
 
 def _objects_in_a_row(text: str, scan: Scan, notes: list[str]) -> list[Any] | None:
     """The list of objects that a model wrote one after the other, without brackets."""
-    values: list[Any] = []
-    for span in scan.spans:
-        try:
-            value = parse_json(text[span.start : span.end], notes)
-        except ValueError:
-            return None
-        if not isinstance(value, dict):
-            return None
-        values.append(value)
-    if not values:
+    try:
+        values = [parse_json(text[span.start : span.end], notes) for span in scan.spans]
+    except ValueError:
+        return None
+    if not values or not all(isinstance(value, dict) for value in values):
         return None
     notes.append("the objects came without a list around them")
     return values

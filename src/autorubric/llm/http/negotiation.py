@@ -144,8 +144,9 @@ _NOT_TAKEN = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_FORMAT = re.compile(
-    r"response_format|json.?schema|response_?schema|json_object|structured.?output|json.?mode|guided|grammar|"
-    r"schema produces|"  # Gemini: too many states
+    r"response_format|json.?schema|response_?schema|json_object|structured.?output|json.?mode|guided|grammar|outlines|"
+    r"constrained|(?:for|in) format|schema produces|"  # the last: Gemini, of too many states
+    r"\btools?\b|tool_choice|"  # some gateways make a tool of a schema
     r"must contain the word .?json|(?:generated?|validate) json",  # the last: Groq, of what its model wrote
     re.IGNORECASE,
 )
@@ -156,11 +157,10 @@ _SYSTEM_REFUSED = re.compile(
     r"only user(?:,| and)* assistant roles|roles must alternate|developer instruction is not enabled",
     re.IGNORECASE,
 )
-_FORMAT_REFUSED = re.compile(r"must|invalid|required|only|fail|should be|not match|too many", re.IGNORECASE)
 
 
 def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
-    """Terms under which a request refused with 400 or 422 may be accepted; None if nothing in them was refused."""
+    """Terms under which a refused request may be accepted; None if nothing in them was refused."""
     allowed = allowed_tokens(fault.text, sent_limit(body))
     if allowed is not None:
         return replace(terms, most_tokens=allowed.tokens) if allowed.always else None
@@ -172,7 +172,7 @@ def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
         return replace(terms, token_field=_OTHER_FIELD[terms.token_field], swapped=True)
     if refused and (name := _refused_parameter(body, fault)):
         return replace(terms, left_out=terms.left_out | {name})
-    if "response_format" in body and terms.schema_form in _NEXT_FORM and _is_about_format(fault, refused):
+    if "response_format" in body and terms.schema_form in _NEXT_FORM and _is_about_format(fault):
         return replace(terms, schema_form=_NEXT_FORM[terms.schema_form])
     return None
 
@@ -193,30 +193,14 @@ def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
 
 
 def is_negotiable(fault: Fault) -> bool:
-    """Whether an endpoint refused a request for its form, perhaps; llama.cpp reports its templates' errors as 500."""
-    if fault.status == 500:
-        return _SYSTEM_REFUSED.search(fault.text) is not None
+    """Whether an endpoint refused a request for its form, perhaps; servers report what they cannot do as 500, too."""
+    if fault.status in (500, 501):
+        return fault.kind == "server"
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
 
 
 _SHORTEST = 64
 """Tokens below which no smaller limit is tried."""
-
-
-def shorten(request: Request, body: Mapping[str, Any], fault: Fault, *, again: bool = False) -> Request | None:
-    """The request with the completion limit that its prompt leaves of the context, if the refusal states it.
-
-    vLLM counts a prompt only until it is one token too long, so the limit is halved where that is all that a refusal
-    says, or where a first one was not low enough (`again`).
-    """
-    sent = sent_limit(body)
-    allowed = allowed_tokens(fault.text, sent)
-    if allowed is None or allowed.always:
-        return None
-    if not again and allowed.tokens != sent - 1:
-        return replace(request, max_tokens=allowed.tokens)
-    tokens = min(allowed.tokens, sent // 2)
-    return replace(request, max_tokens=tokens) if tokens >= _SHORTEST else None
 
 
 def _names(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
@@ -232,11 +216,8 @@ def _refused_parameter(body: Mapping[str, Any], fault: Fault) -> str | None:
     return next((name for name in sent if _names(fault, name, body)), None)
 
 
-def _is_about_format(fault: Fault, refused: bool) -> bool:
-    if fault.param.startswith("response_format"):
-        return True
-    about = _ABOUT_FORMAT.search(fault.text) is not None
-    return about and (refused or _FORMAT_REFUSED.search(fault.text) is not None)
+def _is_about_format(fault: Fault) -> bool:
+    return fault.param.startswith("response_format") or _ABOUT_FORMAT.search(fault.text) is not None
 
 
 SCOUT_PATIENCE = 2.0
@@ -343,11 +324,24 @@ class Dialect:
         return replace(request, max_tokens=limit)
 
     def shorten(self, request: Request, body: Mapping[str, Any], fault: Fault, *, again: bool) -> Request | None:
-        """See `shorten`; what it says of the context holds for later requests."""
-        shorter = shorten(request, body, fault, again=again)
-        if shorter is not None and not again and shorter.max_tokens == sent_limit(body) // 2:
+        """The request with the completion limit that its prompt leaves of the context, if the refusal states it.
+
+        vLLM counts a prompt only until it is one token too long, so the limit is halved where that is all that a
+        refusal says, or where a first one was not low enough (`again`). What a refusal says of the context holds for
+        later requests.
+        """
+        sent = sent_limit(body)
+        allowed = allowed_tokens(fault.text, sent)
+        if allowed is None or allowed.always:
+            return None
+        if not again and allowed.tokens != sent - 1:
+            return replace(request, max_tokens=allowed.tokens)
+        tokens = min(allowed.tokens, sent // 2)
+        if tokens < _SHORTEST:
+            return None
+        if not again and tokens == sent // 2:
             self.context = find_context(fault.text)
-        return shorter
+        return replace(request, max_tokens=tokens)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:
         """Whether to send the refused request again under the current terms, which another call may have changed."""

@@ -97,6 +97,57 @@ async def test_a_schema_steps_down_until_the_endpoint_takes_the_request(endpoint
     assert len(model.notes()) == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "response_format is not supported by this engine",
+        "Guided decoding is not supported with speculative decoding",  # vLLM
+        "xgrammar does not support some features of the JSON schema",
+        "Failed to convert the JSON schema to a grammar",
+        "failed to parse grammar",  # llama.cpp
+        "JSON schema conversion failed: Unrecognized schema",
+        "json_schema error: missing type",
+        "tools param requires --jinja flag",
+        "Cannot use custom grammar constraints with tools.",
+        "Grammar backend is not initialized; restart with --grammar-backend",  # SGLang
+        "failed to load model vocabulary required for format",  # Ollama
+        "registry.ollama.ai/library/m does not support tools",
+        "NotImplementedError: response_format",
+    ],
+)
+@pytest.mark.parametrize("status", [500, 501])
+async def test_a_schema_that_a_server_cannot_do_is_left_out_whatever_its_status(
+    endpoint: Loopback, words: str, status: int
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(status, words) if "response_format" in body else endpoint.ok()
+    model = endpoint.model(max_retries=0)
+    assert [(await model.complete(endpoint.ask(schema=True))).attempts for _ in range(2)] == [3, 1]
+    assert len(model.notes()) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "Internal Server Error",
+        "CUDA out of memory",
+        "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+        "The model produced invalid output",
+        "Failed to parse input at pos 0: MET",
+        "the server is overloaded; it is not supported to wait longer",
+    ],
+)
+async def test_trouble_that_names_nothing_of_the_request_changes_nothing_in_it(
+    endpoint: Loopback, words: str
+) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(500, words)
+    model = endpoint.model(max_retries=2, temperature=0.5)
+    with pytest.raises(CallError):
+        await model.complete(endpoint.ask(schema=True))
+    assert model.notes() == ()
+    assert all(body["response_format"]["type"] == "json_schema" for body in endpoint.bodies)
+
+
 @pytest.mark.parametrize("status", [400, 500])  # llama.cpp: 500
 @pytest.mark.parametrize(
     "words",

@@ -18,6 +18,7 @@ from autorubric.testing.endpoint.batches.books import (
     Route,
     Said,
     created,
+    deleted,
     one_job,
     paged,
 )
@@ -36,10 +37,10 @@ def _chat(params: dict[str, Any]) -> ChatBody:
 
 def _create(books: BatchBooks, asked: Asked, _: str) -> Said:
     lines = [(one["custom_id"], _chat(one["params"])) for one in asked.json["requests"]]
-    return created(*books.create(books.name("msgbatch_"), lines, {}), _shown)
+    return created(books, "msgbatch_", lines, {}, _shown)
 
 
-def _shown(job: Job) -> dict[str, Any]:
+def _shown(books: BatchBooks, job: Job) -> dict[str, Any]:
     ended = job.results is not None
     by_status = [ran.status for ran in job.results or ()]
     counts = {
@@ -61,7 +62,9 @@ def _shown(job: Job) -> dict[str, Any]:
 
 def _list(books: BatchBooks, asked: Asked, _: str) -> Said:
     jobs, more = paged(books, asked, "limit", "after_id")
-    return Said({"data": [_shown(job) for job in jobs], "has_more": more, "last_id": jobs[-1].id if jobs else None})
+    return Said(
+        {"data": [_shown(books, job) for job in jobs], "has_more": more, "last_id": jobs[-1].id if jobs else None}
+    )
 
 
 def _results(books: BatchBooks, asked: Asked, id: str) -> Said | None:
@@ -100,17 +103,14 @@ def _result(ran: Ran) -> dict[str, Any]:
 
 
 def _deleted(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    if books.find(id) is None:
-        return None
-    books.deleted.append(id)
-    return Said({"id": id, "type": "message_batch_deleted"})
+    return deleted(books, id, {"id": id, "type": "message_batch_deleted"})
 
 
 ROUTES: tuple[Route, ...] = (
     ("POST", r"/v1/messages/batches", _create),
     ("GET", r"/v1/messages/batches", _list),
-    ("GET", r"/v1/messages/batches/([^/]+)", one_job("find", lambda _: _shown)),
+    ("GET", r"/v1/messages/batches/([^/]+)", one_job("find", _shown)),
     ("GET", r"/v1/messages/batches/([^/]+)/results", _results),
-    ("POST", r"/v1/messages/batches/([^/]+)/cancel", one_job("cancel", lambda _: _shown)),
+    ("POST", r"/v1/messages/batches/([^/]+)/cancel", one_job("cancel", _shown)),
     ("DELETE", r"/v1/messages/batches/([^/]+)", _deleted),
 )

@@ -308,19 +308,30 @@ def paged(books: BatchBooks, asked: Asked, size: str, after: str) -> tuple[list[
     return jobs[start:end], end < len(jobs)
 
 
-def created(job: Job, answered: bool, shown: Callable[[Job], Any]) -> Said:
-    """The answer to a creation, which may be lost."""
+Shown: TypeAlias = Callable[[BatchBooks, Job], dict[str, Any]]
+"""A batch in the words of a dialect."""
+
+
+def created(books: BatchBooks, kind: str, lines: Sequence[tuple[str, ChatBody]], about: Any, shown: Shown) -> Said:
+    """The answer to the creation of a batch, which may be lost."""
+    job, is_answered = books.create(books.name(kind), lines, about)
     lost = {"error": {"message": "The server had an error while processing your request.", "type": "server_error"}}
-    return Said(shown(job)) if answered else Said(lost, 500)
+    return Said(shown(books, job)) if is_answered else Said(lost, 500)
 
 
-def one_job(
-    verb: Literal["find", "cancel"], shown_by: Callable[[BatchBooks], Callable[[Job], Any]]
-) -> Callable[[BatchBooks, Asked, str], Said | None]:
+def deleted(books: BatchBooks, id: str, said: dict[str, Any]) -> Said | None:
+    """The answer to the deletion of a file or a batch; None if it is not known."""
+    if books.files.pop(id, None) is None and books.find(id) is None:
+        return None
+    books.deleted.append(id)
+    return Said(said)
+
+
+def one_job(verb: Literal["find", "cancel"], shown: Shown) -> Callable[[BatchBooks, Asked, str], Said | None]:
     """The handler of a request about one batch."""
 
     def handler(books: BatchBooks, asked: Asked, id: str) -> Said | None:
         job = books.find(id) if verb == "find" else books.cancel(id)
-        return None if job is None else Said(shown_by(books)(job))
+        return None if job is None else Said(shown(books, job))
 
     return handler

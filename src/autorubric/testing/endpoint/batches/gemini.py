@@ -18,6 +18,7 @@ from autorubric.testing.endpoint.batches.books import (
     Route,
     Said,
     created,
+    deleted,
     one_job,
     paged,
 )
@@ -57,26 +58,23 @@ def _create(books: BatchBooks, asked: Asked, model: str) -> Said | None:
     rows = [json.loads(line) for line in books.files[file].splitlines() if line]
     lines = [(row["key"], _chat(row["request"], model)) for row in rows]
     about = {"file": file, "name": batch["display_name"], "model": model}
-    return created(*books.create(books.name("batches/"), lines, about), _shown_by(books))
+    return created(books, "batches/", lines, about, _shown)
 
 
-def _shown_by(books: BatchBooks) -> Any:
-    def shown(job: Job) -> dict[str, Any]:
-        word, more = "SUCCEEDED" if job.state == "done" else job.state.upper(), dict[str, Any]()
-        if job.results is not None:
-            failed = {"error": {"code": 3, "message": job.problem}}
-            more = failed if job.problem else {"response": {"responsesFile": _written(books, job)}}
-        about = {
-            "model": f"models/{job.about['model']}",
-            "displayName": job.about["name"],
-            "state": f"BATCH_STATE_{word}",
-            "inputConfig": {"fileName": job.about["file"]},
-            "createTime": datetime.fromtimestamp(job.began, UTC).isoformat(),
-            "batchStats": {"requestCount": str(len(job.lines))},
-        }
-        return {"name": job.id, "metadata": about, "done": job.results is not None, **more}
-
-    return shown
+def _shown(books: BatchBooks, job: Job) -> dict[str, Any]:
+    word, more = "SUCCEEDED" if job.state == "done" else job.state.upper(), dict[str, Any]()
+    if job.results is not None:
+        failed = {"error": {"code": 3, "message": job.problem}}
+        more = failed if job.problem else {"response": {"responsesFile": _written(books, job)}}
+    about = {
+        "model": f"models/{job.about['model']}",
+        "displayName": job.about["name"],
+        "state": f"BATCH_STATE_{word}",
+        "inputConfig": {"fileName": job.about["file"]},
+        "createTime": datetime.fromtimestamp(job.began, UTC).isoformat(),
+        "batchStats": {"requestCount": str(len(job.lines))},
+    }
+    return {"name": job.id, "metadata": about, "done": job.results is not None, **more}
 
 
 def _written(books: BatchBooks, job: Job) -> str:
@@ -115,7 +113,7 @@ def _cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
 
 def _list(books: BatchBooks, asked: Asked, _: str) -> Said:
     jobs, more = paged(books, asked, "pageSize", "pageToken")
-    shown = [_shown_by(books)(job) for job in jobs]
+    shown = [_shown(books, job) for job in jobs]
     return Said({"operations": shown, **({"nextPageToken": jobs[-1].id} if more else {})})
 
 
@@ -125,17 +123,12 @@ def _download(books: BatchBooks, asked: Asked, name: str) -> Said | None:
     return books.gone(name.replace("files/out-", "batches/")) or Said(books.files[name], is_cut=books.is_cut())
 
 
-def _deleted(books: BatchBooks, asked: Asked, name: str) -> Said | None:
-    books.deleted.append(name)
-    return None if books.files.pop(name, None) is None else Said({})
-
-
 ROUTES: tuple[Route, ...] = (
     ("POST", r"/upload/v1beta/files", _upload),
     ("POST", r"/v1beta/models/([^/]+):batchGenerateContent", _create),
     ("GET", r"/v1beta/batches", _list),
-    ("GET", r"/v1beta/(batches/[^/]+)", one_job("find", _shown_by)),
+    ("GET", r"/v1beta/(batches/[^/]+)", one_job("find", _shown)),
     ("POST", r"/v1beta/(batches/[^/:]+):cancel", _cancel),
     ("GET", r"/download/v1beta/(files/[^/:]+):download", _download),
-    ("DELETE", r"/v1beta/(files/[^/]+)", _deleted),
+    ("DELETE", r"/v1beta/(files/[^/]+)", lambda books, _, name: deleted(books, name, {})),
 )

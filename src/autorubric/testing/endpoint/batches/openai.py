@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 from autorubric.testing.completion import envelope, prompt_tokens
@@ -22,6 +21,7 @@ from autorubric.testing.endpoint.batches.books import (
     Route,
     Said,
     created,
+    deleted,
     one_job,
     paged,
 )
@@ -42,13 +42,6 @@ def _content(books: BatchBooks, asked: Asked, name: str) -> Said | None:
         return None
     job = name.removeprefix("file-out-").removeprefix("file-err-")
     return books.gone(job) or Said(books.files[name], is_cut=books.is_cut())
-
-
-def _file_deleted(books: BatchBooks, asked: Asked, name: str) -> Said | None:
-    if books.files.pop(name, None) is None:
-        return None
-    books.deleted.append(name)
-    return Said({"id": name, "deleted": True})
 
 
 def _lines_in(content: bytes) -> list[tuple[str, ChatBody]]:
@@ -89,26 +82,23 @@ def _result_files(books: BatchBooks, job: Job) -> tuple[str | None, str | None]:
     return (output if output in books.files else None, errors if errors in books.files else None)
 
 
-def _openai(books: BatchBooks) -> Callable[[Job], dict[str, Any]]:
-    def shown(job: Job) -> dict[str, Any]:
-        output, errors = _result_files(books, job)
-        word = {"running": "in_progress", "done": "completed"}.get(job.state, job.state)
-        failed = {"object": "list", "data": [{"code": "invalid", "message": job.problem, "line": None}]}
-        return {
-            "id": job.id,
-            "object": "batch",
-            "endpoint": "/v1/chat/completions",
-            "status": word,
-            "errors": failed if word == "failed" else None,
-            "input_file_id": job.about["file"],
-            "output_file_id": output,
-            "error_file_id": errors,
-            "created_at": int(job.began),
-            "metadata": job.about["metadata"],
-            "request_counts": {"total": len(job.lines), "completed": 0, "failed": 0},
-        }
-
-    return shown
+def _openai(books: BatchBooks, job: Job) -> dict[str, Any]:
+    output, errors = _result_files(books, job)
+    word = {"running": "in_progress", "done": "completed"}.get(job.state, job.state)
+    failed = {"object": "list", "data": [{"code": "invalid", "message": job.problem, "line": None}]}
+    return {
+        "id": job.id,
+        "object": "batch",
+        "endpoint": "/v1/chat/completions",
+        "status": word,
+        "errors": failed if word == "failed" else None,
+        "input_file_id": job.about["file"],
+        "output_file_id": output,
+        "error_file_id": errors,
+        "created_at": int(job.began),
+        "metadata": job.about["metadata"],
+        "request_counts": {"total": len(job.lines), "completed": 0, "failed": 0},
+    }
 
 
 def _openai_create(books: BatchBooks, asked: Asked, _: str) -> Said | None:
@@ -117,32 +107,29 @@ def _openai_create(books: BatchBooks, asked: Asked, _: str) -> Said | None:
     if file not in books.files:
         return None
     about = {"file": file, "metadata": body.get("metadata")}
-    return created(*books.create(books.name("batch_"), _lines_in(books.files[file]), about), _openai(books))
+    return created(books, "batch_", _lines_in(books.files[file]), about, _openai)
 
 
 def _openai_list(books: BatchBooks, asked: Asked, _: str) -> Said:
     jobs, more = paged(books, asked, "limit", "after")
-    return Said({"object": "list", "data": [_openai(books)(job) for job in jobs], "has_more": more})
+    return Said({"object": "list", "data": [_openai(books, job) for job in jobs], "has_more": more})
 
 
-def _mistral(books: BatchBooks) -> Callable[[Job], dict[str, Any]]:
-    def shown(job: Job) -> dict[str, Any]:
-        output, errors = _result_files(books, job)
-        word = {"expired": "timeout_exceeded", "done": "success"}.get(job.state, job.state).upper()
-        return {
-            "id": job.id,
-            "object": "batch",
-            "input_files": [job.about["file"]],
-            "metadata": job.about["metadata"],
-            "status": word,
-            "errors": [{"message": job.problem, "count": 1}] if job.problem else [],
-            "output_file": output,
-            "error_file": errors,
-            "created_at": int(job.began),
-            "total_requests": len(job.lines),
-        }
-
-    return shown
+def _mistral(books: BatchBooks, job: Job) -> dict[str, Any]:
+    output, errors = _result_files(books, job)
+    word = {"expired": "timeout_exceeded", "done": "success"}.get(job.state, job.state).upper()
+    return {
+        "id": job.id,
+        "object": "batch",
+        "input_files": [job.about["file"]],
+        "metadata": job.about["metadata"],
+        "status": word,
+        "errors": [{"message": job.problem, "count": 1}] if job.problem else [],
+        "output_file": output,
+        "error_file": errors,
+        "created_at": int(job.began),
+        "total_requests": len(job.lines),
+    }
 
 
 def _mistral_create(books: BatchBooks, asked: Asked, _: str) -> Said | None:
@@ -152,13 +139,13 @@ def _mistral_create(books: BatchBooks, asked: Asked, _: str) -> Said | None:
         return None
     lines = [(id, {**line, "model": body["model"]}) for id, line in _lines_in(books.files[file])]
     about = {"file": file, "metadata": body.get("metadata")}
-    return created(*books.create(books.name("job-"), lines, about), _mistral(books))
+    return created(books, "job-", lines, about, _mistral)
 
 
 def _mistral_list(books: BatchBooks, asked: Asked, _: str) -> Said:
     size, page = int(asked.query.get("page_size", "20")), int(asked.query.get("page", "0"))
     jobs = books.newest()
-    shown = [_mistral(books)(job) for job in jobs[page * size : (page + 1) * size]]
+    shown = [_mistral(books, job) for job in jobs[page * size : (page + 1) * size]]
     return Said({"object": "list", "data": shown, "total": len(jobs)})
 
 
@@ -167,57 +154,45 @@ def _openrouter_create(books: BatchBooks, asked: Asked, _: str) -> Said:
     if list(body)[-1] != "requests":
         return Said({"error": {"code": 400, "message": "endpoint and model must precede requests"}}, 400)
     lines = [(one["custom_id"], {**one["body"], "model": body["model"]}) for one in body["requests"]]
-    said = created(
-        *books.create(books.name("batch-"), lines, {"model": body["model"]}), _openrouter(books, results=False)
-    )
+    said = created(books, "batch-", lines, {"model": body["model"]}, _openrouter)
     return said if said.status >= 400 else Said(said.body, 202)
 
 
-def _openrouter(books: BatchBooks, *, results: bool) -> Callable[[Job], dict[str, Any]]:
-    def shown(job: Job) -> dict[str, Any]:
-        word = {"running": "validating", "done": "completed"}.get(job.state, job.state)
-        total = 0 if job.results is None else len(job.lines)
-        return {
-            "id": job.id,
-            "object": "batch",
-            "endpoint": "/v1/chat/completions",
-            "model": job.about["model"],
-            "status": word,
-            "created_at": int(job.began),
-            "request_counts": {"total": total, "completed": 0, "failed": 0},
-            "results": [result_record(ran) for ran in books.shown(job.results or [])] if results and total else None,
-            "error": {"code": 422, "message": job.problem} if word == "failed" else None,
-        }
-
-    return shown
+def _openrouter(books: BatchBooks, job: Job, results: bool = False) -> dict[str, Any]:
+    word = {"running": "validating", "done": "completed"}.get(job.state, job.state)
+    total = 0 if job.results is None else len(job.lines)
+    return {
+        "id": job.id,
+        "object": "batch",
+        "endpoint": "/v1/chat/completions",
+        "model": job.about["model"],
+        "status": word,
+        "created_at": int(job.began),
+        "request_counts": {"total": total, "completed": 0, "failed": 0},
+        "results": [result_record(ran) for ran in books.shown(job.results or [])] if results and total else None,
+        "error": {"code": 422, "message": job.problem} if word == "failed" else None,
+    }
 
 
 def _openrouter_find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
     job = books.find(id)
     if job is None:
         return None
-    shown = _openrouter(books, results=True)(job)
+    shown = _openrouter(books, job, results=True)
     is_cut = shown["results"] is not None and books.is_cut()
     return Said(json.dumps(shown).encode() if is_cut else shown, is_cut=is_cut)
 
 
 def _openrouter_list(books: BatchBooks, asked: Asked, _: str) -> Said:
     jobs, more = paged(books, asked, "limit", "after")
-    shown = [_openrouter(books, results=False)(job) for job in jobs]
+    shown = [_openrouter(books, job) for job in jobs]
     return Said({"object": "list", "data": shown, "has_more": more, "last_id": jobs[-1].id if jobs else None})
-
-
-def _openrouter_deleted(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    if books.find(id) is None:
-        return None
-    books.deleted.append(id)
-    return Said({"id": id, "object": "batch"})
 
 
 ROUTES: tuple[Route, ...] = (
     ("POST", r"/v1/files(?:/upload)?", _uploaded),
     ("GET", r"/v1/files/([^/]+)/content", _content),
-    ("DELETE", r"/v1/files/([^/]+)", _file_deleted),
+    ("DELETE", r"/v1/files/([^/]+)", lambda books, _, id: deleted(books, id, {"id": id, "deleted": True})),
     ("POST", r"/v1/batches", _openai_create),
     ("GET", r"/v1/batches/([^/]+)", one_job("find", _openai)),
     ("POST", r"/v1/batches/([^/]+)/cancel", one_job("cancel", _openai)),
@@ -229,5 +204,5 @@ ROUTES: tuple[Route, ...] = (
     ("POST", r"/api/v1/batches", _openrouter_create),
     ("GET", r"/api/v1/batches", _openrouter_list),
     ("GET", r"/api/v1/batches/([^/]+)", _openrouter_find),
-    ("DELETE", r"/api/v1/batches/([^/]+)", _openrouter_deleted),
+    ("DELETE", r"/api/v1/batches/([^/]+)", lambda books, _, id: deleted(books, id, {"id": id, "object": "batch"})),
 )

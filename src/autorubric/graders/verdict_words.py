@@ -1,0 +1,194 @@
+"""Verdicts and options in words: what one value says, labelled fields in a text, and what its sentences state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+from unicodedata import normalize
+
+from autorubric.core.judgment import CriterionVerdict
+from autorubric.graders.judge import ShownOptions
+from autorubric.llm.reply_json import scan_json
+
+MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
+Stated: TypeAlias = CriterionVerdict | int
+"""A verdict, or the index of an option."""
+
+_WORDS = {
+    MET: ("met", "true", "satisfied", "满足", "已满足", "滿足", "erfüllt", "満たす", "満たしている"),
+    UNMET: (
+        *("unmet", "not met", "false", "not satisfied", "不满足", "未满足", "不滿足", "未滿足"),
+        *("nicht erfüllt", "満たさない", "満たしていない"),
+    ),
+    CANNOT_ASSESS: (
+        *("cannot assess", "无法评估", "无法判断", "無法評估", "無法判斷"),
+        *("nicht beurteilbar", "評価不能", "判断不能"),
+    ),
+}
+_VERDICTS = {word: verdict for verdict, words in _WORDS.items() for word in words}
+_EXACT = {verdict.value: verdict for verdict in CriterionVerdict}
+# To the question whether a criterion is met, yes and no are answers; to that for its status they are not.
+_TRUTHS = {"yes": MET, "no": UNMET}
+
+_QUOTES = " .…*`'\"“”"
+_SEPARATORS = re.compile(r"[\s_\-]+")
+
+_LABELS = (
+    *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
+    *(r"selected[ _]option", "option", "choice", "answer", "result", "correction", "final"),
+    *("判定", "判断", "判斷", "结论", "結論", "结果", "更正", "选项", "选择", "Urteil", "Ergebnis"),
+)
+_LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
+_EDGE = r"[ \t*_`\"'“”|]*+"
+_VALUE = r"(?P<value>[^\n<|]{1,80}?)"
+_FIELDS = [
+    re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+    for pattern in (
+        rf"^[^\w\n<]*{_LABEL}[ \t*_`\"'”]*+[:：=|]{_EDGE}{_VALUE}{_EDGE},?$",  # Markdown, YAML, a row of a table
+        rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
+        rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>",
+        rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}",
+    )
+]
+
+
+def _folded(word: str) -> str:
+    return _SEPARATORS.sub(" ", normalize("NFKC", word)).lstrip(_QUOTES).rstrip(_QUOTES + "!。！").casefold()
+
+
+def find_verdict(said: Any, *, of_truth: bool = False) -> CriterionVerdict | None:
+    """The verdict that a word or truth value states, alone or as a field; None if that is not certain.
+
+    Example:
+        >>> find_verdict("Verdict: **Not met**"), find_verdict("partially met")
+        (<CriterionVerdict.UNMET: 'UNMET'>, None)
+    """
+    if isinstance(said, bool):
+        return MET if said else UNMET
+    if not isinstance(said, str):
+        return None
+    if (exact := _EXACT.get(said)) is not None:
+        return exact
+    field = _FIELDS[0].fullmatch(said.strip())
+    word = _folded(field["value"] if field else said)
+    return _VERDICTS.get(word) or (_TRUTHS.get(word) if of_truth else None)
+
+
+def find_fields(text: str) -> list[re.Match[str]]:
+    r"""The fields in a text that may state a verdict, in order, as matches with a `label` and a `value`.
+
+    A text with JSON that is never closed has none.
+
+    Example:
+        >>> said = "Two are named.\n\n**Verdict:** MET"
+        >>> [(field["label"], field["value"]) for field in find_fields(said)]
+        [('Verdict', 'MET')]
+    """
+    if scan_json(text).broken is not None:
+        return []
+    return sorted((found for field in _FIELDS for found in field.finditer(text)), key=lambda found: found.start())
+
+
+# Sentences: a word of the schema states a verdict where nothing says that it is weighed, quoted, or of a part.
+
+_SHORT = re.compile(r"(n)['’]t\b|(?<=\bit)['’]s\b", re.IGNORECASE)
+_END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
+_QUOTED = re.compile(r"<(\w+)>[^<]*</\1>|^[ \t]*>.*|\"(?=\S* )[^\"\n]*\"|“(?=\S* )[^”\n]*”", re.MULTILINE)
+_THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上)", re.I)
+_WEIGHED = re.compile(
+    r"\bHad\b|^\W*To\b|(?i:\b(?:if|unless|whether|(?<!i )would|could|might|may|has to|have to|needs? to|so that|"
+    r"(?<!ought )to be|at first|first \w+ (?:is|was)|initially|(?<!things )consider(?:ed)?|tempted|for an?|requires?|"
+    r"seem\w*|appear\w*|argu\w+|claim\w*|says?|stat(?:es|ed)|asks?|tells?|instruct\w*|contains?|disregard|ignor\w+|"
+    r"no reason|becomes|wenn|falls|wäre|würde|könnte|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似"
+)
+_CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
+_OF_A_PART = re.compile(
+    r"\s*(?:[-*•+]|\d+[.)]|\|)\s[^\w\n]*+\w.*\W|.*\b(?:condition|part|aspect|element|component|step|demand)\b",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(r"\b(?:criterion|requirement|verdict|overall|conclusion|judgment|status|final)\b", re.IGNORECASE)
+
+_PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
+_PLAIN = re.compile(
+    r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?:,? \w+,?){0,3}?|it|this|that)"
+    rf" (?:is|was|remains|should be|has(?: not)? been) (?:\w+ly |in fact )?(?:{_PLAIN_WORD})\b|"
+    rf"(?:^|[:：>→])\W{{0,9}}(?:{_PLAIN_WORD})\W*$|"
+    r"(?:\b(?:not|fails? to) )?\b(?:meets?|satisf(?:y|ies)|fulfil?ls?) (?:the|this) "
+    r"(?:criterion|requirement)\b(?!['’])",
+    re.IGNORECASE,
+)
+_LATIN = r"(?<![A-Za-z_])(?:{})(?![A-Za-z_])"
+_NEGATED = (
+    r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|(?i:nicht) erfüllt"
+)
+_MENTION = re.compile(
+    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没有?|未能?|並?未)(?:完全)?[满滿]足|満たし?てい?ない|満たさない)|"
+    rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[评評判][估断斷])|"
+    rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
+)
+_HINT = re.compile(r"mee?t|satisf|fulfil|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
+_OPTION = re.compile(
+    r"\b(?:option|choice|answer)(?: is| should be| to)?\W{0,4}(?P<number>\d{1,3})\b(?!\s*(?:[%/|,]|or\b))",
+    re.IGNORECASE,
+)
+_CHOOSING = re.compile(
+    r"\b(?:choose|chose|choice|select|pick|chang\w+|correct\w*|final|best|answer|should be)\b", re.IGNORECASE
+)
+_REJECTED = re.compile(
+    r"\b(?:from|not(?: \w+){0,3}|than|instead of|part\w*|most\w*|nearly|almost|teilweise)\s(?:an? |as )?\W?\Z",
+    re.IGNORECASE,
+)
+_DEFINED = re.compile(
+    r"[\"'`*]* (?:(?:means?|requires?|applies|is(?! (?:my|the (?:final|correct|right))\b)|needs?|only)\b|=)",
+    re.IGNORECASE,
+)
+
+
+def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tuple[str, Stated | None]]:
+    """The sentences of a text that state a verdict, or an option where options were shown, as their own, last first.
+
+    A sentence that weighs, quotes, demands, supposes, or speaks of a part states none. None stands for a sentence
+    that opens with a contrast, such as "However", which takes back what was said before it.
+
+    Example:
+        >>> said = "MET would need a date. If it had one, it would be MET. So the criterion isn't met."
+        >>> [verdict.value for _, verdict in find_statements(said)]
+        ['UNMET']
+    """
+    hint = _HINT if shown is None else _OPTION
+    if not hint.search(text):
+        return
+    text = _SHORT.sub(lambda found: " not" if found[1] else " is", _QUOTED.sub(" ", text))
+    for sentence in reversed(_END.split(text)):
+        own = _THEREFORE.split(sentence)[-1] if hint.search(sentence) else ""
+        mentioned = set(_mentions(own, shown)) if own else set()
+        is_of_a_part = mentioned and _OF_A_PART.match(own) is not None and _WHOLE.search(own) is None
+        if len(mentioned) == 1 and not is_of_a_part and not _WEIGHED.search(own):
+            yield sentence, mentioned.pop()
+        elif _CONTRAST.match(sentence):
+            yield sentence, None
+
+
+def _mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | None]:
+    """What a sentence mentions and does not reject or define."""
+    if shown is None:
+        sentence = _PLAIN.sub(lambda found: found[0].upper(), sentence)
+    elif not _CHOOSING.search(sentence):
+        return
+    for found in (_MENTION if shown is None else _OPTION).finditer(sentence):
+        if _REJECTED.search(sentence, max(0, found.start() - 50), found.start()) or _DEFINED.match(
+            sentence, found.end()
+        ):
+            continue
+        kind = found.lastgroup or ""
+        yield shown.find_index(int(found[kind])) if shown else CriterionVerdict[kind]
+
+
+def find_conclusion(text: str, shown: ShownOptions | None = None) -> Stated | None:
+    """The last verdict or option that a text states and does not take back, or None.
+
+    Example:
+        >>> find_conclusion("At first it is MET. However, the date is wrong.")
+    """
+    return next((stated for _, stated in find_statements(text, shown)), None)
