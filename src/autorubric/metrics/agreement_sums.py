@@ -37,6 +37,7 @@ SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
 """The first statistics of `Layout.summarize`: `kappa` is over all binary pairs. Those of the criteria follow."""
 
 _POSTERIOR = "bayesian-bootstrap"
+_ROUNDING = 1e-12
 
 
 class Found(NamedTuple):
@@ -124,14 +125,18 @@ def sum_items(
 ) -> tuple[Layout, Floats]:
     """Where the sums of some criteria are, and what each of the first `rows` items adds to them and to the scores'.
 
-    What items add is an array of rows × (cells of all criteria + `SCORE_SUMS`).
+    What items add is an array of rows × (cells of all criteria + `SCORE_SUMS`). Weights of points have no unit here:
+    equal ones count 1, others 1 on average.
     """
     sizes = np.array([len(column.categories) for column in columns], np.int64)
     starts = np.cumsum([0, *sizes**2])
     cells = int(starts[-1])
     width = cells + SCORE_SUMS
     cell = starts[points.column] + points.truth * sizes[points.column] + points.judged
-    counts = np.bincount(points.row * width + cell, points.weights, rows * width)
+    weights = points.weights
+    if weights is not None and len(weights):
+        weights = None if np.ptp(weights) <= _ROUNDING * weights.max() else weights / weights.mean()
+    counts = np.bincount(points.row * width + cell, weights, rows * width)
     sums = counts.astype(float).reshape(rows, width)
     if scores is not None:
         difference = scores.judged - scores.true
