@@ -80,7 +80,7 @@ def print_grades(
     ranked = summary.most_influential(_MOST_SHOWN)
     if ranked:
         print("  most influential criteria (weight, mean verdict, share of weight x variance):")
-        whole = sum(criterion.influence for criterion in summary.criteria.values())
+        whole = math.fsum(criterion.influence for criterion in summary.criteria.values())
         for criterion in ranked:
             share = 100 * criterion.influence / whole
             print(f"    {criterion.name}: {criterion.weight:g}, {criterion.values.mean:.2f}, {share:.0f} %")
