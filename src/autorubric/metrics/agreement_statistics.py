@@ -150,7 +150,7 @@ STATISTICS = (
     Statistic("rmse", lambda part: rmse(part.judged_values, part.true_values), "values"),
     Statistic("mae", lambda part: mae(part.judged_values, part.true_values), "values"),
     Statistic("krippendorff_alpha", _alpha, "votes"),
-    Statistic("fleiss_kappa", lambda part: fleiss_kappa(part.ratings, len(part.votes)), "votes"),
+    Statistic("fleiss_kappa", lambda part: fleiss_kappa(part.ratings, len(part.cast)), "votes"),
     Statistic("judge_gwet", lambda p: gwet_ac(p.ratings, None if p.vote_values is None else p.weights), "votes"),
     Statistic("icc", _icc, "votes", kinds=_ORDINAL),
 )

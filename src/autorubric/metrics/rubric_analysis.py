@@ -213,7 +213,7 @@ class _Whole(NamedTuple):
 
     columns: list[Column]
     values: Floats
-    truth: Floats
+    agrees: Floats
     dissent: Floats
     weights: Floats
     discrimination: Floats
@@ -225,11 +225,14 @@ class _Whole(NamedTuple):
 def _analyze(table: Table) -> _Whole:
     columns = table.rubric_columns
     values = table.matrix(table.values)
+    # By category: the mean of a panel's options is the value of none.
+    truth, judged = table.points.truth, table.points.judged
+    agrees = np.where((truth >= 0) & (judged >= 0), truth == judged, np.nan)
     weights = np.array([column.criterion.weight for column in columns])
     return _Whole(
         columns,
         values,
-        table.matrix(table.truth_values),
+        table.matrix(agrees),
         table.matrix(table.dissent),
         weights,
         item_rest_correlations(values, weights),
@@ -251,9 +254,7 @@ def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: 
         redundancy = estimate_correlation(float(whole.alike[place, partner]), int(both.sum()), confidence)
         same = _share(own[both] == other[both], confidence)
         lighter = bool((abs(weights[place]), -place) < (abs(weights[partner]), -partner))
-    labelled = ~np.isnan(own) & ~np.isnan(whole.truth[:, place])
-    split = whole.dissent[:, place]
-    split = split[~np.isnan(split)]
+    agrees, split = (table[~np.isnan(table[:, place]), place] for table in (whole.agrees, whole.dissent))
     rate = _pass_rate(own[~np.isnan(own)], confidence)
     ends, limit = rate.interval, thresholds.saturated
     # Criteria that all submissions meet, or none, have no place on the scale of abilities: only priors would show.
@@ -273,7 +274,7 @@ def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: 
         same_verdicts=same,
         score_share=None if whole.shares is None else float(whole.shares[place]),
         disagreement=float(split.mean()) if len(split) else None,
-        label_agreement=_share(own[labelled] == whole.truth[labelled, place], confidence),
+        label_agreement=_share(agrees == 1.0, confidence),
     )
     advice, reason = advise(found, lighter, thresholds)
     return replace(found, advice=advice, reason=reason)
