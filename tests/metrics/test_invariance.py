@@ -12,7 +12,7 @@ import pytest
 
 from autorubric import Criterion, Rubric
 from autorubric.metrics import compute_metrics
-from autorubric.metrics.agreement_sums import SUMMED, kappa_interval, majority_baseline, sum_items
+from autorubric.metrics.agreement_sums import SUMMED, majority_baseline, sum_items
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.compare import compare_judges, differences
 from autorubric.metrics.confusion import accuracy, balanced_accuracy, gwet_pairs, kappas, mcc, precision_recall
@@ -21,7 +21,7 @@ from autorubric.metrics.jackknife import (
     Draws,
     effective_items,
     jackknife_intervals,
-    kappa_posterior,
+    kappa_interval,
     mean_kappa_interval,
     share_interval,
 )
@@ -102,7 +102,7 @@ def test_weights_have_no_unit_in_any_kernel() -> None:
         "balanced accuracy": lambda c: balanced_accuracy(c * table),
         "precision and recall": lambda c: tuple(precision_recall(c * table, 1)),
         "MCC": lambda c: mcc(c * table),
-        "posterior of kappa": lambda c: ends(kappa_posterior(c * one_pair, DRAWS)),
+        "posterior of kappa": lambda c: ends(kappa_interval(c * one_pair, np.eye(2), DRAWS).interval),
         "jackknife of kappa": lambda c: ends(kappa_interval(c * three, both, DRAWS).interval),
         "mean kappa": lambda c: ends(mean_kappa_interval([c * one_pair, c * other], weights, DRAWS)),
         "share": lambda c: ends(share_interval(c * hits, c * sizes)),
@@ -120,9 +120,9 @@ def test_weights_have_no_unit_in_any_kernel() -> None:
 
 def test_items_of_one_pair_and_one_weight_have_the_plain_intervals() -> None:
     tables = np.repeat(np.eye(4).reshape(4, 2, 2), (14, 2, 1, 13), axis=0)
-    plain, hits = kappa_posterior(tables, DRAWS), np.array([1.0] * 27 + [0.0] * 3)
+    plain, hits = kappa_interval(tables, np.eye(2), DRAWS).interval, np.array([1.0] * 27 + [0.0] * 3)
     for unit in UNITS:
-        assert kappa_posterior(unit * tables, DRAWS) == pytest.approx(plain, abs=1e-9)
+        assert kappa_interval(unit * tables, np.eye(2), DRAWS).interval == pytest.approx(plain, abs=1e-9)
         assert share_interval(unit * hits, np.full(30, unit)) == pytest.approx(wilson_interval(27, 30), abs=1e-12)
 
 
@@ -135,7 +135,7 @@ def test_an_agreement_without_an_error_is_worth_the_effective_number_of_items() 
     shapes = np.array([2.0, 0.0, 0.0, 6.0]) * worth / 8 + 0.5
     cells = np.random.default_rng(DRAWS.seed).standard_gamma(shapes, (DRAWS.replicates, 4))
     low = np.quantile(kappas(cells.reshape(-1, 2, 2)), 0.025)
-    assert ends(kappa_posterior(tables, DRAWS)) == pytest.approx((low, 1.0))
+    assert ends(kappa_interval(tables, np.eye(2), DRAWS).interval) == pytest.approx((low, 1.0))
 
 
 Row = tuple[list[str] | None, dict[str, list[str]]]

@@ -20,9 +20,9 @@ from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
 from autorubric.metrics.jackknife import (
     Draws,
+    Found,
     bounded_mean_intervals,
-    jackknife_intervals,
-    kappa_posterior,
+    kappa_interval,
     mean_kappa_interval,
     share_interval,
 )
@@ -38,13 +38,6 @@ SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
 
 _POSTERIOR = "bayesian-bootstrap"
 _ROUNDING = 1e-12
-
-
-class Found(NamedTuple):
-    """An interval, None if there is none, and its method, as `ConfidenceInterval.method` names it."""
-
-    interval: Interval | None
-    method: str
 
 
 @dataclass(frozen=True)
@@ -151,28 +144,6 @@ def sum_items(
         1.0 if scores is None else scores.span,
     )
     return layout, sums
-
-
-def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats | None = None) -> Found:
-    """The interval of κ, with items as the unit: from its posterior for two categories, else by jackknife.
-
-    Args:
-        tables: labels (rows) against verdicts, of each item.
-        weights: how much each pair of categories counts as agreement.
-        draws: how many draws, their seed and the level.
-        times: how many items have each table, which then has one pair; None for one each.
-    """
-    if times is None:
-        tables = tables[tables.any(axis=(1, 2))]
-    if tables.shape[1:] == (2, 2):
-        return Found(kappa_posterior(tables, draws, times), "jeffreys")
-    flat = tables.reshape(len(tables), math.prod(tables.shape[1:]))
-
-    def kappa(total: Floats) -> Floats:
-        return kappas(total.reshape(*total.shape[:-1], *tables.shape[1:]), weights)[..., None]
-
-    [found] = jackknife_intervals(flat, kappa, ["correlation"], draws.confidence, times)
-    return Found(found, "jackknife")
 
 
 class Measured(NamedTuple):

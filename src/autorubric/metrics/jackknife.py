@@ -138,12 +138,13 @@ def share_interval(
     """
     if not len(pairs):
         return None
-    if not _is_one_observation(np.maximum(hits, pairs - hits), pairs):
+    times = np.ones(len(pairs)) if times is None else times
+    worth = effective_items(pairs, times)
+    if (hits * (pairs - hits)).any() or not math.isclose(worth, float(times.sum())):
         sums = np.column_stack([hits, pairs])
         [found] = jackknife_intervals(sums, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], confidence, times)
         if found is not None:
             return found
-    times, worth = np.ones(len(pairs)) if times is None else times, effective_items(pairs, times)
     return wilson_interval(float(times @ hits) / float(times @ pairs) * worth, worth, confidence)
 
 
@@ -160,11 +161,6 @@ def effective_items(sizes: Floats, times: Floats | None = None) -> float:
     """
     times = np.ones(len(sizes)) if times is None else times
     return float(times @ sizes) ** 2 / float(times @ sizes**2)
-
-
-def _is_one_observation(largest: Floats, sizes: Floats) -> bool:
-    """Whether each item counts as much as any other, and all in one cell, of which `largest` is the amount."""
-    return bool((largest == sizes).all()) and float(np.ptp(sizes)) <= _NO_SPREAD * float(sizes.max())
 
 
 def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[Interval]:
@@ -202,39 +198,60 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
     ]
 
 
-def kappa_posterior(tables: Floats, draws: Draws, times: Floats | None = None) -> Interval | None:
-    """The equal-tailed interval of the posterior of κ over 2 × 2 tables, by Monte Carlo; None where κ is undefined.
+class Found(NamedTuple):
+    """An interval, None if there is none, and its method, as `ConfidenceInterval.method` names it."""
 
-    The cells have a Dirichlet posterior with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56
-    (2000)), drawn with the seed of `draws`. Where items have several pairs or labels have different weights, the
-    pairs count for as many as they are worth: the effective sample size.
+    interval: Interval | None
+    method: str
+
+
+def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats | None = None) -> Found:
+    """The interval of κ, with items as the unit; None where κ is undefined.
+
+    For two categories the equal-tailed one of its posterior, by Monte Carlo: the cells have a Dirichlet posterior
+    with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56 (2000)). Where items have several pairs or
+    labels have different weights, the pairs count for as many as they are worth: the effective sample size. For more
+    categories that of `jackknife_intervals`.
 
     Args:
-        tables: labels (rows) against verdicts, of each item that has a pair; weights with a mean of 1.
+        tables: labels (rows) against verdicts, of each item; weights of labels with a mean of 1.
+        weights: how much each pair of categories counts as agreement.
         draws: how many draws, their seed and the level.
         times: how many items have each table, which then has one pair; None for one each.
 
     Example:
         >>> cells, times = np.eye(4).reshape(4, 2, 2), np.array([14.0, 1.0, 1.0, 14.0])
-        >>> low, high, _ = kappa_posterior(cells, Draws(20_000, seed=0), times)
-        >>> round(low, 2), round(high, 2)
-        (0.57, 0.96)
+        >>> (low, high, _), method = kappa_interval(cells, np.eye(2), Draws(20_000, seed=0), times)
+        >>> round(low, 2), round(high, 2), method
+        (0.57, 0.96, 'jeffreys')
     """
-    counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
-    value = float(kappas(counts))
+    if times is None:
+        tables = tables[tables.any(axis=(1, 2))]
+    shape = tables.shape[1:]
+
+    def kappa(total: Floats) -> Floats:
+        return kappas(total.reshape(*total.shape[:-1], *shape), weights)[..., None]
+
+    flat = tables.reshape(len(tables), math.prod(shape))
+    if shape != (2, 2):
+        return Found(jackknife_intervals(flat, kappa, ["correlation"], draws.confidence, times)[0], "jackknife")
+    counts = flat.sum(axis=0) if times is None else times @ flat
+    value = float(kappa(counts)[0])
     if np.isnan(value):
-        return None
-    sizes, largest = tables.sum(axis=(1, 2)), tables.max(axis=(1, 2))
-    worth = effective_items(sizes, times)
-    if not _is_one_observation(largest, sizes):
-        # Where each item is in one cell, it is one pair, whatever it weighs.
-        pairs = float(len(sizes) if (largest == sizes).all() else sizes.sum())
-        worth = _effective_pairs(counts, kappas(counts - tables), (worth, pairs), draws.confidence)
-    counts = counts * (worth / counts.sum())
-    cells = np.random.default_rng(draws.seed).standard_gamma(counts.ravel() + 0.5, (draws.replicates, counts.size))
+        return Found(None, "jeffreys")
+    sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
+    # Where each item is in one cell, it is one pair, whatever it weighs.
+    single, worth = bool((flat.max(axis=1) == sizes).all()), effective_items(sizes, times)
+    if not (single and math.isclose(worth, n)):
+        pairs = float(len(sizes) if single else sizes.sum())
+        left_out = kappa(counts - flat)[:, 0]
+        worth = _effective_pairs(counts.reshape(shape), left_out, (worth, pairs), draws.confidence)
+    cells = np.random.default_rng(draws.seed).standard_gamma(
+        counts * (worth / counts.sum()) + 0.5, (draws.replicates, counts.size)
+    )
     tail = (1.0 - draws.confidence) / 2.0
-    low, high = np.quantile(kappas(cells.reshape(-1, *counts.shape)), (tail, 1.0 - tail))
-    return Interval(float(low), float(high), draws.confidence).widened(value)
+    low, high = np.quantile(kappa(cells), (tail, 1.0 - tail))
+    return Found(Interval(float(low), float(high), draws.confidence).widened(value), "jeffreys")
 
 
 def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], draws: Draws) -> Interval:
