@@ -31,8 +31,8 @@ from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import Column, Points
 
-SCORE_SUMS = 6
-"""Score pairs: how many, Σ difference, Σ difference², Σ |difference|, Σ judged, Σ true."""
+SCORE_SUMS = 4
+"""Score pairs: how many, Σ difference, Σ difference², Σ |difference|."""
 SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
 """The first statistics of `Layout.summarize`: `kappa` is over all binary pairs. Those of the criteria follow."""
 
@@ -133,9 +133,8 @@ def sum_items(
     sums = counts.astype(float).reshape(rows, width)
     if scores is not None:
         difference = scores.judged - scores.true
-        sums[scores.rows, cells:] = np.column_stack(
-            [np.ones(len(difference)), difference, difference**2, np.abs(difference), scores.judged, scores.true]
-        )
+        one = np.ones(len(difference))
+        sums[scores.rows, cells:] = np.stack([one, difference, difference**2, np.abs(difference)], axis=1)
     layout = Layout(
         tuple(starts.tolist()),
         tuple(sizes.tolist()),
