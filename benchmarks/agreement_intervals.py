@@ -102,7 +102,7 @@ def judged_items(items: int, setting: Setting, rng: np.random.Generator) -> Arra
     cells = np.eye(4)[2 * ~truth + ~judged].reshape(items, -1)
     said, true = (_scores(met, setting.weights) for met in (judged, truth))
     apart = said - true
-    return np.column_stack([cells, np.ones(items), apart, apart**2, np.abs(apart), said, true])
+    return np.column_stack([cells, np.ones(items), apart, apart**2, np.abs(apart)])
 
 
 def _scores(met: Bools, weights: Array) -> Array:

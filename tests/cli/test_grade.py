@@ -204,6 +204,19 @@ def test_a_mean_score_that_is_too_low_has_a_status_of_its_own(tmp_path: Path) ->
     assert run([*command, "--fail-under", "0.51"]) == 100
 
 
+def test_a_mean_score_that_is_the_limit_but_for_rounding_is_not_below_it(tmp_path: Path) -> None:
+    # Scores of 1, 0.7 and 0.7, whose mean is 0.7999999999999999 in binary.
+    short, moon = (("Contains at most 3 words.", 7), ("Mentions the moon.", 3))
+    rubric = Rubric([Criterion(requirement=requirement, weight=weight) for requirement, weight in (short, moon)])
+    data = RubricDataset("Why?", rubric)
+    for text in ("The moon", "The sun", "The wind"):
+        data.add_item(text, "")
+    data.to_file(tmp_path / "data.json")
+    command = ["grade", str(tmp_path / "data.json"), "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
+    assert run([*command, "--fail-under", "0.8"]) == 0
+    assert run([*command, "--fail-under", "0.8001"]) == 100
+
+
 def test_failures_have_status_1_and_the_same_command_mends_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

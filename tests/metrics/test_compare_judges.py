@@ -11,7 +11,8 @@ import pytest
 
 from autorubric import Criterion, InputError, Rubric
 from autorubric.metrics.agreement_sums import SUMMED, Layout
-from autorubric.metrics.compare import compare_judges
+from autorubric.metrics.compare import Difference, compare_judges, describe_winner
+from autorubric.metrics.statistic_results import ConfidenceInterval
 from tests.oracles import stats
 
 CRITERIA = [Criterion(name="Brief", requirement="Is brief"), Criterion(name="Kind", requirement="Is kind")]
@@ -46,6 +47,13 @@ def test_two_judges_alike_are_not_told_apart(graded: Callable[..., Any]) -> None
     assert "is not significant" in found.summary()
     same = compare_judges(one.run, one.run, one.dataset, n_replicates=50, seed=1)
     assert (same.accuracy.difference, same.accuracy.p_value) == (0.0, 1.0)
+
+
+def test_a_winner_is_named_at_the_level_of_the_interval() -> None:
+    for confidence, p_value, found in ((0.95, 0.04, "a"), (0.95, 0.06, None), (0.99, 0.04, None), (0.9, 0.06, "a")):
+        ends = ConfidenceInterval(lower=0.01, upper=0.2, confidence=confidence)
+        gap = Difference(name="accuracy", a=0.9, b=0.8, difference=0.1, ci=ends, p_value=p_value)
+        assert describe_winner(gap).startswith(f"{found} agrees more" if found else "On these items"), confidence
 
 
 def test_the_p_value_of_the_accuracy_is_the_sign_flip_test_of_scipy(graded: Callable[..., Any]) -> None:

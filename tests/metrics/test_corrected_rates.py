@@ -115,8 +115,8 @@ def test_ppi_is_the_rate_of_labels_within_each_verdict() -> None:
 
 
 def test_a_plain_rate_has_wilsons_interval_of_95_percent_unless_told_otherwise() -> None:
-    for told, alpha in (({}, 0.05), ({"confidence": 0.8}, 0.2)):
-        found = plain_rate([1, 1, 0, 1], **told)
+    verdicts = [1, 1, 0, 1]
+    for found, alpha in ((plain_rate(verdicts), 0.05), (plain_rate(verdicts, 0.8), 0.2)):
         assert (found.value, found.n) == (0.75, 4) and found.interval is not None
         assert found.interval[:2] == pytest.approx(proportion_confint(3, 4, alpha, "wilson"))
 

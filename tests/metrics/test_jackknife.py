@@ -9,7 +9,7 @@ from autorubric.metrics.jackknife import (
     bounded_mean_intervals,
     checked_draws,
     jackknife_intervals,
-    kappa_posterior,
+    kappa_interval,
     mean_kappa_interval,
 )
 from tests.oracles import cohen_kappa_score, proportion_confint, stats
@@ -102,7 +102,7 @@ def test_the_posterior_of_kappa_is_that_of_dirichlet_cells() -> None:
     rows, columns = cells[:, 0] + cells[:, 1], cells[:, 0] + cells[:, 2]
     chance = rows * columns + (1 - rows) * (1 - columns)
     expected = np.quantile((observed - chance) / (1 - chance), [0.025, 0.975])
-    found = kappa_posterior(items(14, 2, 1, 13), Draws(100_000, seed=1))
+    found = kappa_interval(items(14, 2, 1, 13), np.eye(2), Draws(100_000, seed=1)).interval
     assert found is not None and found[:2] == pytest.approx(expected, abs=0.005)
     kappa = cohen_kappa_score([0] * 16 + [1] * 14, [0] * 14 + [1] * 2 + [0] + [1] * 13)
     assert found.holds(kappa)
@@ -110,9 +110,9 @@ def test_the_posterior_of_kappa_is_that_of_dirichlet_cells() -> None:
 
 def test_pairs_that_repeat_within_an_item_or_weigh_more_add_nothing_to_the_posterior_of_kappa() -> None:
     draws = Draws(100_000, seed=1)
-    once, alike = items(40, 10, 8, 42), kappa_posterior(items(40, 10, 8, 42), draws)
+    once, alike = items(40, 10, 8, 42), kappa_interval(items(40, 10, 8, 42), np.eye(2), draws).interval
     for factor in (3.0, 20.0):
-        found = kappa_posterior(once * factor, draws)
+        found = kappa_interval(once * factor, np.eye(2), draws).interval
         assert found is not None and alike is not None
         # 1 % for the jackknife's n - 1, and for Student's quantile of 99 degrees of freedom.
         assert found.width == pytest.approx(alike.width, rel=0.03)
@@ -120,9 +120,9 @@ def test_pairs_that_repeat_within_an_item_or_weigh_more_add_nothing_to_the_poste
 
 
 def test_a_perfect_judge_has_a_posterior_of_kappa_that_is_no_point_and_one_class_has_none() -> None:
-    found = kappa_posterior(items(5, 0, 0, 5), Draws(20_000, seed=0))
+    found = kappa_interval(items(5, 0, 0, 5), np.eye(2), Draws(20_000, seed=0)).interval
     assert found is not None and found.high == 1.0 and 0.3 < found.low < 0.8
-    assert kappa_posterior(items(10, 0, 0, 0), Draws()) is None
+    assert kappa_interval(items(10, 0, 0, 0), np.eye(2), Draws()).interval is None
 
 
 def test_the_ends_of_the_interval_of_mean_kappa_count_one_pair_that_differs_or_agrees() -> None:

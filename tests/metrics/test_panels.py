@@ -12,7 +12,8 @@ import pytest
 from autorubric import Criterion, InputError, JudgeVote, Rubric
 from autorubric.cli.agreement_report import show_agreement
 from autorubric.metrics import MetricsResult, compute_metrics
-from tests.oracles import krippendorff
+from autorubric.metrics.rubric_analysis import analyze_rubric
+from tests.oracles import inter_rater, krippendorff
 
 Make = Callable[..., Any]
 
@@ -214,3 +215,38 @@ def test_a_judge_has_the_intervals_of_a_run_by_it_alone(graded: Make) -> None:
     ):
         assert found is not None and (found.lower, found.upper) == expected
     assert compute_metrics(panel.run, panel.dataset, per_judge=True).per_judge["b"].kappa_ci is None  # type: ignore[index]
+
+
+def test_fleiss_kappa_is_among_the_judges_of_a_criterion_whoever_judges_the_others(graded: Make) -> None:
+    # The second criterion is decided by a check, which has no vote on the first.
+    made, counts = graded([BRIEF, Criterion(name="Short", requirement="Contains at most 3 words.")]), []
+    for number in range(12):
+        said = {judge: ["MET" if number % divisor else "UNMET", "MET"] for judge, divisor in (("x", 3), ("y", 4))}
+        made.add(["MET", "MET"], said)
+        counts.append([sum(words[0] == label for words in said.values()) for label in ("MET", "UNMET")])
+    run = made.run
+    for result in run.item_results:
+        first, second = result.report.report
+        check = JudgeVote(judge_id="check", verdict="MET", reason=None)
+        result.report = result.report.model_copy(
+            update={"report": [first, second.model_copy(update={"votes": [check]})]}
+        )
+    found = compute_metrics(run, made.dataset).per_criterion
+    assert found[0].fleiss_kappa == pytest.approx(inter_rater.fleiss_kappa(np.array(counts)))
+    assert (found[0].n_judges, found[1].n_judges, found[1].fleiss_kappa) == (2, 1, None)
+
+
+def test_a_panel_whose_option_is_the_label_agrees_with_it_also_where_its_mean_is_another_value(graded: Make) -> None:
+    made = graded([STYLE])
+    for label, words in (("Rich", "Rich"), ("Plain", "Plain"), ("Rich", "Plain")):
+        made.add([label], [words])
+    run = made.run
+    for result in run.item_results:
+        [entry] = result.report.report
+        choice = entry.final_multi_choice_verdict
+        mean = 2 / 3 if choice.value else 1 / 3  # of three judges, one of whom says the other
+        update = {"final_multi_choice_verdict": choice.model_copy(update={"aggregated_value": mean})}
+        result.report = result.report.model_copy(update={"report": [entry.model_copy(update=update)]})
+    [found] = analyze_rubric(run, made.dataset).criteria
+    assert found.label_agreement.value == pytest.approx(2 / 3)
+    assert compute_metrics(run, made.dataset).criterion_accuracy == pytest.approx(2 / 3)

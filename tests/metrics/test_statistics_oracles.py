@@ -277,3 +277,11 @@ def test_series_that_belong_together_have_one_length() -> None:
     for figure in (systematic_bias, pearson, spearman, kendall, correlation):
         with pytest.raises(ValueError, match="there are 3 and 1 values"):
             figure([0.0, 0.5, 1.0], [0.5])
+
+
+def test_a_correlation_of_nothing_but_rounding_is_0() -> None:
+    # Σ (x − x̄)(y − ȳ) = 0 on paper: y is the same at equal distances from the middle of x.
+    x, y = [0.1, 0.2, 0.3, 0.4, 0.5], [0.7, 0.3, 0.1, 0.3, 0.7]
+    for one, other in ((x, y), (y, x), (x[::-1], y)):
+        found = correlation(one, other, "pearson")
+        assert (found.coefficient, found.p_value, found.interpretation) == (0.0, 1.0, "very weak positive")

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import random
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from autorubric import Criterion, CriterionReport, DataItem, EvaluationReport, ItemResult, Rubric, RubricDataset
+from autorubric import (
+    Criterion,
+    CriterionReport,
+    DataItem,
+    EnsembleCriterionReport,
+    EnsembleEvaluationReport,
+    EvaluationReport,
+    ItemResult,
+    JudgeVote,
+    Rubric,
+    RubricDataset,
+)
 from autorubric.cli.grade import print_grades
 from autorubric.core.judgment import MultiChoiceVerdict
 from autorubric.runs.summary import EvaluationSummary, Moments
@@ -102,3 +117,44 @@ def test_scores_have_wilsons_interval_of_their_variance_and_bare_sums_students()
     # s = 5, and t of 2 degrees of freedom is 4.302653: 5 ± 4.302653 * 5 / sqrt(3)
     assert ends(bare) == pytest.approx((-7.42069, 17.42069), abs=1e-5)
     assert alike.interval() is None
+
+
+@given(st.lists(st.floats(-1e9, 1e9) | st.floats(0, 1), min_size=1, max_size=30), st.randoms())
+def test_the_mean_is_the_exact_one_whatever_the_order(numbers: list[float], draw: random.Random) -> None:
+    found = Moments()
+    for number in draw.sample(numbers, len(numbers)):
+        found.add(number)
+    exact = [Fraction(number) for number in numbers]
+    mean = sum(exact) / len(exact)
+    assert found.mean == float(mean)
+    assert found.variance == float(sum((number - mean) ** 2 for number in exact) / len(exact))
+
+
+def test_a_summary_is_the_same_in_any_order(capsys: pytest.CaptureFixture[str]) -> None:
+    # The mean of these scores is 0.3625, whose third place depends on the last bit of a sum.
+    scores = [0.1, 0.2, 0.3, 0.4, 0.7, 0.3, 0.6, 0.3] * 5
+    entries = [[(f"a#{n}", word) for n, word in enumerate(words)] for words in ("MMU", "MUU", "MMM", "MUMUM")]
+
+    def panel(number: int) -> EnsembleEvaluationReport:
+        met = {"M": "MET", "U": "UNMET"}
+        repeats = [JudgeVote(judge_id=name, verdict=met[word], reason=None) for name, word in entries[number % 4]]
+        votes = [
+            JudgeVote(judge_id="a", verdict="MET", reason=None, repeats=repeats),
+            JudgeVote(judge_id="b", verdict=("MET", "UNMET", "MET")[number % 3], reason=None),
+        ]
+        entry = EnsembleCriterionReport(
+            criterion=Criterion(requirement="Is brief"), final_verdict="MET", final_reason=None, votes=votes
+        )
+        return EnsembleEvaluationReport(score=scores[number], report=[entry])
+
+    results = [ItemResult(n, DataItem(f"Essay {n}.", ""), panel(n), 1.0) for n in range(len(scores))]
+    told = set()
+    for seed in range(30):
+        summary = EvaluationSummary(len(results))
+        for result in random.Random(seed).sample(results, len(results)):
+            summary.add(result)
+        print_grades(summary, [])
+        told.add(capsys.readouterr().out)
+        told.add(repr((summary.scores.mean, summary.panel.interval(), summary.consistency["a"].interval())))
+        told.add(repr((summary.consistency["a"].agreement, summary.consistency["a"].variance)))
+    assert len(told) == 3

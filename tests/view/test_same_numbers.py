@@ -15,7 +15,10 @@ import pytest
 import autorubric
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.cli.app import run as command
+from autorubric.labels import Ask, label_queue
+from autorubric.metrics.compare import JudgeComparison
 from autorubric.testing import Fault, LoopbackEndpoint
+from tests.labels.runs import answers, graded
 from tests.offenders import offenders
 from tests.view.viewing import viewing
 
@@ -190,3 +193,62 @@ def test_a_number_is_the_same_wherever_it_is_shown(tmp_path: Path, capsys: pytes
                 facts = collected(tmp_path / name, capsys.readouterr().out)
                 assert len(facts) >= 18, facts
                 assert differing(facts) == {}
+
+
+def of_labels(run: Path, other: Path, labels: Path | None) -> dict[str, list[Any]]:
+    """Values, intervals and p-values of labels: those of single pairs, of whole items, and the two runs compared."""
+    given = {} if labels is None else {"labels": labels}
+    by_pair = labels is None or labels.suffix == ".jsonl"
+    found: dict[str, list[Any]] = {}
+    if by_pair:
+        single = autorubric.label_agreement(run, **given)
+        for one in (single.judge, *single.criteria):
+            assert one.accuracy.interval is not None and one.kappa.interval is not None
+            found[one.name] = [one.n, one.accuracy.value, *one.accuracy.interval[:2], *one.kappa.interval[:2]]
+        mean = single.judge.mean_kappa
+        found["mean kappa"] = [mean.value, *(mean.interval or ())[:2]]
+    else:
+        whole = autorubric.agree(run, **given)
+        assert whole.bootstrap is not None and whole.accuracy_ci is not None
+        found["labels"] = [
+            whole.n_samples, whole.criterion_accuracy, whole.accuracy_ci.lower, whole.accuracy_ci.upper,
+            *(whole.bootstrap.micro_kappa_ci or ()),
+        ]  # fmt: skip
+        for each in whole.per_criterion:
+            assert each.accuracy_ci is not None and each.kappa_ci is not None
+            found[each.name] = [
+                each.n_samples, each.accuracy, each.accuracy_ci.lower, each.accuracy_ci.upper,
+                each.kappa_ci.lower, each.kappa_ci.upper,
+            ]  # fmt: skip
+        found["mean kappa"] = [whole.mean_kappa, *(whole.bootstrap.kappa_ci or ())]
+    against: JudgeComparison = autorubric.compare(run, against=other, **given)
+    for gap in (against.accuracy, against.mean_kappa, against.micro_kappa, *against.per_criterion):
+        name, ends = f"compared: {gap.name}", gap.ci and (gap.ci.lower, gap.ci.upper)
+        found[name] = [gap.n, gap.a, gap.b, gap.difference, *(ends or ()), gap.p_value, gap.p_holm]
+    return found
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.*the probabilities of drawn pairs are not read", "ignore:.*have no labels in the file"
+)
+def test_the_same_labels_give_the_same_numbers_whatever_way_they_come(tmp_path: Path) -> None:
+    run, other = graded(tmp_path / "run", 30), tmp_path / "other"
+    with LoopbackEndpoint().in_thread() as endpoint:  # says MET to everything
+        autorubric.grade(answers(30), judge=f"judge@{endpoint.url}", out=other)
+    # All pairs are drawn, so with a probability of 1; two thirds are labelled, so that a label counts for 1.5 pairs.
+    with label_queue(run, Ask("random", size=60), second_share=0.0) as queue:
+        for _ in range(40):
+            task = queue.next("ana")
+            assert task is not None
+            right = ("moon" in task.submission) == (task.pair.criterion == "Moon") and task.pair.index % 4 > 0
+            queue.label("ana", task.pair.index, task.pair.place, "MET" if right else "UNMET")
+    expected = of_labels(run, other, None)
+    assert len(expected) == 9
+    with offenders() as case:
+        for form in ("csv", "json", "jsonl"):
+            with case(form):
+                path = tmp_path / f"labels.{form}"
+                autorubric.export_labels(run=run, target=path)
+                found = of_labels(run, other, path)
+                assert found.keys() == expected.keys()
+                assert {k: v for k, v in found.items() if v != pytest.approx(expected[k], abs=1e-9)} == {}

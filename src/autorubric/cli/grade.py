@@ -56,7 +56,8 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
         print(f"{what}:\n  {settings.again}")
         return EXIT_UNFINISHED
     mean = summary.scores.mean if summary.scores.count else -math.inf
-    if settings.fail_under is not None and mean < settings.fail_under:
+    # The mean of 1, 0.7 and 0.7 is just below 0.8 in binary.
+    if settings.fail_under is not None and round(mean, 12) < settings.fail_under:
         print(f"the mean score is below {settings.fail_under:g}", file=sys.stderr)
         return EXIT_SCORE
     return 0
@@ -80,7 +81,7 @@ def print_grades(
     ranked = summary.most_influential(_MOST_SHOWN)
     if ranked:
         print("  most influential criteria (weight, mean verdict, share of weight x variance):")
-        whole = sum(criterion.influence for criterion in summary.criteria.values())
+        whole = math.fsum(criterion.influence for criterion in summary.criteria.values())
         for criterion in ranked:
             share = 100 * criterion.influence / whole
             print(f"    {criterion.name}: {criterion.weight:g}, {criterion.values.mean:.2f}, {share:.0f} %")

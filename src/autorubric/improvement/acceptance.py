@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from autorubric.metrics.arrays import Floats, Ints
+from autorubric.metrics.arrays import Floats, Ints, ratio
 from autorubric.metrics.intervals import Interval, holm, normal_quantile, t_p_value, t_quantile
 from autorubric.metrics.jackknife import jackknife_variance
 
@@ -83,9 +83,7 @@ def share(sums: Floats) -> Floats:
         >>> float(share(np.array([4.0, 3.0])))
         0.75
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = np.where(sums[..., 0] > 0, sums[..., 1] / sums[..., 0], np.nan)
-    return found
+    return ratio(sums[..., 1], sums[..., 0])
 
 
 def standard_error(pairs: Pairs) -> float:

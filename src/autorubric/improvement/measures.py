@@ -14,7 +14,7 @@ import numpy as np
 from autorubric.core.criterion import Criterion
 from autorubric.errors import InputError
 from autorubric.improvement.acceptance import Pairs, pooled, share
-from autorubric.metrics.arrays import Floats, Ints
+from autorubric.metrics.arrays import Floats, Ints, ratio
 
 if TYPE_CHECKING:
     from autorubric.improvement.changed_wording import Outcomes
@@ -92,12 +92,10 @@ def ac1(sums: Floats) -> Floats:
         0.5294
     """
     size = sums.shape[-1] - 3
-    with np.errstate(invalid="ignore", divide="ignore"):
-        observed = sums[..., 1] / sums[..., 0]
-        shares = sums[..., 3:] / (sums[..., 0] + sums[..., 2])[..., None]
-        expected = (shares * (1.0 - shares)).sum(axis=-1) / (size - 1)
-        found: Floats = np.where(sums[..., 0] > 0, (observed - expected) / (1.0 - expected), np.nan)
-    return found
+    observed = ratio(sums[..., 1], sums[..., 0])
+    shares = ratio(sums[..., 3:], (sums[..., 0] + sums[..., 2])[..., None])
+    expected = (shares * (1.0 - shares)).sum(axis=-1) / (size - 1)
+    return ratio(observed - expected, 1.0 - expected)
 
 
 def weighted_scores(verdict_values: Floats, weights: Floats) -> Floats:
@@ -111,11 +109,9 @@ def weighted_scores(verdict_values: Floats, weights: Floats) -> Floats:
     points = np.where(counts, verdict_values, 0.0) @ weights
     positive = counts.astype(float) @ np.maximum(weights, 0.0)
     negative = counts.astype(float) @ np.minimum(weights, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # A rubric of pitfalls alone starts at 1 and loses the share of its penalties.
-        scores = np.where(positive > 0, points / positive, 1.0 - points / np.where(negative < 0, negative, np.nan))
-    clipped: Floats = np.clip(scores, 0.0, 1.0)
-    return clipped
+    # A rubric of pitfalls alone starts at 1 and loses the share of its penalties.
+    scores = np.where(positive > 0, ratio(points, positive), 1.0 - ratio(points, negative))
+    return np.asarray(np.clip(scores, 0.0, 1.0))
 
 
 def closeness_sums(scores: Floats, target: Floats) -> Floats:

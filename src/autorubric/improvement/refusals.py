@@ -35,15 +35,13 @@ def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text.casefold())
 
 
-def _runs(text: str) -> set[tuple[str, ...]]:
+def _runs(text: str) -> Iterator[tuple[str, ...]]:
     """The runs of tokens in a text that count as a quotation where they are found elsewhere."""
     tokens = _tokens(text)
-    found = set[tuple[str, ...]]()
-    for start in range(len(tokens)):
-        size = QUOTED_WORDS * (2 if _WIDE.match(tokens[start]) else 1)
+    for start, token in enumerate(tokens):
+        size = QUOTED_WORDS * (2 if _WIDE.match(token) else 1)
         if start + size <= len(tokens):
-            found.add(tuple(tokens[start : start + size]))
-    return found
+            yield tuple(tokens[start : start + size])
 
 
 @dataclass(frozen=True)
@@ -80,12 +78,7 @@ class Guard:
             >>> guard.quoted("Mentions that it was a dark and stormy night.")
             'it was a dark and stormy'
         """
-        tokens = _tokens(text)
-        for start in range(len(tokens)):
-            size = QUOTED_WORDS * (2 if _WIDE.match(tokens[start]) else 1)
-            if tuple(tokens[start : start + size]) in self.submissions:
-                return " ".join(tokens[start : start + size])
-        return ""
+        return next((" ".join(run) for run in _runs(text) if run in self.submissions), "")
 
 
 def refuse(wording: Wording, old: Criterion, guard: Guard, taken: Collection[tuple[str, ...]] = ()) -> str:

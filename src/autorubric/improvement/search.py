@@ -227,7 +227,10 @@ class Search:
         """The outcomes of candidates, step by step on more items; the worse ones are dropped after each step."""
         outcomes = {one.wording.name: dict[int, Outcome]() for one in fresh}
         running = list(fresh)
-        steps = [(name, self.comparing.labelled.known(place, items)) for name, items in self._steps()]
+        choose = self.split.choose
+        later = [("test", self.split.test)] if self.split.is_nested else [("half", choose[::2]), ("choose", choose)]
+        sets = [("teach", self.split.teach), *later]
+        steps = [(name, self.comparing.labelled.known(place, items)) for name, items in sets]
         for number, (name, items) in enumerate(steps):
             for one in running:
                 held = outcomes[one.wording.name]
@@ -236,12 +239,6 @@ class Search:
             if number + 1 < len(steps):
                 running = self._survivors(running, name)
         return {one.wording.name: outcomes[one.wording.name] for one in running}
-
-    def _steps(self) -> list[tuple[str, Sequence[int]]]:
-        if self.split.is_nested:
-            return [("teach", self.split.teach), ("test", self.split.test)]
-        choose = self.split.choose
-        return [("teach", self.split.teach), ("half", choose[::2]), ("choose", choose)]
 
     def _survivors(self, running: Sequence[Tried], name: str) -> list[Tried]:
         ranked = sorted(running, key=lambda one: -_last(one.gains, name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import starmap
 from pathlib import Path
@@ -67,14 +67,7 @@ def build_request(template: Template, labelled: Labelled, commission: Commission
 
 
 def _shown(labelled: Labelled, case: ShownItem) -> dict[str, Any]:
-    submission = clipped(labelled.dataset[case.item].submission, _LONGEST_SHOWN)
-    return {
-        "submission": submission,
-        "label": case.label,
-        "verdict": case.verdict,
-        "reason": case.reason,
-        "votes": list(case.votes),
-    }
+    return {**asdict(case), "submission": clipped(labelled.dataset[case.item].submission, _LONGEST_SHOWN)}
 
 
 @cache

@@ -20,7 +20,7 @@ from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.compare import JudgeComparison, comparison, differences
 from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
-from autorubric.metrics.intervals import Estimate, normal_quantile, wilson_interval
+from autorubric.metrics.intervals import Estimate, normal_quantile
 from autorubric.metrics.jackknife import Draws, checked_draws
 from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, pairs_in
 from autorubric.metrics.reading_runs import graded_table
@@ -294,9 +294,6 @@ class Measure:
             Estimate(defined(np.asarray(figure)), every[at].interval, len(points))
             for figure, at in zip(figures, chosen, strict=True)
         )
-        if place is not None and not self.pooled and (points.weights is None or (points.weights == 1.0).all()):
-            hits = int((points.truth == points.judged).sum())  # Wilson's plain interval, as of labels of items
-            accuracy = replace(accuracy, interval=wilson_interval(hits, len(points), self._draws.confidence))
         if place is not None or self.pooled:
             mean = Estimate(None)
         baseline = majority_baseline(self.columns, points, pooled=self.pooled)

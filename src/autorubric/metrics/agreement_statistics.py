@@ -55,8 +55,8 @@ class Part:
         ranks: the rank of each category by value.
         true_values: the value of each label, in [0, 1]; empty where an abstention is a category, which has no value.
         judged_values: likewise of each verdict.
-        votes: judges × points, also those without a usable label; negative for a missing vote. Empty where a single
-            judge is measured.
+        votes: judges × points, also those without a usable label, of the judges that have one; negative for a missing
+            vote. Empty where a single judge is measured.
         vote_values: the value of each category of `votes`; None where categories have no order.
 
     Example:
@@ -81,14 +81,9 @@ class Part:
         return confusion_counts(self.truth, self.judged, len(self.labels))
 
     @cached_property
-    def cast(self) -> Ints:
-        """`votes` of the judges that have one."""
-        return self.votes[(self.votes >= 0).any(axis=1)] if len(self.votes) else self.votes
-
-    @cached_property
     def ratings(self) -> Ints:
         """How many judges put each item (row) into each category (column)."""
-        return rating_counts(self.cast, len(self.labels if self.vote_values is None else self.vote_values))
+        return rating_counts(self.votes, len(self.labels if self.vote_values is None else self.vote_values))
 
 
 @dataclass(frozen=True)
@@ -129,7 +124,7 @@ def _icc(part: Part) -> float | None:
     """ICC(2,1) of the values that the judges gave; None without an order, and where criteria are pooled."""
     if part.vote_values is None or not part.labels:
         return None
-    return icc(np.where(part.cast >= 0, part.vote_values[np.maximum(part.cast, 0)], np.nan).T)
+    return icc(np.where(part.votes >= 0, part.vote_values[np.maximum(part.votes, 0)], np.nan).T)
 
 
 STATISTICS = (
@@ -183,7 +178,7 @@ def measure(part: Part, chosen: Iterable[Statistic] | None = None) -> dict[str, 
     has = {
         "counts": bool(part.labels) and len(part.truth) > 0,
         "values": len(part.true_values) > 0,
-        "votes": len(part.cast) > 1,
+        "votes": len(part.votes) > 1,
     }
     for statistic in statistics() if chosen is None else chosen:
         if part.kind in statistic.kinds and has[statistic.needs]:

@@ -20,9 +20,9 @@ from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
 from autorubric.metrics.jackknife import (
     Draws,
+    Found,
     bounded_mean_intervals,
-    jackknife_intervals,
-    kappa_posterior,
+    kappa_interval,
     mean_kappa_interval,
     share_interval,
 )
@@ -31,19 +31,13 @@ from autorubric.metrics.scores import ScorePairs
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.metrics.table import Column, Points
 
-SCORE_SUMS = 6
-"""Score pairs: how many, Σ difference, Σ difference², Σ |difference|, Σ judged, Σ true."""
+SCORE_SUMS = 4
+"""Score pairs: how many, Σ difference, Σ difference², Σ |difference|."""
 SUMMED = ("accuracy", "mean_kappa", "kappa", "rmse", "bias", "mae")
 """The first statistics of `Layout.summarize`: `kappa` is over all binary pairs. Those of the criteria follow."""
 
 _POSTERIOR = "bayesian-bootstrap"
-
-
-class Found(NamedTuple):
-    """An interval, None if there is none, and its method, as `ConfidenceInterval.method` names it."""
-
-    interval: Interval | None
-    method: str
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -124,20 +118,23 @@ def sum_items(
 ) -> tuple[Layout, Floats]:
     """Where the sums of some criteria are, and what each of the first `rows` items adds to them and to the scores'.
 
-    What items add is an array of rows × (cells of all criteria + `SCORE_SUMS`).
+    What items add is an array of rows × (cells of all criteria + `SCORE_SUMS`). Weights of points have no unit here:
+    equal ones count 1, others 1 on average.
     """
     sizes = np.array([len(column.categories) for column in columns], np.int64)
     starts = np.cumsum([0, *sizes**2])
     cells = int(starts[-1])
     width = cells + SCORE_SUMS
     cell = starts[points.column] + points.truth * sizes[points.column] + points.judged
-    counts = np.bincount(points.row * width + cell, points.weights, rows * width)
+    weights = points.weights
+    if weights is not None and len(weights):
+        weights = None if np.ptp(weights) <= _ROUNDING * weights.max() else weights / weights.mean()
+    counts = np.bincount(points.row * width + cell, weights, rows * width)
     sums = counts.astype(float).reshape(rows, width)
     if scores is not None:
         difference = scores.judged - scores.true
-        sums[scores.rows, cells:] = np.column_stack(
-            [np.ones(len(difference)), difference, difference**2, np.abs(difference), scores.judged, scores.true]
-        )
+        one = np.ones(len(difference))
+        sums[scores.rows, cells:] = np.stack([one, difference, difference**2, np.abs(difference)], axis=1)
     layout = Layout(
         tuple(starts.tolist()),
         tuple(sizes.tolist()),
@@ -146,28 +143,6 @@ def sum_items(
         1.0 if scores is None else scores.span,
     )
     return layout, sums
-
-
-def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats | None = None) -> Found:
-    """The interval of κ, with items as the unit: from its posterior for two categories, else by jackknife.
-
-    Args:
-        tables: labels (rows) against verdicts, of each item.
-        weights: how much each pair of categories counts as agreement.
-        draws: how many draws, their seed and the level.
-        times: how many items have each table, which then has one pair; None for one each.
-    """
-    if times is None:
-        tables = tables[tables.any(axis=(1, 2))]
-    if tables.shape[1:] == (2, 2):
-        return Found(kappa_posterior(tables, draws, times), "jeffreys")
-    flat = tables.reshape(len(tables), math.prod(tables.shape[1:]))
-
-    def kappa(total: Floats) -> Floats:
-        return kappas(total.reshape(*total.shape[:-1], *tables.shape[1:]), weights)[..., None]
-
-    [found] = jackknife_intervals(flat, kappa, ["correlation"], draws.confidence, times)
-    return Found(found, "jackknife")
 
 
 class Measured(NamedTuple):

@@ -328,6 +328,7 @@ def _lines(found: JudgeComparison) -> Iterator[str]:
 
 def describe_winner(figure: Difference) -> str:
     """A sentence on which judge agrees more with the labels, if the interval supports one."""
-    if figure.ci is None or figure.ci.lower <= 0.0 <= figure.ci.upper or (figure.p_value or 0.0) > 0.05:
+    ends, p_value = figure.ci, figure.p_value or 0.0
+    if ends is None or ends.lower <= 0.0 <= ends.upper or p_value > 1.0 - ends.confidence:
         return "On these items, the difference in agreement between the two runs is not significant."
-    return f"{'a' if figure.ci.lower > 0 else 'b'} agrees more with the labels."
+    return f"{'a' if ends.lower > 0 else 'b'} agrees more with the labels."

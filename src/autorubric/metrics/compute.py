@@ -14,7 +14,7 @@ from autorubric.metrics.arrays import Floats, Ints, defined, ratio
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
-from autorubric.metrics.jackknife import Draws, checked_draws
+from autorubric.metrics.jackknife import Draws, checked_draws, effective_items
 from autorubric.metrics.labelled_run import (
     LabelledRun,
     PerItemMetrics,
@@ -106,8 +106,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     kinds = [column.kind for column in table.columns]
     accuracy_ci = whole.intervals.get("accuracy")
     if draws is None:  # as if all pairs of an item were one: never too narrow, however the criteria of an item agree
-        sizes = np.bincount(points.row)
-        worth = float(sizes.sum() ** 2 / (sizes**2).sum())
+        worth = effective_items(np.bincount(points.row).astype(float))
         wilson = wilson_interval((whole.values["accuracy"] or 0.0) * worth, worth, confidence)
         accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
     found = whole.intervals | {"accuracy": accuracy_ci}

@@ -26,8 +26,6 @@ from autorubric.metrics.reading_runs import describe_left_out, graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, score_rows
 from autorubric.metrics.table import Column, GradedRun, Report, Table
 
-Array = npt.NDArray[np.float64]
-
 _MOST_LEVERAGE = 0.9
 
 
@@ -106,7 +104,7 @@ def plain_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: floa
     return Estimate(float(numbers.mean()), interval.widened(float(numbers.mean())), n)
 
 
-def _prediction_powered(truth: Array, seen: Array, rest: Array, scale: ScoreRange, confidence: float) -> Estimate:
+def _prediction_powered(truth: Floats, seen: Floats, rest: Floats, scale: ScoreRange, confidence: float) -> Estimate:
     """The regression estimator of `correct_mean`: PPI++ with its variance for small samples."""
     n, others, judged = len(truth), len(rest), np.concatenate([seen, rest])
     apart = seen - seen.mean()

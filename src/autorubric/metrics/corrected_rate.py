@@ -88,7 +88,7 @@ def correct_rate(
     rest, rest_met, n = len(verdicts), int(verdicts.sum()), cells.labels
     return Corrections(
         raw=plain_rate(np.concatenate([np.asarray(judged, dtype=float), verdicts]), confidence),
-        labels_only=_rate(cells.met, n, confidence, NO_LABELS),
+        labels_only=plain_rate(labels, confidence, NO_LABELS),
         ppi=_prediction_powered(cells, rest_met, rest, confidence),
         rogan_gladen=rogan_gladen(cells, rest_met, rest, confidence),
         labelled=n,
@@ -97,10 +97,13 @@ def correct_rate(
     )
 
 
-def plain_rate(verdicts: npt.ArrayLike, confidence: float = 0.95) -> Estimate:
-    """The share of verdicts that are 1, of 0 and 1, with Wilson's interval."""
+def plain_rate(verdicts: npt.ArrayLike, confidence: float = 0.95, missing: str = "no verdicts") -> Estimate:
+    """The share of verdicts that are 1, of 0 and 1, with Wilson's interval; `missing` says why there are none."""
     met = np.asarray(verdicts, dtype=float)
-    return _rate(int(met.sum()), len(met), confidence, "no verdicts")
+    n, count = len(met), int(met.sum())
+    if not n:
+        return Estimate(None, reason=missing)
+    return Estimate(count / n, wilson_interval(count, n, confidence), n)
 
 
 def labelled_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCells:
@@ -120,13 +123,6 @@ def _check_binary(name: str, values: npt.ArrayLike) -> None:
     for number, value in enumerate(np.asarray(values, dtype=object).ravel(), 1):
         if value not in (0, 1):
             raise InputError(f"{name}: value {number} is {value!r}; expected 0 or 1; leave out undecided pairs")
-
-
-def _rate(successes: int, trials: int, confidence: float, missing: str) -> Estimate:
-    """A share of trials with Wilson's interval; without trials, `missing` says why there is none."""
-    if not trials:
-        return Estimate(None, reason=missing)
-    return Estimate(successes / trials, wilson_interval(successes, trials, confidence), trials)
 
 
 def _prediction_powered(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:

@@ -19,7 +19,7 @@ from autorubric.metrics.statistic_results import (
 )
 
 _CONSTANT = 1e-13
-"""A spread below this share of the values' own size is rounding, and so is a smaller distance of |r| from 1."""
+"""A spread below this share of the values' own size is rounding; so is a smaller distance of |r| from 0 or 1."""
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
@@ -36,15 +36,14 @@ def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
     n = len(first)
     if n < 3 or is_constant(first) or is_constant(second):
         return None
-    a, b = first - first.mean(), second - second.mean()
-    r = float(np.clip((a / np.linalg.norm(a)) @ (b / np.linalg.norm(b)), -1.0, 1.0))
-    return r, _p_value(r, n)
-
-
-def _p_value(r: float, n: int) -> float:
-    """The two-sided p-value of a correlation of n pairs, by Student's t with n − 2 degrees of freedom."""
+    # By a power of 2, so that squares of large and small values are numbers and those of ranks stay whole.
+    a, b = (np.ldexp(v, -np.frexp(np.abs(v).max())[1]) for v in (first - first.mean(), second - second.mean()))
+    # One root of the product, so that equal series give 1, not nearly 1.
+    r = float(np.clip(a @ b / math.sqrt(float(a @ a) * float(b @ b)), -1.0, 1.0))
     rest = (1.0 - r) * (1.0 + r)
-    return 0.0 if rest <= 0.0 else t_p_value(r * math.sqrt((n - 2) / rest), n - 2)
+    if abs(r) < _CONSTANT:
+        return 0.0, 1.0
+    return r, 0.0 if rest <= 0.0 else t_p_value(r * math.sqrt((n - 2) / rest), n - 2)
 
 
 def is_constant(values: Floats) -> bool:
@@ -62,15 +61,9 @@ def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(rho, 12), round(p, 12)
         (0.8, 0.2)
     """
-    # Twice the distance from the mean rank is a whole number, so that one order on both sides gives 1, not nearly 1.
     places = (np.unique(v, return_inverse=True, return_counts=True)[1:] for v in numbers(x, y))
     # The mean rank of equal values is the end of their ranks less half of their number, and half of it over.
-    a, b = (2.0 * (np.cumsum(n) - (n - 1) / 2.0)[place] - (len(place) + 1.0) for place, n in places)
-    spread = math.sqrt(float(a @ a) * float(b @ b))
-    if len(a) < 3 or not spread:
-        return None
-    rho = float(a @ b) / spread
-    return rho, _p_value(rho, len(a))
+    return pearson(*((np.cumsum(n) - (n - 1) / 2.0)[place] for place, n in places))
 
 
 def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:

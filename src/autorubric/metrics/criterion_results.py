@@ -155,7 +155,7 @@ class _AnyCriterionMetrics(MeasuredModel):
         n_samples: pairs of label and verdict.
         kappa_interpretation: Landis and Koch's word for κ, or `undefined`.
         krippendorff_alpha: among the judges; None for one judge.
-        fleiss_kappa: among all judges, over the items that every one of them voted on; None if there is none.
+        fleiss_kappa: among the judges that voted on it, over the items on which all did; None without such.
         is_degenerate: there are pairs, and κ is undefined: labels and verdicts are all one category.
         coverage_stats: how many labelled points are compared.
         weight: of the criterion.

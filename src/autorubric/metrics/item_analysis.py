@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.errors import InputError, counted
+from autorubric.metrics.arrays import Floats
 from autorubric.metrics.intervals import Estimate, Interval, normal_quantile
 
-Array = npt.NDArray[np.float64]
 
-
-def correlations(values: npt.ArrayLike) -> Array:
+def correlations(values: npt.ArrayLike) -> Floats:
     """Pearson's correlation of each pair of columns (φ for 0/1), over rows that have both; NaN where constant."""
     table = np.asarray(values, dtype=float)
     seen = (~np.isnan(table)).astype(float)
@@ -45,7 +44,7 @@ def estimate_correlation(value: float, n: int, confidence: float = 0.95) -> Esti
     return Estimate(value, interval.widened(value), n)
 
 
-def item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike) -> Array:
+def item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
     """The corrected item-total correlation: each criterion's points with the points of all others.
 
     Of the others, those that were judged on the item count, as a mean over their weights. A negative weight counts
@@ -77,7 +76,7 @@ def effective_criteria(values: npt.ArrayLike) -> float | None:
     return float(np.trace(kept) ** 2 / np.sum(kept**2))
 
 
-def score_shares(values: npt.ArrayLike, weights: npt.ArrayLike) -> Array | None:
+def score_shares(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats | None:
     """The share of the variance of the points that each criterion decides: Cov(w·v, Σ w·v) / Var(Σ w·v).
 
     The shares sum to 1; one below 0 works against the rest. Only items with every criterion judged count; None with
@@ -172,9 +171,9 @@ class ItemResponse(NamedTuple):
         level: slope · (-difficulty), which is always defined.
     """
 
-    slope: Array
-    difficulty: Array
-    level: Array
+    slope: Floats
+    difficulty: Floats
+    level: Floats
 
 
 def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
@@ -216,7 +215,7 @@ def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
     return ItemResponse(slope, difficulty, level)
 
 
-def _posterior(met: Array, missed: Array, slope: Array, level: Array) -> Array:
+def _posterior(met: Floats, missed: Floats, slope: Floats, level: Floats) -> Floats:
     """The E-step: the posterior of each item's ability over the grid, items × abilities; rows sum to 1."""
     logit = np.outer(slope, _ABILITIES) + level[:, None]
     log_met, log_missed = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
@@ -225,7 +224,7 @@ def _posterior(met: Array, missed: Array, slope: Array, level: Array) -> Array:
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
-def _newton_step(met: Array, missed: Array, slope: Array, level: Array) -> tuple[Array, Array]:
+def _newton_step(met: Floats, missed: Floats, slope: Floats, level: Floats) -> tuple[Floats, Floats]:
     """The M-step: one damped Newton step of slope and level of all criteria together.
 
     `met` and `missed` are the expected counts of the E-step, criteria × abilities.

@@ -120,13 +120,14 @@ def share_interval(
 ) -> Interval | None:
     """The interval of the share Σ hits / Σ pairs, with items as clusters; None without pairs.
 
-    Wilson's with the effective number of pairs and Student's quantile (see `jackknife_intervals`). Where the share is
-    the same in every item, its variance is unknown: then Wilson's with the number of items for n, as if all pairs of
-    an item were one observation; where items have different numbers of pairs, with (Σ pairs)² / Σ pairs² (Kish 1965).
+    Wilson's with the effective number of pairs and Student's quantile (see `jackknife_intervals`). Where each item is
+    one observation, Wilson's plain interval. Where the share is the same in every item, its variance is unknown: then
+    Wilson's with `effective_items` for n, as if all pairs of an item were one observation.
 
     Args:
         hits: of each item, how many of its pairs count.
-        pairs: how many it has, above 0; or how many they stand for, where labels are weighted.
+        pairs: how many it has, above 0; or how many they stand for, where labels are weighted. Their unit is of no
+            importance.
         confidence: of the interval.
         times: how many items have each such numbers; None for one each.
 
@@ -137,14 +138,29 @@ def share_interval(
     """
     if not len(pairs):
         return None
-    sums = np.column_stack([hits, pairs])
-    [found] = jackknife_intervals(sums, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], confidence, times)
-    if found is not None:
-        return found
     times = np.ones(len(pairs)) if times is None else times
-    total = float(times @ pairs)
-    worth = total**2 / float(times @ pairs**2)
-    return wilson_interval(float(times @ hits) / total * worth, worth, confidence)
+    worth = effective_items(pairs, times)
+    if (hits * (pairs - hits)).any() or not math.isclose(worth, float(times.sum())):
+        sums = np.column_stack([hits, pairs])
+        [found] = jackknife_intervals(sums, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], confidence, times)
+        if found is not None:
+            return found
+    return wilson_interval(float(times @ hits) / float(times @ pairs) * worth, worth, confidence)
+
+
+def effective_items(sizes: Floats, times: Floats | None = None) -> float:
+    """How many items of one size some items are worth, (Σ size)² / Σ size² (Kish 1965).
+
+    Args:
+        sizes: how many pairs each item has, or how many these stand for.
+        times: how many items have each size; None for one each.
+
+    Example:
+        >>> effective_items(np.array([2.0, 2.0])), effective_items(np.array([3.0, 1.0]))
+        (2.0, 1.6)
+    """
+    times = np.ones(len(sizes)) if times is None else times
+    return float(times @ sizes) ** 2 / float(times @ sizes**2)
 
 
 def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[Interval]:
@@ -182,34 +198,60 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
     ]
 
 
-def kappa_posterior(tables: Floats, draws: Draws, times: Floats | None = None) -> Interval | None:
-    """The equal-tailed interval of the posterior of κ over 2 × 2 tables, by Monte Carlo; None where κ is undefined.
+class Found(NamedTuple):
+    """An interval, None if there is none, and its method, as `ConfidenceInterval.method` names it."""
 
-    The cells have a Dirichlet posterior with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56
-    (2000)), drawn with the seed of `draws`. Where items have several pairs or labels have weights, the pairs count
-    for as many as they are worth: the effective sample size.
+    interval: Interval | None
+    method: str
+
+
+def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats | None = None) -> Found:
+    """The interval of κ, with items as the unit; None where κ is undefined.
+
+    For two categories the equal-tailed one of its posterior, by Monte Carlo: the cells have a Dirichlet posterior
+    with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56 (2000)). Where items have several pairs or
+    labels have different weights, the pairs count for as many as they are worth: the effective sample size. For more
+    categories that of `jackknife_intervals`.
 
     Args:
-        tables: labels (rows) against verdicts, of each item.
+        tables: labels (rows) against verdicts, of each item; weights of labels with a mean of 1.
+        weights: how much each pair of categories counts as agreement.
         draws: how many draws, their seed and the level.
         times: how many items have each table, which then has one pair; None for one each.
 
     Example:
         >>> cells, times = np.eye(4).reshape(4, 2, 2), np.array([14.0, 1.0, 1.0, 14.0])
-        >>> low, high, _ = kappa_posterior(cells, Draws(20_000, seed=0), times)
-        >>> round(low, 2), round(high, 2)
-        (0.57, 0.96)
+        >>> (low, high, _), method = kappa_interval(cells, np.eye(2), Draws(20_000, seed=0), times)
+        >>> round(low, 2), round(high, 2), method
+        (0.57, 0.96, 'jeffreys')
     """
-    counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
-    value = float(kappas(counts))
+    if times is None:
+        tables = tables[tables.any(axis=(1, 2))]
+    shape = tables.shape[1:]
+
+    def kappa(total: Floats) -> Floats:
+        return kappas(total.reshape(*total.shape[:-1], *shape), weights)[..., None]
+
+    flat = tables.reshape(len(tables), math.prod(shape))
+    if shape != (2, 2):
+        return Found(jackknife_intervals(flat, kappa, ["correlation"], draws.confidence, times)[0], "jackknife")
+    counts = flat.sum(axis=0) if times is None else times @ flat
+    value = float(kappa(counts)[0])
     if np.isnan(value):
-        return None
-    if not (tables.sum(axis=(1, 2)) == 1.0).all():
-        counts = counts * (_effective_pairs(counts, kappas(counts - tables), draws.confidence) / counts.sum())
-    cells = np.random.default_rng(draws.seed).standard_gamma(counts.ravel() + 0.5, (draws.replicates, counts.size))
+        return Found(None, "jeffreys")
+    sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
+    # Where each item is in one cell, it is one pair, whatever it weighs.
+    single, worth = bool((flat.max(axis=1) == sizes).all()), effective_items(sizes, times)
+    if not (single and math.isclose(worth, n)):
+        pairs = float(len(sizes) if single else sizes.sum())
+        left_out = kappa(counts - flat)[:, 0]
+        worth = _effective_pairs(counts.reshape(shape), left_out, (worth, pairs), draws.confidence)
+    cells = np.random.default_rng(draws.seed).standard_gamma(
+        counts * (worth / counts.sum()) + 0.5, (draws.replicates, counts.size)
+    )
     tail = (1.0 - draws.confidence) / 2.0
-    low, high = np.quantile(kappas(cells.reshape(-1, *counts.shape)), (tail, 1.0 - tail))
-    return Interval(float(low), float(high), draws.confidence).widened(value)
+    low, high = np.quantile(kappa(cells), (tail, 1.0 - tail))
+    return Found(Interval(float(low), float(high), draws.confidence).widened(value), "jeffreys")
 
 
 def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], draws: Draws) -> Interval:
@@ -232,8 +274,8 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
         (0.73, 1.0)
     """
     rng = np.random.default_rng(draws.seed)
-    flat = np.concatenate([table.reshape(len(table), -1) for table in tables], axis=1)
     units = [table.sum() / np.count_nonzero(table.any(axis=(1, 2))) for table in tables]
+    flat = np.concatenate([t.reshape(len(t), -1) / unit for t, unit in zip(tables, units, strict=True)], axis=1)
     if len(flat) > _GROUPS:
         groups = np.array_split(rng.permutation(len(flat)), _GROUPS)
         flat = np.array([flat[rows].sum(axis=0) for rows in groups])
@@ -241,12 +283,12 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
     sums = rng.standard_gamma(counts, (draws.replicates, len(counts))) @ points
     lows, highs = [], []
     places = np.cumsum([0, *(table[0].size for table in tables)])
-    for table, weight, unit, start in zip(tables, weights, units, places, strict=False):
+    for table, weight, start in zip(tables, weights, places, strict=False):
         size = table.shape[1]
         drawn = sums[:, start : start + size * size].reshape(-1, size, size)
         agree = np.eye(size)
         shape = agree / size + (1.0 - agree) / (size * (size - 1))
-        unseen = unit * rng.standard_gamma(shape, drawn.shape)
+        unseen = rng.standard_gamma(shape, drawn.shape)
         lows.append(kappas(drawn + unseen * (1.0 - agree), weight))
         highs.append(kappas(drawn + unseen * agree, weight))
     tail = (1.0 - draws.confidence) / 2.0
@@ -255,17 +297,18 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
     return Interval(float(low), float(high), draws.confidence).widened(mean)
 
 
-def _effective_pairs(counts: Floats, left_out: Floats, confidence: float) -> float:
+def _effective_pairs(counts: Floats, left_out: Floats, sizes: tuple[float, float], confidence: float) -> float:
     """The effective sample size for κ: how many independent pairs the pairs of all items are worth.
 
     As many as give the jackknife's variance as the large-sample variance of κ (Fleiss, Cohen and Everitt 1969),
-    reduced for few items as Korn and Graubard (1998) do; the number of items where κ does not vary.
+    reduced for few items as Korn and Graubard (1998) do; the effective number of items where κ does not vary.
+    `sizes`: that number, and the number of pairs.
     """
-    items, pairs = len(left_out), float(counts.sum())
+    items, pairs = len(left_out), sizes[1]
     known = left_out[~np.isnan(left_out)]
     variance = jackknife_variance(known) if len(known) > 1 else 0.0
     if variance <= _NO_SPREAD**2 or pairs <= 2.0:
-        return float(items)
+        return sizes[0]
     of_pairs, of_items = (t_quantile(0.5 + confidence / 2.0, n - 1.0) for n in (pairs, float(items)))
     return max(1.0, _kappa_variance(counts) / variance * (of_pairs / of_items) ** 2)
 

@@ -34,6 +34,7 @@ def criterion_part(column: Column, points: Points, votes: Ints) -> Part:
     # An abstention that is a category has no value.
     has_values = max(points.truth.max(initial=0), points.judged.max(initial=0)) < len(column.values)
     none = np.empty(0)
+    votes = np.where(votes == ABSTAINED, column.abstention, votes)
     return Part(
         column.kind,
         points.truth,
@@ -43,7 +44,7 @@ def criterion_part(column: Column, points: Points, votes: Ints) -> Part:
         np.unique(column.values, return_inverse=True)[1],
         column.values[points.truth] if has_values else none,
         column.values[points.judged] if has_values else none,
-        np.where(votes == ABSTAINED, column.abstention, votes),
+        votes[(votes >= 0).any(axis=1)],
         column.values if column.kind == "ordinal" else None,
     )
 
@@ -72,7 +73,7 @@ def measure_criteria(
             "weight": column.criterion.weight,
             "tags": column.criterion.tags,
             "accuracy_ci": ConfidenceInterval.of(wilson_interval(int(np.trace(counts)), n, confidence), "wilson"),
-            "n_judges": max(len(part.cast), 1),
+            "n_judges": max(len(part.votes), 1),
             "confusion_matrix": ConfusionMatrix(matrix=counts.tolist(), labels=list(part.labels)),
         }
         if column.kind == "binary":
@@ -118,7 +119,8 @@ def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: Me
     columns = run.table.columns
     points = run.points.where(np.array([column.kind == kind for column in columns])[run.points.column])
     votes, values = settle_codes(raw.votes, columns, raw.column), None
-    n_judges = max(int((votes >= 0).any(axis=1).sum()), 1)
+    votes = votes[(votes >= 0).any(axis=1)]
+    n_judges = max(len(votes), 1)
     own = [column for column in columns if column.kind == kind]
     alike = kind != "ordinal" and len({column.labels for column in own}) == 1
     if kind == "ordinal":

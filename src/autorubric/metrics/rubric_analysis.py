@@ -12,8 +12,9 @@ import numpy as np
 from autorubric.core.display import Displayed, flat, listed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, counted
-from autorubric.metrics.arrays import Flags, Floats, defined
-from autorubric.metrics.intervals import Estimate, check_confidence, rate_interval, wilson_interval
+from autorubric.metrics.arrays import Floats, defined
+from autorubric.metrics.corrected_rate import plain_rate
+from autorubric.metrics.intervals import Estimate, check_confidence, rate_interval
 from autorubric.metrics.item_analysis import (
     GroupVariance,
     ItemResponse,
@@ -213,7 +214,7 @@ class _Whole(NamedTuple):
 
     columns: list[Column]
     values: Floats
-    truth: Floats
+    agrees: Floats
     dissent: Floats
     weights: Floats
     discrimination: Floats
@@ -225,11 +226,14 @@ class _Whole(NamedTuple):
 def _analyze(table: Table) -> _Whole:
     columns = table.rubric_columns
     values = table.matrix(table.values)
+    # By category: the mean of a panel's options is the value of none.
+    truth, judged = table.points.truth, table.points.judged
+    agrees = np.where((truth >= 0) & (judged >= 0), truth == judged, np.nan)
     weights = np.array([column.criterion.weight for column in columns])
     return _Whole(
         columns,
         values,
-        table.matrix(table.truth_values),
+        table.matrix(agrees),
         table.matrix(table.dissent),
         weights,
         item_rest_correlations(values, weights),
@@ -249,11 +253,9 @@ def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: 
         other = whole.values[:, partner]
         both = ~np.isnan(own) & ~np.isnan(other)
         redundancy = estimate_correlation(float(whole.alike[place, partner]), int(both.sum()), confidence)
-        same = _share(own[both] == other[both], confidence)
+        same = plain_rate(own[both] == other[both], confidence)
         lighter = bool((abs(weights[place]), -place) < (abs(weights[partner]), -partner))
-    labelled = ~np.isnan(own) & ~np.isnan(whole.truth[:, place])
-    split = whole.dissent[:, place]
-    split = split[~np.isnan(split)]
+    agrees, split = (table[~np.isnan(table[:, place]), place] for table in (whole.agrees, whole.dissent))
     rate = _pass_rate(own[~np.isnan(own)], confidence)
     ends, limit = rate.interval, thresholds.saturated
     # Criteria that all submissions meet, or none, have no place on the scale of abilities: only priors would show.
@@ -273,7 +275,7 @@ def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: 
         same_verdicts=same,
         score_share=None if whole.shares is None else float(whole.shares[place]),
         disagreement=float(split.mean()) if len(split) else None,
-        label_agreement=_share(own[labelled] == whole.truth[labelled, place], confidence),
+        label_agreement=plain_rate(agrees, confidence, "nothing to compare with"),
     )
     advice, reason = advise(found, lighter, thresholds)
     return replace(found, advice=advice, reason=reason)
@@ -293,11 +295,3 @@ def _find_partner(alike: Floats, place: int) -> int | None:
     sizes = np.nan_to_num(np.abs(alike[place]))
     sizes[place] = 0.0
     return int(sizes.argmax()) if sizes.size and sizes.max() > 0.0 else None
-
-
-def _share(hits: Flags, confidence: float) -> Estimate:
-    """A share of submissions with Wilson's interval."""
-    n, count = len(hits), int(hits.sum())
-    if not n:
-        return Estimate(None, reason="nothing to compare with")
-    return Estimate(count / n, wilson_interval(count, n, confidence), n)

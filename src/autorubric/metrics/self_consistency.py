@@ -25,24 +25,21 @@ class SelfConsistency:
         judgments: how many there are.
         repeats: how many repeats they have.
         unanimous: judgments in which all repeats say the same.
-        agreed: the sum over judgments of the share of pairs of repeats that say the same.
-        spread: the sum over judgments of the variance (n - 1) of what the repeats are worth.
-        valued: judgments in that sum: those with two repeats or more that do not abstain.
     """
 
     judge_id: str
     judgments: int = 0
     repeats: int = 0
     unanimous: int = 0
-    agreed: float = 0.0
-    spread: float = 0.0
-    valued: int = 0
+    # Of each item, its judgments and their shares of pairs of repeats that say the same.
     _items: list[tuple[int, float]] = field(default_factory=list)
+    # The variance (n - 1) of each judgment with two repeats or more that do not abstain.
+    _variances: list[float] = field(default_factory=list)
 
     @property
     def agreement(self) -> float | None:
         """The probability that two repeats of one judgment agree, in [0, 1]."""
-        return self.agreed / self.judgments if self.judgments else None
+        return math.fsum(agreed for _, agreed in self._items) / self.judgments if self.judgments else None
 
     @property
     def unanimous_share(self) -> float | None:
@@ -52,7 +49,7 @@ class SelfConsistency:
     @property
     def variance(self) -> float | None:
         """The within-judge variance of the value of a verdict or option, as a mean over judgments."""
-        return self.spread / self.valued if self.valued else None
+        return math.fsum(self._variances) / len(self._variances) if self._variances else None
 
     def interval(self, confidence: float = 0.95) -> Interval | None:
         """The confidence interval of `agreement`, with items as clusters; None without judgments."""
@@ -71,12 +68,9 @@ class SelfConsistency:
             self.repeats += len(cast)
             self.unanimous += len(words) == 1
             values = [value for each in cast if (value := _value(each)) is not None]
-            if len(values) > 1:
-                self.spread += variance(values)
-                self.valued += 1
+            self._variances += [variance(values)] if len(values) > 1 else []
         if count:
             self.judgments += count
-            self.agreed += agreed
             self._items.append((count, agreed))
 
 
@@ -96,7 +90,7 @@ def clustered_interval(items: Sequence[tuple[int, float]], confidence: float = 0
 
     from autorubric.metrics.jackknife import share_interval
 
-    pairs, hits = np.array(items, float).reshape(-1, 2).T
+    pairs, hits = np.array(sorted(items), float).reshape(-1, 2).T  # the same sums in any order
     return share_interval(hits, pairs, confidence)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Moments:
-    """Count, mean and variance of numbers seen one at a time (Welford's recurrence).
+    """Count, mean and variance of numbers, from exact sums, so the same in any order.
 
     Example:
         >>> moments = Moments()
@@ -32,23 +32,35 @@ class Moments:
     """
 
     count: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
     least: float = math.inf
     most: float = -math.inf
+    _total: int = 0  # in units of 2^−_places
+    _squares: int = 0  # in units of 2^−2·_places
+    _places: int = 0
 
     def add(self, number: float) -> None:
         """Take one more number in."""
         self.count += 1
         self.least, self.most = min(self.least, number), max(self.most, number)
-        step = number - self.mean
-        self.mean += step / self.count
-        self.squares += step * (number - self.mean)
+        above, below = number.as_integer_ratio()  # a power of 2
+        more = below.bit_length() - 1 - self._places
+        if more > 0:
+            self._total, self._squares = self._total << more, self._squares << 2 * more
+            self._places += more
+        above <<= max(-more, 0)
+        self._total += above
+        self._squares += above * above
+
+    @property
+    def mean(self) -> float:
+        """The sum over the count, 0 without numbers."""
+        return self._total / (self.count << self._places) if self.count else 0.0
 
     @property
     def variance(self) -> float:
         """Of the numbers themselves (divided by their count)."""
-        return self.squares / self.count if self.count else 0.0
+        spread = self.count * self._squares - self._total * self._total
+        return spread / (self.count * self.count << 2 * self._places) if self.count else 0.0
 
     def interval(self) -> Interval | None:
         """The 95 % confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
@@ -57,8 +69,8 @@ class Moments:
         equal ones on another scale.
         """
         ends = (0.0, 1.0) if self.least >= 0.0 and self.most <= 1.0 else None
-        squares = self.squares + self.count * self.mean**2
-        return mean_interval(self.count, self.count * self.mean, squares, ends)
+        total, squares = self._total / (1 << self._places), self._squares / (1 << 2 * self._places)
+        return mean_interval(self.count, total, squares, ends)
 
 
 @dataclass(slots=True)

@@ -166,9 +166,8 @@ def agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> Agreem
     import numpy as np
 
     from autorubric.metrics.agreement_statistics import measure, statistics
-    from autorubric.metrics.agreement_sums import kappa_interval
     from autorubric.metrics.intervals import wilson_interval
-    from autorubric.metrics.jackknife import Draws
+    from autorubric.metrics.jackknife import Draws, kappa_interval
     from autorubric.metrics.per_criterion import criterion_part
     from autorubric.metrics.table import Column, Points
 
