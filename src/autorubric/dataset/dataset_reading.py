@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from autorubric.core.entries import is_foreign, rubric_from
 from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
 from autorubric.errors import InputError
@@ -204,9 +204,9 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
         problems.append(f"{where}unknown shared rubric {ref!r}; known are: {known}")
         return None
     try:
-        return rubric_from(record, where.removesuffix(": ")) if is_foreign(record) else Rubric.from_dict(record)
+        return rubric_from(record, where.removesuffix(": "), nulls=True)
     except InputError as error:
-        problems += (one if one.startswith(where) else f"{where}{one}" for one in error.problems)
+        problems += error.problems
         return None
 
 

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.core.entries import rubric_from
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_meant, label_meant, number_in
 from autorubric.dataset.label_rows import one_word
 from autorubric.errors import InputError, counted

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autorubric.core.entries import KNOWN, is_foreign, rubric_from, table_criterion
+from autorubric.core.entries import table_criterion
 from autorubric.core.misread_keys import unread_notes
 from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import ROLES, item_reader, item_records, own_label_notes, query_notes, take_label_columns
@@ -333,22 +334,19 @@ def rubric_in(path: Path) -> Rubric:
         if problems:
             raise InputError(problems)
         value = rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
-    for note in unread_notes(value, KNOWN):
+    rubric = rubric_from(_only_rubric(value, found.name), found.name, nulls=True)
+    for note in unread_notes(rubric.rubric):
         warn(f"{found.name}: {note}")
-    try:
-        value = _only_rubric(value)
-        return rubric_from(value, "") if is_foreign(value) else Rubric.from_dict(value)
-    except InputError as error:
-        raise InputError(f"{found.name}: {problem.removeprefix(': ')}" for problem in error.problems) from None
+    return rubric
 
 
-def _only_rubric(value: Any) -> Any:
+def _only_rubric(value: Any, name: str) -> Any:
     """The rubric of a dataset whose items share one, such as `evolved.json` of a single query; else the value."""
     if not isinstance(value, Mapping) or value.get("rubric") is not None or not isinstance(value.get("items"), list):
         return value
     own = [one.get("rubric") for one in value["items"] if isinstance(one, Mapping)]
     if not own or any(one != own[0] for one in own):
-        raise InputError("it is a dataset whose items have their own rubrics; pass a file with one rubric")
+        raise InputError(f"{name}: it is a dataset whose items have their own rubrics; pass a file with one rubric")
     return own[0]
 
 

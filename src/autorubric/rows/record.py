@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
@@ -15,10 +16,13 @@ _SCALARS = frozenset((str, int, float, bool, type(None)))
 _NONE: Mapping[str, str] = MappingProxyType({})
 HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 
-# What files and models call the parts of a criterion, in order of preference.
-TEXT_KEYS = ("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "描述", "标准", "说明")
+# What files and models call the parts of a criterion, in order of preference; the keys of files in any case.
+TEXT_KEYS = (
+    *("requirement", "criterion", "description", "text", "rubric_item", "rubric_str"),
+    *("描述", "标准", "说明", "评分标准", "评价标准"),
+)
 WEIGHT_KEYS = ("weight", "points", "score", "权重", "分值", "分数")
-NAME_KEYS = ("name", "title", "标题", "名称")
+NAME_KEYS = ("name", "title", "标题", "名称", "评分项", "评价指标", "指标")
 
 
 class Record(NamedTuple):
@@ -132,6 +136,17 @@ def is_blank(value: Any) -> bool:
     return is_missing(value)
 
 
+def is_sentence(value: Any) -> bool:
+    """Whether a value is text of more than two words, or of eight Chinese, Japanese or Korean characters.
+
+    Example:
+        >>> is_sentence("Why is it late?"), is_sentence("too late"), is_sentence("回答必须指出两个原因")
+        (True, False, True)
+    """
+    return isinstance(value, str) and (len(value.split()) > 2 or len(_CJK.findall(value)) > 7)
+
+
+_CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
 _SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}
 
 

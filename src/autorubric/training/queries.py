@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.entries import rubric_from
 from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.storage import load
 from autorubric.errors import InputError
