@@ -14,7 +14,8 @@ from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
-from autorubric.dataset.item import ROLES, item_reader, item_records, own_label_notes, query_notes, take_label_columns
+from autorubric.dataset.item import ROLES, item_reader, item_records, query_notes, rubric_notes
+from autorubric.dataset.label_columns import own_label_notes, take_label_columns
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
 from autorubric.files import nearest, read_text
@@ -72,7 +73,7 @@ class Submissions:
             raise InputError(problems or f"{self.where}: no submissions in it")
         if self.rubric is not None:
             take_label_columns(placed, self.rubric, self.notes)
-        self.notes.extend(own_label_notes(placed))
+        self.notes.extend([*own_label_notes(placed), *rubric_notes(placed)])
         items = [item for _, item in placed]
         bare = sum(item.rubric is None for item in items)
         if bare and self.rubric is None:

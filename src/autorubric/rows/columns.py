@@ -293,7 +293,7 @@ class RowReader:
             return min(first, key=lambda name: known.names.index(folded(name)))
         if len(own) == 1:
             return self._note(role, own[0])
-        rivals = first or full or held[:1]
+        rivals = first or full or sorted(held, key=lambda name: folded(name) != known.own)[:1]
         if role == "rubric" and len(first) == 1 and full != first:
             rivals = full[-1:] if _mirrors(fields[first[0]], rubric_inside(fields[full[-1]])) else full
         if len(rivals) == 1:

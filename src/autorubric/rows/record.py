@@ -147,23 +147,51 @@ def is_sentence(value: Any) -> bool:
 
 
 _CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
-_SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}
+SPEAKERS = {"human": "user", **dict.fromkeys(("gpt", "chatgpt", "bot", "model", "ai"), "assistant")}
+"""The usual name of a role that a conversation calls otherwise."""
 
 
 def read_message(turn: Any) -> Any:
-    """A message as `role` and `content`; ShareGPT's `from` and `value` are renamed, anything else is as it was.
+    """A message as `role` and `content`; anything else is as it was.
+
+    ShareGPT's `from` and `value` are renamed. Content that is a list of texts becomes one text, and the calls of a
+    message without content become its text.
 
     Example:
         >>> read_message({"from": "human", "value": "Why?"})
         {'role': 'user', 'content': 'Why?'}
+        >>> read_message({"role": "user", "content": [{"type": "text", "text": "Why?"}]})
+        {'role': 'user', 'content': 'Why?'}
+        >>> call = {"function": {"name": "look_up", "arguments": '{"word": "sky"}'}}
+        >>> read_message({"role": "assistant", "content": None, "tool_calls": [call]})["content"]
+        'calls look_up({"word": "sky"})'
     """
-    if isinstance(turn, Mapping) and turn.keys() >= {"from", "value"} and "role" not in turn:
+    if not isinstance(turn, Mapping):
+        return turn
+    if turn.keys() >= {"from", "value"} and "role" not in turn:
         speaker = turn["from"]
-        return {
-            "role": _SHAREGPT.get(speaker, speaker) if isinstance(speaker, str) else None,
-            "content": turn["value"],
-        }
+        role = SPEAKERS.get(speaker, speaker) if isinstance(speaker, str) else None
+        turn = {"role": role, "content": turn["value"]}
+    parts = turn.get("content", turn.get("parts"))
+    if isinstance(parts, list) and parts and all(map(_is_text_part, parts)):
+        texts = (part if isinstance(part, str) else part["text"] for part in parts)
+        return {**{key: value for key, value in turn.items() if key != "parts"}, "content": "\n".join(texts)}
+    if parts is None and isinstance(turn.get("tool_calls"), list):
+        calls = "\n".join(map(_call_text, turn["tool_calls"]))
+        return {**{key: value for key, value in turn.items() if key != "tool_calls"}, "content": calls}
     return turn
+
+
+def _is_text_part(part: Any) -> bool:
+    return isinstance(part, str) or (isinstance(part, Mapping) and isinstance(part.get("text"), str))
+
+
+def _call_text(call: Any) -> str:
+    called = call.get("function", call) if isinstance(call, Mapping) else call
+    if not isinstance(called, Mapping) or not isinstance(called.get("name"), str):
+        return f"calls {shown(call)}"
+    given = called.get("arguments", "")
+    return f"calls {called['name']}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
 
 
 Prompt: TypeAlias = str | list[dict[str, Any]]
