@@ -56,7 +56,7 @@ class Parts(NamedTuple):
 def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, list[str]]:
     """The keys of the parts of an entry, in any case, and a sentence for each part that can be read in two ways.
 
-    A heading under `criterion` next to a longer text is the name, if there is no other.
+    A heading under `criterion` or `criteria` next to a longer text is the name, if there is no other.
 
     Example:
         >>> find_parts({"Criterion": "Tone", "Description": "Is kind.", "Points": 2})[0]
@@ -66,8 +66,9 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, l
     """
     keys = [_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
     texts, weights, titles = ([key for key in held if entry[key] not in (None, "")] for held in keys)
-    if len(texts) == 2 and not titles and _is_heading(entry[texts[0]], entry[texts[1]]):
-        titles, texts = texts[:1], texts[1:]
+    if len(texts) == 2 and not titles:
+        heading, text = sorted(texts, key=lambda key: not folded(key).startswith("criteri"))
+        titles, texts = ([heading], [text]) if _is_heading(entry[heading], entry[text]) else ([], texts)
     # A score next to a weight is one that was given.
     rivals = texts, [key for key in weights if folded(key) in names.weight[:2]]
     told = [

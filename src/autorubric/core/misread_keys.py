@@ -48,7 +48,8 @@ _RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
-    r"((score|rating)s?[ _-]?)?\d+\Z|(score|rating|level|grade|band|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
+    r"((score|rating)s?[ _-]?)?\d+([-–~]\d+)?\Z"
+    r"|(score|rating|level|grade|band|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
     re.IGNORECASE,
 )
 _OWN = frozenset(("metadata", "tags", "check"))
@@ -143,16 +144,23 @@ def uneven_weights(weights: Sequence[Any]) -> Iterator[tuple[int, str]]:
             yield place, f"has the weight {weight!r:.60}, but others are not in percent; write all in one unit"
 
 
-def stray_weights(around: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each key next to a list of criteria that has weights for them, or more criteria.
+def stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
+    """A sentence for each key next to criteria that has weights or a scale for them, or more criteria.
 
     Example:
-        >>> list(stray_weights({"weights": {"Tone": 0.4}, "total_weight": 1}))
+        >>> list(stray_keys({"weights": {"Tone": 0.4}, "total_weight": 1}, []))
         ["'weights' is {'Tone': 0.4}; write each weight into its criterion"]
+        >>> list(stray_keys({"scale": "1-5"}, ["Is kind."]))
+        ["'scale' is '1-5', but without options a criterion is met or not; write it as options, each with ..."]
     """
+    entries = criteria if isinstance(criteria, list) else []
+    has_options = any(isinstance(entry, Mapping) and entry.get("options") for entry in entries)
     for key, value in around.items():
-        if _words(str(key)) & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
+        words = _words(str(key))
+        if words & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
+        elif not has_options and "scoring" not in words and _is_scale(words, value):
+            yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
         elif _has_criteria(value):
             yield f"{key!r} has {len(value)} more criteria; write all criteria into one list, {_ELSE}"
 

@@ -18,7 +18,7 @@ from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption
 from autorubric.core.described_scores import has_described_scores, scored_criterion
 from autorubric.core.entries import USUAL, find_parts, is_foreign, read_entries, usual_fields, written_weights
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import section_weights, stray_weights
+from autorubric.core.misread_keys import section_weights, stray_keys
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
@@ -170,10 +170,11 @@ def _holder(data: Mapping[str, Any], inside: str) -> str:
             raise InputError(unknown_key(key, _RUBRIC_KEYS, "the rubric"))
     there = [key for key in _HOLDERS if key in data]
     if there:
+        holder = next((key for key in there if data[key]), there[0])
         strangers = {key: value for key, value in data.items() if key not in _RUBRIC_KEYS}
-        if strangers and (strays := list(stray_weights(strangers))):
+        if strangers and (strays := list(stray_keys(strangers, data[holder]))):
             raise InputError(strays)
-        return next((key for key in there if data[key]), there[0])
+        return holder
     if inside == "rubric":
         raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")
     if inside:
@@ -223,7 +224,7 @@ def _flat(entries: Any) -> list[Any]:
             flat.append(entry)
         elif not isinstance(entry, dict):
             problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")
-        elif "criteria" in entry:
+        elif not isinstance(entry.get("criteria", ""), str):
             flat += _section(entry, f"Invalid section at index {index}", problems)
         elif (wrong := _misspelt_criteria(entry)) is not None:
             told = unknown_key(wrong, _SECTION_KEYS, "the section")

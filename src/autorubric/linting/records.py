@@ -113,7 +113,9 @@ def list_entries(value: Any) -> list[Any]:
         value = parse_rubric(value)
     if not isinstance(value, Mapping | Sequence):
         raise InputError(f"the criteria of a rubric are a list, got {type(value).__name__}")
-    if isinstance(value, Mapping) or any(isinstance(entry, Mapping) and "criteria" in entry for entry in value):
+    if isinstance(value, Mapping) or any(
+        isinstance(entry, Mapping) and not isinstance(entry.get("criteria", ""), str) for entry in value
+    ):
         return unfold(dict(value) if isinstance(value, Mapping) else list(value)).entries
     return list(value)
 

@@ -18,7 +18,7 @@ HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 
 # What files and models call the parts of a criterion, in order of preference; the keys of files in any case.
 TEXT_KEYS = (
-    *("requirement", "criterion", "description", "text", "rubric_item", "rubric_str"),
+    *("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "criteria"),
     *("描述", "标准", "说明", "评分标准", "评价标准"),
 )
 WEIGHT_KEYS = ("weight", "points", "score", "权重", "分值", "分数")
