@@ -18,7 +18,7 @@ from autorubric.errors import InputError, counted
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, listed, without_nulls
 from autorubric.rows.columns import COLUMN_OPTION, first_part, folded, from_cell
-from autorubric.rows.record import SPEAKERS, as_text, is_blank, is_sentence, plain, read_message, shown
+from autorubric.rows.record import as_text, is_blank, is_sentence, plain, read_message, shown, speaker
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
@@ -175,8 +175,7 @@ def _with_last_turn(reader: RowReader, record: Record) -> Record:
     value: Any = record.value("query") if is_inside else None
     query = from_cell(value) if path else plain(value)
     last = read_message(query[-1]) if isinstance(query, list) and len(query) > 1 else None
-    role = last.get("role") if isinstance(last, dict) else None
-    if not isinstance(last, dict) or SPEAKERS.get(role or "", role) != "assistant":
+    if not isinstance(last, dict) or speaker(last.get("role")) != "assistant":
         return record
     fields = {**record.fields, column: query[:-1]}
     if not path and isinstance(last.get("content"), str):

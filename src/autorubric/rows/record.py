@@ -147,8 +147,17 @@ def is_sentence(value: Any) -> bool:
 
 
 _CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
-SPEAKERS = {"human": "user", **dict.fromkeys(("gpt", "chatgpt", "bot", "model", "ai"), "assistant")}
-"""The usual name of a role that a conversation calls otherwise."""
+_SPEAKERS = {"human": "user", **dict.fromkeys(("gpt", "chatgpt", "bot", "model", "ai"), "assistant")}
+
+
+def speaker(role: Any) -> Any:
+    """The usual name of the role of a message.
+
+    Example:
+        >>> speaker("model"), speaker("tool"), speaker(None)
+        ('assistant', 'tool', None)
+    """
+    return _SPEAKERS.get(role, role) if isinstance(role, str) else role
 
 
 def read_message(turn: Any) -> Any:
@@ -169,9 +178,7 @@ def read_message(turn: Any) -> Any:
     if not isinstance(turn, Mapping):
         return turn
     if turn.keys() >= {"from", "value"} and "role" not in turn:
-        speaker = turn["from"]
-        role = SPEAKERS.get(speaker, speaker) if isinstance(speaker, str) else None
-        turn = {"role": role, "content": turn["value"]}
+        turn = {"role": speaker(turn["from"]), "content": turn["value"]}
     parts = turn.get("content", turn.get("parts"))
     if isinstance(parts, list) and parts and all(map(_is_text_part, parts)):
         texts = (part if isinstance(part, str) else part["text"] for part in parts)

@@ -17,7 +17,7 @@ from autorubric.errors import InputError
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, input_name, iter_objects, listed, row_file
 from autorubric.rows.columns import ROLES
-from autorubric.rows.record import SPEAKERS, as_text, as_turns, plain, read_prompt, read_question
+from autorubric.rows.record import as_text, as_turns, plain, read_prompt, read_question, speaker
 
 Turn = dict[str, str]
 
@@ -88,7 +88,7 @@ def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
         raise InputError(f"{where}: {problem}" for problem in error.problems) from None
     if not any(turn["content"].strip() for turn in turns):
         raise InputError(f"{where}: the query is blank")
-    if SPEAKERS.get(turns[-1]["role"], turns[-1]["role"]) == "assistant":
+    if speaker(turns[-1]["role"]) == "assistant":
         raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
     return turns
 
