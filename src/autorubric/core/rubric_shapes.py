@@ -23,7 +23,7 @@ from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import decode, read_text
-from autorubric.rows.record import HOLDERS
+from autorubric.rows.record import HOLDERS, is_blank
 
 _HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}), "reward_model")
 _RUBRIC_KEYS = (*_HOLDERS, "guidelines", "metadata")
@@ -89,16 +89,12 @@ def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
     if isinstance(held, str):
         held = parse_rubric(held)
     inner = _unfold_mapping(held, holder) if isinstance(held, dict) else Unfolded(_flat(held), None, {})
-    given = [text for text in (outer.get("guidelines"), inner.guidelines) if not _is_blank(text)]
+    given = [text for text in (outer.get("guidelines"), inner.guidelines) if not is_blank(text)]
     if len(given) > 1:
         raise InputError("'guidelines' is given both next to and inside 'rubric'; give it once")
     if given and not isinstance(given[0], str):
         raise InputError(f"Expected 'guidelines' to be a string, got {type(given[0]).__name__}")
     return Unfolded(inner.entries, given[0] if given else None, {**_metadata(outer), **inner.metadata})
-
-
-def _is_blank(text: Any) -> bool:
-    return text is None or (isinstance(text, str) and not text.strip())
 
 
 def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
