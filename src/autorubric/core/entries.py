@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
 from autorubric.core.misread_keys import misread_keys, uneven_weights
-from autorubric.core.rule_tags import rule_of_tags
+from autorubric.core.rule_tags import check_of_tags
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_weight, is_finite, without_nulls
 from autorubric.files.strict_json import in_short
@@ -175,13 +175,13 @@ def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
         {'tags': ['axis:accuracy'], 'check': {'name': 'CommaChecker', 'parameters': {}}, 'metadata': {}}
     """
     tags = rest.get("tags")
-    rule = rule_of_tags(tags)
+    check = check_of_tags(tags)
     plain = tags if isinstance(tags, list) else []
     if not all(isinstance(tag, str) for tag in plain):
         raise InputError(f"tags are {tags!r:.60}; expected a list of strings")
     return {
         "tags": [tag for tag in plain if tag.partition(":")[0] not in ("verifier", "function", "parameters")],
-        "check": None if rule is None else {"name": rule.function, "parameters": rule.parameters},
+        "check": check,
         "metadata": other_fields(rest, ("tags",)),
     }
 

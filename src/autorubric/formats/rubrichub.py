@@ -55,13 +55,11 @@ _NUMBERS = (
     *("num_sentences", "num_words", "small_n"),
 )
 _LISTS = ("forbidden_words", "keywords")
-PARAMETERS = (
-    *("N", "capital_frequency", "capital_relation", "end_phrase", "first_word", "forbidden_words", "frequency"),
-    *("keyword", "keyword1", "keyword2", "keywords", "language", "last_word", "let_frequency", "let_relation"),
-    *("letter", "m", "n", "n_end", "n_sent", "n_start", "n_words", "nth_paragraph", "num_bullets"),
-    *("num_highlights", "num_paragraphs", "num_placeholders", "num_sections", "num_sentences", "num_words"),
-    *("phrase", "postscript_marker", "prompt_to_repeat", "relation", "section_spliter", "small_n"),
+_TEXTS = (
+    *("capital_relation", "end_phrase", "first_word", "keyword", "keyword1", "keyword2", "language", "last_word"),
+    *("let_relation", "letter", "phrase", "postscript_marker", "prompt_to_repeat", "relation", "section_spliter"),
 )
+PARAMETERS = tuple(sorted((*_NUMBERS, *_LISTS, *_TEXTS)))
 """The 36 keys that every `tags.parameters` has, in the order of the release; those a rule does not take are null."""
 
 _OF_RELEASE = frozenset({"prompt", "data_source", "ability", "reward_model", "extra_info", "Rubrics"})

@@ -15,7 +15,7 @@ from autorubric.core.entries import Parts, find_parts, is_foreign, written_weigh
 from autorubric.core.misread_keys import misread_keys, uneven_weights
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
-from autorubric.core.rule_tags import rule_of_tags
+from autorubric.core.rule_tags import check_of_tags
 from autorubric.errors import InputError
 from autorubric.files.json_values import as_number, as_weight, is_finite
 from autorubric.files.keys import nearest, unknown_key
@@ -291,14 +291,11 @@ def _check(entry: Mapping[str, Any], problems: list[str]) -> Mapping[str, Any] |
     # Parquet files keep checks as JSON texts: their parameters have no common columns.
     if isinstance(check, str) and check.lstrip().startswith(("{", "null")):
         check = parse_json(check, "check")
-    if check is not None:
-        if not isinstance(check, Mapping):
-            problems.append(f"check is {check!r:.60}; expected a mapping with a name and parameters")
-            return None
-        return check
     try:
-        rule = rule_of_tags(entry.get("tags"))
+        check = check_of_tags(entry.get("tags")) if check is None else check
     except InputError as error:
         problems += error.problems
-        return None
-    return None if rule is None else {"name": rule.function, "parameters": rule.parameters}
+    if isinstance(check, Mapping | None):
+        return check
+    problems.append(f"check is {check!r:.60}; expected a mapping with a name and parameters")
+    return None

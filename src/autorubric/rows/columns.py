@@ -36,19 +36,8 @@ class Role(NamedTuple):
 ROLES: Mapping[str, Role] = {
     "query": Role(
         (
-            *(
-                "question",
-                "query",
-                "prompt",
-                "instruction",
-                "input",
-                "problem",
-                "messages",
-                "conversation",
-                "convo",
-                "conversations",
-            ),
-            *("turns", "user_prompt", "user_query", "question_text", "prompt_text"),
+            *("question", "query", "prompt", "instruction", "input", "problem", "messages", "conversation"),
+            *("convo", "conversations", "turns", "user_prompt", "user_query", "question_text", "prompt_text"),
         ),
         quiet=("question", "query", "prompt", "messages"),
         fallback=("user_input", "user_message", "task"),
@@ -78,9 +67,7 @@ ROLES: Mapping[str, Role] = {
         fallback=("__record_id__",),
     ),
     "sample": Role(("sample_id", "candidate_id"), own="sample_id", quiet=("sample_id", "candidate_id")),
-    "reference": Role(
-        ("reference_submission", "reference_answer", "reference"), own="reference_submission", quiet=()
-    ),
+    "reference": Role(("reference_submission", "reference_answer", "reference"), own="reference_submission"),
     "labels": Role(("ground_truth",), quiet=("ground_truth",)),
     "domain": Role(("domain", "category", "subject", "topic"), own="domain"),
     "source": Role(
