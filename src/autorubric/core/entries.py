@@ -14,7 +14,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import error_lines
 from autorubric.core.misread_keys import misread_keys, uneven_weights
 from autorubric.core.rule_tags import check_of_tags
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import as_weight, is_finite, without_nulls
 from autorubric.files.strict_json import in_short
 from autorubric.rows.columns import folded, listed
@@ -295,8 +295,6 @@ def _further(
     check = rest.pop("check", None)
     if isinstance(check, str) and check.lstrip().startswith("{"):
         check = from_json_text(check, f"{place}.check")
-    try:
+    with problems_at(f"{place}: "):
         fields = {"metadata": rest} if more is None else more(rest)
-    except InputError as error:
-        raise InputError(f"{place}: {problem}" for problem in error.problems) from None
     return fields if check is None else {**fields, "check": check}

@@ -6,7 +6,7 @@ from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import parse_rubric
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.rows.record import plain
 
 
@@ -38,7 +38,5 @@ def rubric_from(value: Any, where: str, *, nulls: bool = False) -> Rubric:
         raise InputError(f"{where}: the list of criteria is empty")
     if not isinstance(value, list | dict):
         raise InputError(f"{where}: a rubric is a list of criteria, got {type(value).__name__}")
-    try:
+    with problems_at(f"{where}: "):
         return Rubric.from_dict(value)
-    except InputError as error:
-        raise InputError(f"{where}: {problem}" for problem in error.problems) from None

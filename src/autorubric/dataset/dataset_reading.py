@@ -10,7 +10,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.rows import listed
 
@@ -203,11 +203,9 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
         known = ", ".join(REF + key for key in shared) or "none"
         problems.append(f"{where}unknown shared rubric {ref!r}; known are: {known}")
         return None
-    try:
+    with collected(problems):
         return rubric_from(record, where.removesuffix(": "), nulls=True)
-    except InputError as error:
-        problems += error.problems
-        return None
+    return None
 
 
 def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autorubric.core.entries import find_parts, from_json_text
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import size_of_plain
 from autorubric.formats.containers import checked_container, iter_rows, row_writer
 from autorubric.formats.format import Format, Record, Row, Written
@@ -301,12 +301,10 @@ class _Sink:
 
     def write(self, record: Record, place: str) -> None:
         written: list[Written] = []
-        try:
+        with problems_at(f"{place}: "):
             for part in self.form.parts(record) if self.form.parts is not None else (record,):
                 written.append(self.form.write(part, columnar=self.columnar, carry=self.carry))
                 self.add(written[-1].row)
-        except InputError as error:
-            raise InputError(f"{place}: {problem}" for problem in error.problems) from None
         self.done.lost.update(list(dict.fromkeys(name for one in written for name in one.lost)))
         self.done.carried.update(list(dict.fromkeys(name for one in written for name in one.carried)))
 

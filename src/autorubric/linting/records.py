@@ -16,7 +16,7 @@ from autorubric.core.misread_keys import misread_keys, uneven_weights
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
 from autorubric.core.rule_tags import check_of_tags
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.files.json_values import as_number, as_weight, is_finite
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
@@ -135,10 +135,8 @@ def read_raw_rubric(
     found: list[RawCriterion] = []
     problems: list[str] = []
     for number, entry in enumerate(entries, 1):
-        try:
+        with collected(problems, f"{where}criterion {number}: "):
             found.append(read_raw_criterion(entry))
-        except InputError as error:
-            problems += (f"{where}criterion {number}: {problem}" for problem in error.problems)
     if not problems and is_foreign(entries):
         uneven = uneven_weights(written_weights(entries))
         problems += (f"{where}criterion {place + 1}: it {told}" for place, told in uneven)
@@ -183,9 +181,9 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
         InputError: with one problem for each key that cannot be read.
 
     Example:
-        >>> read_raw_criterion({"criterion": "Names 4 g.", "points": "9"})
+        >>> read_raw_criterion({"criterion": "Names 4 g.", "points": "high"})
         Traceback (most recent call last):
-        autorubric.errors.InputError: points is '9'; expected a finite number
+        autorubric.errors.InputError: points is 'high'; expected a finite number
     """
     if isinstance(entry, RawCriterion):
         return entry
@@ -291,10 +289,8 @@ def _check(entry: Mapping[str, Any], problems: list[str]) -> Mapping[str, Any] |
     # Parquet files keep checks as JSON texts: their parameters have no common columns.
     if isinstance(check, str) and check.lstrip().startswith(("{", "null")):
         check = parse_json(check, "check")
-    try:
+    with collected(problems):
         check = check_of_tags(entry.get("tags")) if check is None else check
-    except InputError as error:
-        problems += error.problems
     if isinstance(check, Mapping | None):
         return check
     problems.append(f"check is {check!r:.60}; expected a mapping with a name and parameters")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import is_missing
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
@@ -65,10 +65,8 @@ class Record(NamedTuple):
         value = plain(self.value("query"))
         if value is None or isinstance(value, str):
             return value
-        try:
+        with problems_at(f"{self.where}: "):
             return read_prompt(value, self.columns["query"])
-        except InputError as error:
-            raise InputError(f"{self.where}: {problem}" for problem in error.problems) from None
 
     @property
     def id(self) -> str | None:
