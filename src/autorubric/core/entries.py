@@ -88,7 +88,8 @@ def written_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
         >>> written_weights([{"text": "Is kind.", "points": "60%"}, {"text": "Is brief."}])
         ['60%', None]
     """
-    return [entry.get(find_parts(entry)[0].weight) for entry in entries]
+    held = ((entry, _usual_keys(tuple(entry), WEIGHT_KEYS)) for entry in entries)
+    return [next((entry[key] for key in keys if entry[key] not in (None, "")), None) for entry, keys in held]
 
 
 @lru_cache(maxsize=4096)

@@ -236,9 +236,8 @@ def _flat(entries: Any) -> list[Any]:
 
 def _misspelt_criteria(entry: Mapping[Any, Any]) -> str | None:
     """The key of a section that is nearly called `criteria`; None for a criterion."""
-    if find_parts(entry)[0].text:
-        return None
-    return next((str(key) for key in entry if nearest(str(key), ("criteria",))), None)
+    wrong = next((str(key) for key in entry if nearest(str(key), ("criteria",))), None)
+    return None if wrong is None or "criterion" in entry or find_parts(entry)[0].text else wrong
 
 
 def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[Any]:
