@@ -18,7 +18,7 @@ import pyarrow as pa
 from autorubric import EvalResult, Rubric, RubricDataset
 from autorubric.checks import run_check
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import rubric_from
+from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import AutorubricError
 from autorubric.files import dump_json, iter_jsonl, parse_json, read_document

@@ -20,6 +20,7 @@ A failed model call inside a run is never an exception to its row: it becomes a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 class AutorubricError(Exception):
@@ -43,6 +44,39 @@ class InputError(AutorubricError, ValueError):
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
         self.advice = advice
         super().__init__("\n".join(filter(None, (_joined(self.problems), advice))))
+
+
+@contextmanager
+def problems_at(head: str) -> Iterator[None]:
+    """Begin each problem of an `InputError` that the block raises with where it is.
+
+    Example:
+        >>> with problems_at("rows.csv:2: "):
+        ...     raise InputError("has no id")
+        Traceback (most recent call last):
+        autorubric.errors.InputError: rows.csv:2: has no id
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(head + problem for problem in error.problems) from None
+
+
+@contextmanager
+def collected(problems: list[str], head: str = "") -> Iterator[None]:
+    """End the block at an `InputError`, and add its problems to a list.
+
+    Example:
+        >>> problems = []
+        >>> with collected(problems, "rows.csv:2: "):
+        ...     raise InputError("has no id")
+        >>> problems
+        ['rows.csv:2: has no id']
+    """
+    try:
+        yield
+    except InputError as error:
+        problems += (head + problem for problem in error.problems)
 
 
 class MissingFileError(InputError, FileNotFoundError):

@@ -62,7 +62,7 @@ CRITERION: dict[str, tuple[Any, ...]] = {
     "weight": (*NO_NUMBER, None, 1e300),
     "requirement": (*NO_TEXT, None, "", " "),
     "name": NO_TEXT,
-    "options": (True, "x", [], {}, [None], [{}], [1]),
+    "options": (True, "x", {}, [None], [{}], [1]),
     "check": (True, "x", [], {}, {"kind": "nope"}),
     "wieght": (3,),
 }

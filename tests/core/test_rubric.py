@@ -96,8 +96,12 @@ def test_the_points_of_all_criteria_of_a_section_are_no_weight_of_the_section() 
         made = Rubric.from_dict({"sections": [{"name": "Style", "max_points": total, "criteria": kept}]})
         assert [criterion.weight for criterion in made] == [10.0, 2.5, -4.0]
         assert made[0].metadata == {"section": {"max_points": total}}
-    with pytest.raises(InputError, match="'max_points' is 13; sections have no weights"):
-        Rubric.from_dict([{"name": "Style", "max_points": 13, "criteria": kept}])
+    for key in ("max_points", "total", "total_points", "满分"):
+        told = f"'{key}' is 13, but the weights of its criteria add up to 12.5; correct them, or leave it out"
+        with pytest.raises(InputError, match=told):
+            Rubric.from_dict([{"name": "Style", key: 13, "criteria": kept}])
+    with pytest.raises(InputError, match="'type' is 'pitfall'; give its criteria negative weights"):
+        Rubric.from_dict([{"name": "Errors", "type": "pitfall", "criteria": kept}])
 
 
 @each(

@@ -223,10 +223,10 @@ def test_the_command_reports_and_says_what_is_wrong(tmp_path: Path, capsys: pyte
 
 def test_columns_are_named_for_rows_in_no_format_only(tmp_path: Path) -> None:
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
-    path.write_text('{"instruction": "Say why.", "passage": "Ice floats.", "checklist": ["Names the density."]}\n')
-    with pytest.raises(InputError, match=r"with the keys instruction, passage, checklist; .*\n.* --column ROLE=NAME"):
+    path.write_text('{"instruction": "Say why.", "passage": "Ice floats.", "demands": ["Names the density."]}\n')
+    with pytest.raises(InputError, match=r"with the keys instruction, passage, demands; .*\n.* --column ROLE=NAME"):
         autorubric.convert(path, target=out, to="rubrichub")
-    column = {"query": "instruction", "rubric": "checklist"}
+    column = {"query": "instruction", "rubric": "demands"}
     with pytest.raises(InputError, match="names columns of rows in no named format; leave out --from"):
         autorubric.convert(path, target=out, to="rubrichub", from_="rar", column=column)
     done = autorubric.convert(path, target=out, to="rubrichub", column=column)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from autorubric.checks import rule_of_tags
-from autorubric.core.entries import rubric_from
+from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
 from autorubric.formats import format_named
 from autorubric.linting.records import read_raw_criterion

@@ -57,14 +57,16 @@ def test_criteria_of_other_formats_are_read_in_tables_and_documents(tmp_path: Pa
 
 def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Path) -> None:
     cases = {
-        "weight": ("criterion,points\nIs kind.,50%\n", "points is '50%'; expected a finite number"),
-        "text": ("criterion,description,weight\nTone,Is kind.,2\n", "criterion='Tone' and description='Is kind.'"),
+        "weight": ("criterion,points\nIs kind.,5 or 6\n", "points is '5 or 6'; expected a finite number"),
+        "unit": ("criterion,points\nIs kind.,50%\nIs brief.,0.5\n", "has the weight '50%', but others are not in"),
+        "text": ("criterion,text,weight\nIs brief.,Is kind.,2\n", "criterion='Is brief.' and text='Is kind.'"),
         "name of the weight": ("criterion,max points\nIs kind.,4\n", "'max points' is '4'; rename it to 'weight'"),
         "words for the weight": (
             "criterion,criterion_weight\nIs kind.,Major\n",
             "'criterion_weight' is 'Major'; ren",
         ),
-        "decimal comma": ("name;requirement;weight\nTone;Is kind.;1,5\n", "got '1,5'"),
+        "thousands": ("name;requirement;weight\nTone;Is kind.;1,500\n", "got '1,500'"),
+        "levels": ("Criterion,Weight,Good (3),Poor\nTone,2,Is kind,Is rude\n", "'Good (3)', 'Poor' describe a scale"),
     }
     with offenders() as case:
         for name, (text, problem) in cases.items():
@@ -75,6 +77,24 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
                 assert str(caught.value).startswith(f"{tmp_path / 'rubric.csv'}: ") and problem in str(caught.value)
                 with pytest.raises(InputError, match=r"rubric\.csv: criterion 1: "):
                     lint(tmp_path / "rubric.csv")
+
+
+def test_weights_are_read_as_people_write_them(tmp_path: Path) -> None:
+    tables = {
+        "criterion;points\nIs kind.;60%\nIs brief.;40 %\n": [60, 40],
+        "name;requirement;weight\nTone;Is kind.;2,5\nErrors;Has errors.;−1,25\n": [2.5, -1.25],
+        "标准,分值\n语气友好。,20分\n内容简短。,5\n": [20, 5],
+        "Criterion,Description,Weight\nTone,The answer is kind.,3 points\nLength,The answer is brief.,2\n": [3, 2],
+    }
+    with offenders() as case:
+        for number, (text, weights) in enumerate(tables.items()):
+            with case(text):
+                path = tmp_path / f"{number}.csv"
+                path.write_text(text)
+                assert [one.weight for one in rubric_in(path)] == weights
+                assert lint(path, select=("zero-weight",)) == []
+    first = rubric_in(path)[0]
+    assert (first.name, first.requirement) == ("Tone", "The answer is kind.")
 
 
 def test_other_keys_of_criteria_without_weights_stay_metadata(tmp_path: Path) -> None:

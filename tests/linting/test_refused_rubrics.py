@@ -36,12 +36,12 @@ REFUSED: dict[str, list[Any]] = {
     "an option twice": [{**GOOD, "options": [TWO[0], TWO[0]]}],
     "no option that counts": [{**GOOD, "options": NA}],
     "an option worth 2": [{**GOOD, "options": [{"label": "a", "value": 2}, TWO[1]]}],
-    "no options in the list": [{**GOOD, "options": []}],
     "an unknown scale": [{**GOOD, "options": TWO, "scale_type": "ratio"}],
     "a number as name": [{**GOOD, "name": 7}],
     "an unknown aggregation": [{**GOOD, "options": TWO, "aggregation": "nope"}],
 }
 TAKEN: dict[str, list[Any]] = {
+    "no options in the list": [{**GOOD, "options": []}, OTHER, {**OTHER, "name": "c", "requirement": "Says when."}],
     "texts for criteria": ["Is kind to the reader.", "Names two causes.", "Says when."],
     "texts among criteria": [GOOD, "Names two causes of the strike.", "Says when."],
     "a weight as text": [{**GOOD, "weight": "9"}, OTHER, {**OTHER, "name": "c", "requirement": "Says when."}],

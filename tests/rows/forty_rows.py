@@ -128,6 +128,12 @@ SHAPES: list[tuple[Any, tuple[tuple[str, float], ...]]] = [
     ),
     ([{**POINTS[0], "human_rating": [True, False], "type": "objective", "max_words": 50}], PLAIN.criteria),
     ([{"text": "Names scattering.", "序号": 1}], (("Names scattering.", 10.0),)),
+    ([{"Criterion": "Names scattering.", "Points": "5"}], PLAIN.criteria),
+    ([{**OWN[0], "options": []}], PLAIN.criteria),
+    ([{**POINTS[0], "options": [], "range": [0, 1], "time_range": "1-5", "age_range": [18, 30]}], PLAIN.criteria),
+    ([{"name": "Light", "criteria": [{**POINTS[0], "is_negative": False}]}], PLAIN.criteria),
+    ({"rubric": {"rubric_items": [{"描述": "Names scattering.", "权重": "5分"}]}}, PLAIN.criteria),
+    ([{**OWN[0], "description": "A sentence that judges do not see."}], PLAIN.criteria),
     ([{**OWN[0], "level1": "Physics", "level2": "Light", "source": {"value": 3, "grade": 4}}], PLAIN.criteria),
 ]
 """Rubrics as other data sets write them, and their criteria."""
@@ -140,6 +146,23 @@ UNREAD: list[tuple[Any, str]] = [
     ),
     ([{"description": "Names scattering.", "worth": 5}], "'worth' is 5; rename it to 'weight'"),
     ([{"requirement": "Names scattering.", "points": 5}], "'points' is 5; rename it to 'weight'"),
+    ([{**OWN[0], "points": 3}], "weight=5 and points=3; leave one out, or rename it"),
+    *(
+        ([{"text": "Names scattering.", key: value}], f"{key!r} is {value!r}; rename it to 'weight'")
+        for key, value in {"percentage": "30%", "wt": 5, "pct": 5, "ratio": 0.3, "分": 5, "占比": "30%"}.items()
+    ),
+    *(
+        ([{**POINTS[0], key: value}], f"{key!r} is {value!r}; give a criterion that describes a fault a negative")
+        for key, value in {
+            "is_positive": False,
+            "category": "Pitfall",
+            "kind": "pitfall",
+            "role": "penalty",
+            "类型": "扣分项",
+            "tags": ["pitfall"],
+        }.items()
+    ),
+    ([{**POINTS[0], "Excellent": "All of it.", "Poor": "None of it."}], "'Excellent', 'Poor' describe a scale"),
     ([{"requirement": "Names scattering.", "score": 5}], "'score' is 5; rename it to 'weight'"),
     ([{"text": "Names scattering.", "max": 5}], "'max' is 5; rename it to 'weight'"),
     ([{"text": "Names scattering.", "value": 5}], "'value' is 5; rename it to 'weight'"),

@@ -17,6 +17,7 @@ from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.rows.columns import value_at
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
+from tests.offenders import each
 
 ASKED = {"role": "user", "content": "Why?"}
 SAID = {"role": "assistant", "content": "So."}
@@ -24,6 +25,7 @@ ANSWER = {"uid": "a", "messages": [ASKED, {"role": "assistant", "content": {"ans
 """As in Arena-Hard v0.1 and v2.0."""
 PAIR = {"question_id": 81, "conversation_a": [ASKED, SAID], "conversation_b": [ASKED, {**SAID, "content": "No."}]}
 """As in MT-bench's human judgments."""
+CALL = {"function": {"name": "f", "arguments": {"a": 1}}}
 RUBRIC = {"prompt_metadata": json.dumps({"rubrics": json.dumps(["Is brief.", "Is kind."])}), "question": "Why?"}
 """As in AdvancedIF."""
 
@@ -124,3 +126,74 @@ def test_rows_may_have_a_column_called_dataset(tmp_path: Path) -> None:
     ]
     queries = read_queries(written(tmp_path / "queries.jsonl", *({**row, "rubric": kind} for row in rows))).queries
     assert [query.text for query in queries] == ["Why 0?", "Why 1?"]
+
+
+@each(
+    ("turns", "query", "submission"),
+    [
+        (
+            [
+                {
+                    "role": "user",
+                    "content": [{"type": "text", "text": "Why"}, {"type": "text", "text": "so?"}],
+                },
+                {"role": "model", "content": [{"type": "text", "text": "Scattering."}]},
+            ],
+            "Why\nso?",
+            "Scattering.",
+        ),
+        (
+            [{"role": "user", "parts": [{"text": "Why?"}]}, {"role": "bot", "parts": ["So."]}],
+            "Why?",
+            "So.",
+        ),
+        (
+            [
+                {"role": "user", "content": "Why?"},
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}],
+                },
+                {"role": "tool", "content": "42", "tool_call_id": "c"},
+                {"role": "assistant", "content": "So."},
+            ],
+            'user: Why?\n\nassistant: calls f({"a": 1})\n\ntool: 42',
+            "So.",
+        ),
+    ],
+)
+def test_a_conversation_may_have_parts_calls_of_tools_and_other_roles(
+    turns: list[Any], query: str, submission: str
+) -> None:
+    row = {"id": "1", "messages": turns, "rubrics": ["Is brief."]}
+    [item] = Submissions([row]).items()
+    assert (item.prompt, item.submission) == (query, submission)
+    image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
+    with pytest.raises(InputError, match=r"messages\[0\].content is \[.*; expected a string"):
+        Submissions([{**row, "messages": [image], "answer": "So."}]).items()
+
+
+def test_a_null_submission_and_what_is_left_out_of_a_rubric_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    criteria = [{"requirement": "Is brief.", "weight": 2}, {"requirement": "Is kind.", "weight": None}]
+    row = {"question": "Why?", "submission": None, "rubrics": criteria, "ground_truth": None}
+    path.write_text(json.dumps({**row, "id": 1}) + "\n" + json.dumps({**row, "id": 2, "submission": "So."}) + "\n")
+    source = Submissions(path)
+    assert [item.submission for item in source.items()] == ["", "So."]
+    assert source.notes == [
+        f"{path}:1: 'submission' is null and is graded as a blank submission",
+        f"{path}:1: 1 of 2 criteria have no weight and count 10, the first is criterion 2",
+    ]
+
+
+def test_the_label_of_a_single_criterion_may_be_a_word() -> None:
+    row = {"question": "Why?", "submission": "So.", "rubrics": ["Is brief."], "ground_truth": "yes"}
+    assert [item.ground_truth for item in Submissions([row, {**row, "ground_truth": False}]).items()] == [
+        ["MET"],
+        ["UNMET"],
+    ]
+    with pytest.raises(InputError, match="Ground truth has 1 value, but rubric has 2 criteria"):
+        Submissions([{**row, "rubrics": ["Is brief.", "Is kind."]}]).items()
+    with pytest.raises(InputError, match="'ground_truth' is 'Paris'; expected a list of verdicts; if it is a ref"):
+        Submissions([{**row, "ground_truth": "Paris"}]).items()

@@ -18,7 +18,7 @@ import pytest
 from aiohttp import web
 
 from autorubric import CriterionGrader, Rubric
-from autorubric.core.entries import rubric_from
+from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request

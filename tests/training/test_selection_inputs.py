@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, DataItem, Rubric, RubricDataset, grade
-from autorubric.core.entries import rubric_from
+from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
 from autorubric.formats import read_records
 from autorubric.formats.rubrichub import RUBRICHUB

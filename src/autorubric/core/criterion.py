@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 from autorubric.core.display import clipped, listed
 from autorubric.core.known_keys import KeepingModel
 from autorubric.core.misread_keys import misread_keys
+from autorubric.files.json_values import as_weight
 from autorubric.files.keys import advice, nearest
 
 AggregationStrategy: TypeAlias = Literal["majority", "weighted", "unanimous", "any"]
@@ -23,11 +24,10 @@ MOST_WEIGHT = 1e12
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError(f"expected a number, got {str(value).lower()}")
-    if isinstance(value, str) and "_" in value:  # Python reads 1_000 as a number; files of other tools do not
-        raise ValueError(f"expected a number, got {value!r}")
-    return value
+    number = as_weight(value) if isinstance(value, str) else value
+    if isinstance(value, bool) or (number is None and value is not None):
+        raise ValueError(f"expected a number, got {str(value).lower() if isinstance(value, bool) else repr(value)}")
+    return number
 
 
 # Keys that the published package ignores, whatever they hold: null counts as absent.

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.described_scores import has_described_scores, scored_criterion
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import misread_keys, stray_weights, unweighted
-from autorubric.core.rubric import Rubric
-from autorubric.core.rubric_shapes import parse_rubric, shape_advice
-from autorubric.core.rule_tags import rule_of_tags
-from autorubric.errors import InputError
-from autorubric.files.json_values import as_number, is_finite, without_nulls
+from autorubric.core.misread_keys import misread_keys, uneven_weights
+from autorubric.core.rule_tags import check_of_tags
+from autorubric.errors import InputError, problems_at
+from autorubric.files.json_values import as_weight, is_finite, without_nulls
 from autorubric.files.strict_json import in_short
 from autorubric.rows.columns import folded, listed
-from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain
+from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +39,71 @@ class Names:
 
 
 POINTS = Names(("criterion",), ("points",))
-_HOLDERS = (*HOLDERS, "sections", "reward_model")
-_CHOICE = ("options", "scale_type", "aggregation")
-_USUAL = Names(TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS, default=10.0)
-KNOWN = frozenset((*TEXT_KEYS, *WEIGHT_KEYS, *NAME_KEYS, *Criterion.model_fields))
-"""The keys of a criterion that are read."""
+USUAL = Names(TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS, default=10.0)
+"""The names that files use."""
+_OWN = frozenset(Criterion.model_fields)
+_FURTHER = ("options", "scale_type", "aggregation", "section")
+
+
+class Parts(NamedTuple):
+    """The keys of an entry that hold the parts of a criterion; empty where none does."""
+
+    text: str
+    weight: str
+    name: str
+
+
+def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, list[str]]:
+    """The keys of the parts of an entry, in any case, and a sentence for each part that can be read in two ways.
+
+    A heading under `criterion` or `criteria` next to a longer text is the name, if there is no other.
+
+    Example:
+        >>> find_parts({"Criterion": "Tone", "Description": "Is kind.", "Points": 2})[0]
+        Parts(text='Description', weight='Points', name='Criterion')
+        >>> find_parts({"criterion": "Is kind.", "text": "Is brief."})[1]
+        ["criterion='Is kind.' and text='Is brief.'; leave one out, or rename it"]
+    """
+    keys = [_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
+    texts, weights, titles = ([key for key in held if entry[key] not in (None, "")] for held in keys)
+    if len(texts) == 2 and not titles:
+        heading, text = sorted(texts, key=lambda key: not folded(key).startswith("criteri"))
+        titles, texts = ([heading], [text]) if _is_heading(entry[heading], entry[text]) else ([], texts)
+    # A score next to a weight is one that was given.
+    rivals = texts, [key for key in weights if folded(key) in names.weight[:2]]
+    told = [
+        f"{held[0]}={entry[held[0]]!r:.60} and {key}={entry[key]!r:.60}; leave one out, or rename it"
+        for held in rivals
+        for key in held[1:]
+        if entry[key] != entry[held[0]]
+    ]
+    found = zip((texts, weights, titles), keys, strict=True)
+    return Parts(*(next(iter([*full, *held]), "") for full, held in found)), told
+
+
+def written_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """The weights of entries as they are written; None where one has none.
+
+    Example:
+        >>> written_weights([{"text": "Is kind.", "points": "60%"}, {"text": "Is brief."}])
+        ['60%', None]
+    """
+    held = ((entry, _usual_keys(tuple(entry), WEIGHT_KEYS)) for entry in entries)
+    return [next((entry[key] for key in keys if entry[key] not in (None, "")), None) for entry, keys in held]
+
+
+@lru_cache(maxsize=4096)
+def _usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
+    """Those of the keys that are usual for a part, in the order of preference."""
+    by_name = {folded(key): key for key in reversed(keys)}
+    return [by_name[name] for name in map(folded, usual) if name in by_name]
+
+
+def _is_heading(one: Any, other: Any) -> bool:
+    """Whether a text is the heading of another one."""
+    if not isinstance(one, str) or not isinstance(other, str):
+        return False
+    return len(one) < min(len(other), 60) and not one.rstrip().endswith((".", "。", "?", "？", ";"))
 
 
 def read_entries(
@@ -76,44 +134,38 @@ def read_entries(
     entries = from_json_text(value, key)
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{key} is {entries!r:.60}; expected a list of criteria that is not empty")
-    bare = unweighted(entries, names.weight) if names is _USUAL else []
-    problems = [f"{key}[{index}] has no weight, but others have; give it one" for index in bare]
+    problems: list[str] = []
     criteria = []
     for index, entry in enumerate(entries):
         place = f"{key}[{index}]"
         if not isinstance(entry, Mapping):
             problems.append(f"{place} is {entry!r:.60}; expected an object")
             continue
-        fields, used = _fields(entry, place, names, problems)
-        if fields is None:
-            continue
         try:
-            rest = other_fields(entry, used)
-            criteria.append(Criterion(**fields, **_further(rest, place, more)))
+            criteria.append(_criterion(entry, place, names, more))
         except ValidationError as error:
             problems += (f"{place}: {line}" for line in error_lines(error))
         except InputError as error:
-            problems += (f"{place}: {problem}" for problem in error.problems)
+            problems += error.problems
+    if names is USUAL and len(criteria) == len(entries):
+        problems += (f"{key}[{index}] {told}" for index, told in uneven_weights(written_weights(entries)))
     if problems:
         raise InputError(problems)
     return tuple(criteria)
 
 
-def _further(
-    rest: dict[str, Any], place: str, more: Callable[[Mapping[str, Any]], dict[str, Any]] | None
-) -> dict[str, Any]:
-    """The fields in the remaining keys of an entry; a `check` decides a criterion in every format."""
-    check = rest.pop("check", None)
-    fields = more(rest) if more is not None else {"metadata": rest}
-    if isinstance(check, str) and check.lstrip().startswith("{"):
-        check = from_json_text(check, f"{place}.check")
-    return fields if check is None else {**fields, "check": check}
+def usual_fields(rest: Mapping[str, Any]) -> dict[str, Any]:
+    """As `with_tags`, and the other fields of a criterion.
 
-
-def _usual_fields(rest: Mapping[str, Any]) -> dict[str, Any]:
-    """As `with_tags`, and the fields of a multi-choice criterion."""
-    choice = {key: rest[key] for key in _CHOICE if key in rest}
-    return {**with_tags(other_fields(rest, _CHOICE)), **choice}
+    Example:
+        >>> usual_fields({"section": "Style", "axis": "tone", "metadata": {"by": "me"}})["metadata"]
+        {'axis': 'tone', 'by': 'me'}
+    """
+    fields = {key: rest[key] for key in _FURTHER if rest.get(key) not in (None, [])}
+    own = rest.get("metadata")
+    known = (*_FURTHER, "metadata") if isinstance(own, Mapping) else _FURTHER
+    made = with_tags(other_fields(rest, known))
+    return {**made, **fields, "metadata": {**made["metadata"], **(own if isinstance(own, Mapping) else {})}}
 
 
 def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,13 +176,13 @@ def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
         {'tags': ['axis:accuracy'], 'check': {'name': 'CommaChecker', 'parameters': {}}, 'metadata': {}}
     """
     tags = rest.get("tags")
-    rule = rule_of_tags(tags)
+    check = check_of_tags(tags)
     plain = tags if isinstance(tags, list) else []
     if not all(isinstance(tag, str) for tag in plain):
         raise InputError(f"tags are {tags!r:.60}; expected a list of strings")
     return {
         "tags": [tag for tag in plain if tag.partition(":")[0] not in ("verifier", "function", "parameters")],
-        "check": None if rule is None else {"name": rule.function, "parameters": rule.parameters},
+        "check": check,
         "metadata": other_fields(rest, ("tags",)),
     }
 
@@ -184,141 +236,66 @@ def number(weight: float) -> int | float:
     return int(weight) if weight == int(weight) else weight
 
 
-def rubric_from(value: Any, where: str) -> Rubric:
-    """The rubric in a row's field.
-
-    Reads a `Rubric`, a JSON text, a list of criteria, and a mapping that contains one of them. A criterion is
-    `{name, requirement, weight}`, or has its text, weight and title under the names of other formats, such as
-    `{criterion, points, tags}` (RubricHub, verl, HealthBench) or `{title, description, weight}` (RaR). Tags with
-    `verifier: rule` name the check that decides. A field that is null counts as absent: in a table, each criterion
-    has the fields of all the others.
-
-    Args:
-        value: the field.
-        where: its place, for messages.
-
-    Raises:
-        InputError: it has no criterion, or one is wrong.
-
-    Example:
-        >>> rubric = rubric_from([{"criterion": "Names the cause.", "points": 7}], "row 1")
-        >>> rubric[0].requirement, rubric[0].weight
-        ('Names the cause.', 7.0)
-        >>> rubric_from([], "row 1")
-        Traceback (most recent call last):
-        autorubric.errors.InputError: row 1: the list of criteria is empty
-    """
-    if isinstance(value, Rubric):
-        return value
-    if isinstance(value, str) and value.strip():
-        value = parse_rubric(value, f"{where}: ")
-    value = plain(value, nulls=False)
-    return _of_mapping(value, where) if isinstance(value, Mapping) else _rubric("rubric", value, {}, where)
-
-
-def _of_mapping(value: Mapping[str, Any], where: str) -> Rubric:
-    if has_described_scores(value):
-        return Rubric([scored_criterion(value)])
-    held = _holder(value)
-    if held is None:
-        keys = f"one of the keys {', '.join(_HOLDERS)}; its keys are {listed(value)}{shape_advice(value)}"
-        raise InputError(f"{where}: has no rubric; expected a list of criteria, or {keys}")
-    strays = [f"{where}: {problem}" for problem in stray_weights({**value, held: None})]
-    if strays:
-        raise InputError(strays)
-    around = {name: value[name] for name in ("guidelines", "metadata") if value.get(name)}
-    if isinstance(value[held], Mapping) and held in ("rubric", "criteria"):
-        return rubric_from({**around, **value[held]}, where)
-    if isinstance(value[held], Mapping | str):
-        return rubric_from(value[held], where)
-    return _rubric(held, value[held], around, where)
-
-
 def table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a table of criteria as a criterion: usual names in any case, without blanks, its weight a number.
+    """A row of a table of criteria as a criterion: the names of its fields in any case, without blanks.
 
     Example:
-        >>> table_criterion({"Criterion": "Is brief.", "Points": "-2", "Tags": ""})
-        {'criterion': 'Is brief.', 'points': -2.0}
+        >>> table_criterion({"Requirement": "Is brief.", "Weight": "-2", "Tags": ""})
+        {'requirement': 'Is brief.', 'weight': '-2'}
     """
-    own = {name: folded(name) for name in row if name not in KNOWN}
-    names = {name: key if key in KNOWN and key not in row else name for name, key in own.items()}
-    held = {names.get(name, name): cell for name, cell in without_nulls(row).items() if cell != ""}
-    numbers = {key: as_number(held.get(key)) for key in WEIGHT_KEYS if isinstance(held.get(key), str)}
-    return {**held, **{key: number for key, number in numbers.items() if number is not None}}
+    held = {name: cell for name, cell in without_nulls(row).items() if cell != ""}
+    return {folded(name) if folded(name) in _OWN - held.keys() else name: cell for name, cell in held.items()}
 
 
-def is_foreign(value: Any) -> bool:
-    """Whether a rubric is JSON text, or lists its criteria as other formats do.
+def is_foreign(entries: Sequence[Any]) -> bool:
+    """Whether criteria are listed as other formats do: without a `requirement`, and with another text.
 
     Example:
         >>> is_foreign([{"criterion": "Is brief", "points": 2}]), is_foreign([{"requirement": "Is brief"}])
         (True, False)
     """
-    if isinstance(value, Mapping):
-        held = _holder(value)
-        return held is not None and is_foreign(value[held])
-    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        return isinstance(value, str)
-    # A criterion of this package, or a section of such criteria.
-    is_own = not isinstance(value[0], Mapping) or "requirement" in value[0] or "criteria" in value[0]
-    return not is_own and any(key in value[0] for key in TEXT_KEYS)
+    if not entries or any(not isinstance(entry, Mapping) or "requirement" in entry for entry in entries):
+        return False
+    return any(find_parts(entry)[0].text for entry in entries)
 
 
-def _holder(value: Mapping[str, Any]) -> str | None:
-    return next((name for name in _HOLDERS if value.get(name)), None)
-
-
-def _rubric(key: str, entries: Any, around: Mapping[str, Any], where: str) -> Rubric:
-    if not entries:
-        raise InputError(f"{where}: the list of criteria is empty")
-    if isinstance(entries, str) or not isinstance(entries, Sequence):
-        raise InputError(f"{where}: a rubric is a list of criteria, got {type(entries).__name__}")
-    try:
-        if is_foreign(entries):
-            return Rubric(list(read_entries(entries, key, _USUAL, _usual_fields)), **around)
-        return Rubric.from_dict({**around, "criteria": list(entries)} if around else list(entries))
-    except InputError as error:
-        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
-
-
-def _fields(
-    entry: Mapping[str, Any], place: str, names: Names, problems: list[str]
-) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The fields of a criterion, None after adding to `problems`, and the keys that they are under."""
-    text_key, text = _first(entry, names.text)
-    weight_key, weight = _first(entry, names.weight)
-    rivals = [
-        (mine, key)
-        for mine, keys in ((text_key, names.text), (weight_key, names.weight[:2]))
-        for key in keys
-        if entry.get(key) not in (None, "", entry.get(mine))
-    ]
-    name_key, title = _first(entry, names.name) if names.name else ("", None)
-    found = []
+def _criterion(
+    entry: Mapping[str, Any], place: str, names: Names, more: Callable[[Mapping[str, Any]], dict[str, Any]] | None
+) -> Criterion:
+    """The criterion of an entry."""
+    used, rivals = find_parts(entry, names)
+    text, weight, title = (entry.get(key) for key in used)
+    found = [f"{place} has {rival}" for rival in rivals]
     if text is None:
         found.append(f"{place} has no text under {listed(names.text, 4)}; its keys are {listed(entry)}")
     elif not isinstance(text, str) or not text.strip():
-        found.append(f"{place}.{text_key} is {text!r:.60}; expected the text of a criterion")
+        found.append(f"{place}.{used.text} is {text!r:.60}; expected the text of a criterion")
     # `text` stays, as it tells files of verifiers from others.
-    if unknown := {key: value for key, value in entry.items() if key not in KNOWN or key == "text"}:
+    unknown = {key: value for key, value in entry.items() if key not in (_OWN | {*used}) - {"text"}}
+    if unknown or entry.get("tags"):
         # Where each has to have a weight, one without is refused below; formats with choices name them otherwise.
-        options = entry.get("options") if names.default in (None, _USUAL.default) else ()
+        options = entry.get("options") if names.default in (None, USUAL.default) else [""]
         known = {"weight": 0 if weight is None and names.default is None else weight, "options": options}
-        found += (f"{place}: {problem}" for problem in misread_keys(unknown, known))
-    weight = names.default if weight is None else weight
-    if not is_finite(weight):
-        found.append(f"{place}.{weight_key} is {weight!r:.60}; expected a finite number")
-    found += (
-        f"{place} has {mine}={entry[mine]!r:.60} and {key}={entry[key]!r:.60}; leave one out, or rename it"
-        for mine, key in rivals
-    )
+        found += (f"{place}: {problem}" for problem in misread_keys(unknown, {**known, "tags": entry.get("tags")}))
+    # Files of the named formats have numbers.
+    number = names.default if weight is None else as_weight(weight) if names is USUAL else weight
+    if not is_finite(number):
+        found.append(f"{place}.{used.weight or names.weight[0]} is {weight!r:.60}; expected a finite number")
     if title is not None and not isinstance(title, str):
-        found.append(f"{place}.{name_key} is {title!r:.60}; expected a string")
-    problems += found
-    fields = {"requirement": text, "weight": weight, "name": title or None}
-    return None if found else fields, (text_key, weight_key, name_key)
+        found.append(f"{place}.{used.name} is {title!r:.60}; expected a string")
+    if found:
+        raise InputError(found)
+    fields = _further(other_fields(entry, used), place, more)
+    return Criterion(**{"requirement": text, "weight": number, "name": title or None, **fields})
 
 
-def _first(entry: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any]:
-    return next(((key, entry[key]) for key in keys if entry.get(key) is not None), (keys[0], None))
+def _further(
+    rest: dict[str, Any], place: str, more: Callable[[Mapping[str, Any]], dict[str, Any]] | None
+) -> dict[str, Any]:
+    """The fields in the remaining keys of an entry; a `check` decides a criterion in every format."""
+    check = rest.pop("check", None)
+    if isinstance(check, str) and check.lstrip().startswith("{"):
+        check = from_json_text(check, f"{place}.check")
+    with problems_at(f"{place}: "):
+        fields = {"metadata": rest} if more is None else more(rest)
+    return fields if check is None else {**fields, "check": check}

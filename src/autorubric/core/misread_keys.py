@@ -4,54 +4,57 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from autorubric.files.json_values import as_number
-from autorubric.rows.columns import listed
+from autorubric.files.json_values import as_number, as_weight
+from autorubric.rows.columns import folded, listed
+from autorubric.rows.record import WEIGHT_KEYS, is_sentence
 
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_WEIGHTS = frozenset(("weight", "weights", "weighting", "points", "marks", "worth", "importance", "priority"))
-_ALONE = frozenset(
-    (
-        *("pts", "weightage", "percent", "percentage", "credit", "credits", "multiplier", "coefficient"),
-        *("w", "max", "maximum", "value", "point", "mark", "grade", "score"),
-    )
-)
-"""Words that mean a weight where a key has no other."""
-_FAULTS = frozenset(
-    (
-        *("pitfall", "negative", "penalty", "penalties", "deduction", "deductions", "deduct"),
-        *("negate", "negated", "invert", "inverted", "reverse", "reversed"),
-    )
-)
+if TYPE_CHECKING:
+    from autorubric.core.criterion import Criterion
+
+_SENSES = {
+    # A weight in any key.
+    "weight": "weight weighting weightage wt points marks pts worth importance priority 权重 比重 权值 分值 重要性 "
+    "peso poids pondération gewicht gewichtung",
+    # A weight in a key that has no other word, except those that say which.
+    "amount": "percent percentage pct ratio share proportion credit credits multiplier coefficient w max maximum "
+    "value point mark grade score 分 分数 满分 占比 比例 系数 puntos",
+    "total": "total sum maximum max subtotal possible 满分 总分 小计",
+    # What is so called is a fault.
+    "fault": "pitfall pitfalls negative penalty penalties deduction deductions deduct negate negated invert inverted "
+    "reverse reversed 扣分 扣分项 减分 减分项 陷阱 负面 负向",
+    "merit": "positive desirable beneficial 正面 正向",
+    # What says whether it is one.
+    "sign": "polarity sign type kind category role direction class tags tag label 极性 类型 类别 性质",
+    "scale": "levels scale choices scoring range ranges rating ratings descriptors bands anchors 等级 量表 档次",
+    "parts": "sub subcriteria subtasks children criteria 子项 子标准",
+    "level": "full partial excellent outstanding exemplary advanced accomplished proficient good satisfactory "
+    "competent fair adequate developing emerging beginning novice poor inadequate unsatisfactory unacceptable "
+    "mastery meets exceeds approaching 优秀 优 良好 良 中等 中 合格 及格 不合格 不及格 差 较差 一般",
+    "besides": "of the in for is criterion rubric item score scores grade point points pts marks credit level no not "
+    "expectations standard standards",
+}
+"""What words in keys mean, in the languages of files that were seen; every reader looks here."""
+_MEANT: dict[str, frozenset[str]] = {sense: frozenset(words.split()) for sense, words in _SENSES.items()}
+_WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+")
 _IN_WORDS = frozenset(("weight", "importance", "priority"))
-_MOST = frozenset(("max", "score"))
-_SCALES = frozenset(
-    (
-        "levels",
-        "scale",
-        "choices",
-        "scoring",
-        "range",
-        "ranges",
-        "rating",
-        "ratings",
-        "descriptors",
-        "bands",
-        "anchors",
-    )
-)
-_PARTS = frozenset(("sub", "subcriteria", "subtasks", "children", "criteria"))
+_AMOUNTS = _MEANT["weight"] | _MEANT["amount"] | _MEANT["total"] | _MEANT["besides"] - {"level"}
+_FAULTY = _MEANT["fault"] | _MEANT["besides"] | {"criteria"}
+_TAGS = frozenset(("tags",))
+_RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
-    r"(?:score|rating)s?[ _-]?\d+(?:[ _-]?(?:desc\w*|text))?\Z|(?:level|grade|band|point)s?[ _-]?\d+[ _-]?desc\w*\Z",
+    r"((score|rating)s?[ _-]?)?\d+([-–~]\d+)?\Z"
+    r"|(score|rating|level|grade|band|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
     re.IGNORECASE,
 )
 _OWN = frozenset(("metadata", "tags", "check"))
 _ELSE = "or put it under 'metadata'"
+_FAULT = f"give a criterion that describes a fault a negative weight, {_ELSE}"
 _NO_SCALE = (
     "but without options a criterion is met or not; "
     f"write it as options, each with a label and a value from 0 to 1, {_ELSE}"
@@ -63,7 +66,7 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
 
     Args:
         entry: the keys that are not known, with their values.
-        known: the criterion's own `weight` and `options`, where it has them.
+        known: the criterion's own `weight`, `options` and `tags`, where it has them.
 
     Example:
         >>> list(misread_keys({"maxPoints": 4, "key_points": "none"}, {}))
@@ -73,89 +76,121 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         >>> list(misread_keys({"criteria_ids": ["c1", "c2"]}, {"weight": 4}))
         []
     """
-    is_pitfall = (as_number(known.get("weight")) or 0) < 0
-    described = [str(key) for key, value in entry.items() if isinstance(value, str) and _OF_SCORE.match(str(key))]
-    if known.get("options") is None and len(described) > 1:
+    weight, has_options = known.get("weight"), bool(known.get("options"))
+    is_pitfall = (as_weight(weight) or 0) < 0
+    described = [str(key) for key, value in entry.items() if isinstance(value, str) and _is_level(str(key))]
+    if not has_options and len(described) > 1:
         yield f"{listed(described, 2)} describe a scale, {_NO_SCALE}"
-    for key, value in entry.items():
+    for key, value in {**entry, "tags": known.get("tags", entry.get("tags"))}.items():
         words = _words(str(key))
-        if known.get("weight") is None and isinstance(value, Mapping) and key not in _OWN:
+        if weight is None and isinstance(value, Mapping) and key not in _OWN:
             inner = {name: one for name, one in value.items() if _is_weight(_words(str(name)), one, alone=False)}
             yield from (f"{key}: {problem}" for problem in misread_keys(inner, known))
-        if known.get("weight") is None and _is_weight(words, value):
-            kind = "" if as_number(value) is not None else ", as a number,"
-            advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
-            yield f"{key!r} is {value!r:.60}; {advice}"
-        elif not is_pitfall and (_is_fault(words, value, known.get("weight")) or _is_met_worst(key, entry, known)):
-            yield f"{key!r} is {value!r:.60}; give a criterion that describes a fault a negative weight, {_ELSE}"
-        elif known.get("options") is None and words & _SCALES and _is_scale(value):
+        if told := _misread_weight(str(key), words, value, weight):
+            yield told
+        elif not is_pitfall and (_is_fault(words, value, weight) or _is_met_worst(key, entry, has_options)):
+            yield f"{key!r} is {value!r:.60}; {_FAULT}"
+        elif not has_options and _is_scale(words, value):
             yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
-        elif _has_criteria(value) or (
-            words & _PARTS and not words & _IDS and isinstance(value, list | Mapping) and value
-        ):
+        elif _has_criteria(value) or _has_parts(words, value):
             yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
 
 
-def unread_notes(entries: Any, known: Collection[str]) -> list[str]:
-    """Notes if criteria, as a file lists them, have keys with sentences that are not read, or if some have no weight.
+def _misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) -> str:
+    """A sentence on a key that has a weight, if there is no weight or another one; else nothing."""
+    if weight is None and _is_weight(words, value):
+        kind = "" if as_weight(value) is not None else ", as a number,"
+        advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
+        return f"{key!r} is {value!r:.60}; {advice}"
+    if folded(key) in WEIGHT_KEYS[:2] and as_weight(value) not in (None, as_weight(weight)):
+        return f"weight={weight!r:.60} and {key}={value!r:.60}; leave one out, or rename it"
+    return ""
+
+
+def unread_notes(criteria: Sequence[Criterion]) -> list[str]:
+    """Notes if criteria have sentences that judges do not see, tags that call them faults, or in part no weight.
 
     Example:
-        >>> unread_notes([{"criterion": "Breadth", "explanation": "All three causes are named."}], {"criterion"})
+        >>> from autorubric.core.criterion import Criterion
+        >>> unread_notes([Criterion(requirement="Breadth", explanation="All three causes are named.")])
         ["'explanation' of the criteria is metadata, which judges do not see"]
     """
-    rows = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
-    texts = [key for row in rows for key, value in row.items() if isinstance(value, str) and len(value.split()) > 2]
-    unread = [key for key in dict.fromkeys(texts) if key not in known]
-    notes = [f"{listed(unread)} of the criteria is metadata, which judges do not see"] if unread else []
-    # A weight that is null is refused where the criterion is made.
-    own = [row for row in rows if "requirement" in row and row.get("weight", 10) is not None]
-    if bare := unweighted(own, ("weight",)):
-        notes.append(
-            f"{len(bare)} of {len(rows)} criteria have no weight and count 10, the first is criterion {bare[0] + 1}"
-        )
+    texts = [key for one in criteria for key, value in one.metadata.items() if is_sentence(value)]
+    notes = [f"{listed(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see"] if texts else []
+    faults = [place for place, one in enumerate(criteria, 1) if one.weight > 0 and _is_fault(_TAGS, one.tags, 1)]
+    notes += [
+        f"criterion {place} has the tags {criteria[place - 1].tags} and a positive weight" for place in faults[:1]
+    ]
+    bare = [place for place, one in enumerate(criteria, 1) if "weight" not in one.model_fields_set]
+    if 0 < len(bare) < len(criteria):
+        told = f"{len(bare)} of {len(criteria)} criteria have no weight and count 10"
+        notes.append(f"{told}, the first is criterion {bare[0]}")
     return notes
 
 
-def unweighted(entries: Iterable[Any], keys: Collection[str]) -> list[int]:
-    """The places of criteria without a weight, if others have one.
+def uneven_weights(weights: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    """The places of criteria without a weight if others have one, or in percent if others are not, and what is wrong.
 
     Example:
-        >>> unweighted([{"points": 1}, {"points": None}, "Is brief."], ("points",)), unweighted(["Is brief."], ())
-        ([1, 2], [])
+        >>> list(uneven_weights([1, None])), list(uneven_weights([None, None])), list(uneven_weights(["60%", 0.4]))
+        ([(1, 'has no weight, but others have; give it one')], [], [(0, "has the weight '60%', but others are ...")])
     """
-    has = [isinstance(entry, Mapping) and any(entry.get(key) is not None for key in keys) for entry in entries]
-    return [place for place, own in enumerate(has) if not own] if any(has) else []
+    given = [weight for weight in weights if weight is not None]
+    percent = [isinstance(weight, str) and "%" in weight for weight in given]
+    for place, weight in enumerate(weights):
+        if weight is None and given:
+            yield place, "has no weight, but others have; give it one"
+        elif isinstance(weight, str) and "%" in weight and not all(percent):
+            yield place, f"has the weight {weight!r:.60}, but others are not in percent; write all in one unit"
 
 
-def stray_weights(around: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each key next to a list of criteria that has weights for them, or more criteria.
+def stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
+    """A sentence for each key next to criteria that has weights or a scale for them, or more criteria.
 
     Example:
-        >>> list(stray_weights({"weights": {"Tone": 0.4}, "total_weight": 1}))
+        >>> list(stray_keys({"weights": {"Tone": 0.4}, "total_weight": 1}, []))
         ["'weights' is {'Tone': 0.4}; write each weight into its criterion"]
+        >>> list(stray_keys({"scale": "1-5"}, ["Is kind."]))
+        ["'scale' is '1-5', but without options a criterion is met or not; write it as options, each with ..."]
     """
+    entries = criteria if isinstance(criteria, list) else []
+    has_options = any(isinstance(entry, Mapping) and entry.get("options") for entry in entries)
     for key, value in around.items():
-        if _words(str(key)) & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
+        words = _words(str(key))
+        if words & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
+        elif not has_options and "scoring" not in words and _is_scale(words, value):
+            yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
         elif _has_criteria(value):
             yield f"{key!r} has {len(value)} more criteria; write all criteria into one list, {_ELSE}"
 
 
-def section_weights(around: Mapping[str, Any], entries: Sequence[Any]) -> Iterator[str]:
-    """A sentence for each key of a section that is its weight, which nothing applies.
+def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterator[str]:
+    """A sentence for each key of a section that is its weight or sign, which nothing applies, or a wrong total.
 
-    A value equal to the sum of the weights of its criteria is a total, not a weight.
+    Args:
+        around: the keys of the section.
+        weights: those of its criteria as they are written; None where one has none.
 
     Example:
-        >>> list(section_weights({"weight": 0.7, "total_weight": "all", "points": 5}, [{"weight": 2}, {"weight": 3}]))
+        >>> list(section_weights({"weight": 0.7, "total_weight": "all", "points": 5}, [2, 3]))
         ["'weight' is 0.7; sections have no weights: multiply it into those of its criteria"]
+        >>> list(section_weights({"max_points": 6}, [2, 3]))
+        ["'max_points' is 6, but the weights of its criteria add up to 5; correct them, or leave it out"]
     """
-    weights = [as_number(entry.get("weight", 10)) or 0 for entry in entries if isinstance(entry, Mapping)]
-    total = sum(weight for weight in weights if weight > 0)
+    numbers = [10.0 if weight is None else as_weight(weight) or 0 for weight in weights]
+    added = sum(number for number in numbers if number > 0)
     for key, value in around.items():
-        number = as_number(value) if _words(str(key)) & _WEIGHTS else None
-        if number not in (None, 1) and not math.isclose(number, total):
+        words, number = _words(str(key)), as_weight(value)
+        if number is not None and math.isclose(number, added):
+            continue
+        if number is not None and words & _MEANT["total"] and words <= _AMOUNTS:
+            told = f"the weights of its criteria add up to {added:g}; correct them, or leave it out"
+            yield f"{key!r} is {value!r:.60}, but {told}"
+        elif number not in (None, 1) and words & _MEANT["weight"]:
             yield f"{key!r} is {value!r:.60}; sections have no weights: multiply it into those of its criteria"
+        elif added and _is_fault(words, value, added):
+            yield f"{key!r} is {value!r:.60}; give its criteria negative weights, {_ELSE}"
 
 
 @lru_cache(maxsize=4096)
@@ -166,8 +201,12 @@ def _words(key: str) -> frozenset[str]:
 def _is_weight(words: frozenset[str], value: Any, alone: bool = True) -> bool:
     if isinstance(value, str) and value.strip() and words & _IN_WORDS:
         return True
-    is_weight = words & _WEIGHTS or words >= _MOST or (alone and words and words <= _ALONE)
-    return bool(is_weight) and as_number(value) is not None
+    is_weight = (
+        words & _MEANT["weight"]
+        or words >= {"max", "score"}
+        or (alone and words & _MEANT["amount"] and words <= _AMOUNTS)
+    )
+    return bool(is_weight) and as_weight(value) is not None
 
 
 def _has_criteria(value: Any) -> bool:
@@ -179,19 +218,39 @@ def _has_criteria(value: Any) -> bool:
     )
 
 
+def _has_parts(words: frozenset[str], value: Any) -> bool:
+    return bool(words & _MEANT["parts"] and not words & _IDS and isinstance(value, list | Mapping) and value)
+
+
 def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
     """Whether a key says that to meet the criterion is a fault."""
-    if words & {"polarity", "sign", "type"}:
-        return str(value).strip().casefold() in ("negative", "pitfall", "penalty", "-", "-1")
-    return bool(words & _FAULTS) and (value is True or (weight is None and as_number(value) is not None))
+    flag = str(value).strip().casefold()
+    if words & _MEANT["sign"]:
+        said = [str(one).rpartition(":")[2].strip() for one in (value if isinstance(value, list) else [value])]
+        meant = _MEANT["fault"] - {"negative"} if words == _TAGS else _MEANT["fault"]
+        return any(one in ("-", "-1") or ((inner := _words(one)) & meant and inner <= _FAULTY) for one in said)
+    if words & _MEANT["merit"]:
+        return flag in ("false", "no")
+    is_number = weight is None and as_number(value) is not None
+    return bool(words & _MEANT["fault"]) and (flag in ("true", "yes") or is_number)
 
 
-def _is_met_worst(key: str, entry: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+def _is_met_worst(key: str, entry: Mapping[str, Any], has_options: bool) -> bool:
     """Whether the choices of a criterion, as files of verifiers have it, say that to meet it is a fault."""
-    return key == "choices" and "text" in entry and entry[key] == ["MET", "UNMET"] and known.get("options") is None
+    return key == "choices" and "text" in entry and entry[key] == ["MET", "UNMET"] and not has_options
 
 
-def _is_scale(value: Any) -> bool:
+def _is_scale(words: frozenset[str], value: Any) -> bool:
+    ranges = words & _RANGES and words <= _AMOUNTS | _RANGES
+    if not ranges and not words & (_MEANT["scale"] - _RANGES):
+        return False
     if isinstance(value, str):
-        return any(map(str.isdigit, value))
-    return isinstance(value, list | Mapping) and len(value) > 1 and not _VERDICTS.issuperset(map(str, value))
+        return "|" in value or not set(re.findall(r"\d+", value)) <= {"0", "1"}
+    verdicts = _VERDICTS | {"0", "1"} if isinstance(value, list) else _VERDICTS
+    return isinstance(value, list | Mapping) and len(value) > 1 and not verdicts.issuperset(map(str, value))
+
+
+def _is_level(key: str) -> bool:
+    """Whether a key is a score, such as `score1_description`, or the name of a level, such as `Good (3)`."""
+    words = _words(key)
+    return bool(_OF_SCORE.match(key) or (words & _MEANT["level"] and words <= _MEANT["level"] | _MEANT["besides"]))

@@ -12,7 +12,7 @@ from autorubric.core.display import Displayed
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
 from autorubric.core.rubric_shapes import check_extension, criterion_record, read_criteria, read_source, unfold
 from autorubric.core.scoring import Cell, cell, score
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, counted, problems_at
 from autorubric.notes import warn
 
 
@@ -211,10 +211,8 @@ class Rubric(Displayed):
             autorubric.errors.InputError: rubric.txt: Unsupported file format '.txt'. Supported formats: ...
         """
         name, extension, text = read_source(source)
-        try:
+        with problems_at(f"{name}: "):
             return cls.from_json(text) if extension == ".json" else cls.from_yaml(text)
-        except InputError as error:
-            raise InputError(f"{name}: {problem}" for problem in error.problems) from None
 
     def to_dict(self) -> list[dict[str, Any]] | dict[str, Any]:
         """The rubric as JSON values: a list, or a mapping if there are guidelines or metadata.

@@ -1,8 +1,9 @@
 """The shapes a rubric has in files, and the one it is written in.
 
 Read: a list of criteria (or of their texts), a list of sections (`{"name": …, "criteria": […]}`) mixed with criteria,
-or a mapping with such a list under `rubric`, `sections` or `criteria`, one mapping deep inside `rubric` too. A
-mapping may carry `guidelines`. Written: the flat list, or a mapping if there are guidelines or metadata.
+or a mapping with such a list under `rubric`, `sections`, `criteria` or a name of other formats, perhaps in further
+mappings. A mapping may carry `guidelines`. Criteria have the keys of this package, or all of them those of other
+formats. Written: the flat list, or a mapping if there are guidelines or metadata.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption
+from autorubric.core.described_scores import has_described_scores, scored_criterion
+from autorubric.core.entries import USUAL, find_parts, is_foreign, read_entries, usual_fields, written_weights
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import section_weights, stray_weights
+from autorubric.core.misread_keys import section_weights, stray_keys
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import decode, read_text
+from autorubric.rows.record import HOLDERS, is_blank
 
-_HOLDERS = ("rubric", "sections", "criteria")
+_HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}), "reward_model")
 _RUBRIC_KEYS = (*_HOLDERS, "guidelines", "metadata")
 _SECTION_KEYS = ("criteria", "name", "title")
 _CRITERIA = TypeAdapter(list[Criterion])
@@ -54,10 +58,9 @@ def unfold(data: Any) -> Unfolded:
     """
     if isinstance(data, list):
         return Unfolded(_flat(data), None, {})
-    parts = _unfold_mapping(data)
-    if not isinstance(parts.guidelines, (str, type(None))):
-        raise InputError(f"Expected 'guidelines' to be a string, got {type(parts.guidelines).__name__}")
-    return parts
+    if not isinstance(data, dict):
+        raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
+    return _unfold_mapping(data)
 
 
 def parse_rubric(text: str, where: str = "") -> Any:
@@ -77,22 +80,21 @@ def parse_rubric(text: str, where: str = "") -> Any:
         raise InputError(f"{problem}; {advice}" for problem in error.problems) from None
 
 
-def _unfold_mapping(data: Any) -> Unfolded:
-    if not isinstance(data, dict):
-        raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
-    outer, entries = _opened(data)
-    if not isinstance(entries, dict):
-        return Unfolded(_flat(entries), outer.get("guidelines"), _metadata(outer))
-    inner, nested = _opened(entries, next(holder for holder in _HOLDERS if holder in data))
-    given = [text for text in (outer.get("guidelines"), inner.get("guidelines")) if not _is_blank(text)]
+def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
+    """The parts of a mapping; `inside` is its place, for messages."""
+    if has_described_scores(data):
+        return Unfolded([scored_criterion(data)], None, {})
+    holder = _holder(data, inside)
+    outer, held = {key: value for key, value in data.items() if key != holder}, data[holder]
+    if isinstance(held, str):
+        held = parse_rubric(held)
+    inner = _unfold_mapping(held, holder) if isinstance(held, dict) else Unfolded(_flat(held), None, {})
+    given = [text for text in (outer.get("guidelines"), inner.guidelines) if not is_blank(text)]
     if len(given) > 1:
         raise InputError("'guidelines' is given both next to and inside 'rubric'; give it once")
-    guidelines = given[0] if given else None
-    return Unfolded(_flat(nested), guidelines, {**_metadata(outer), **_metadata(inner)})
-
-
-def _is_blank(text: Any) -> bool:
-    return text is None or (isinstance(text, str) and not text.strip())
+    if given and not isinstance(given[0], str):
+        raise InputError(f"Expected 'guidelines' to be a string, got {type(given[0]).__name__}")
+    return Unfolded(inner.entries, given[0] if given else None, {**_metadata(outer), **inner.metadata})
 
 
 def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
@@ -107,6 +109,10 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     """
     if not entries:
         raise InputError("No criteria found")
+    if is_foreign(entries):
+        return [*read_entries(entries, "rubric", USUAL, usual_fields)]
+    # Tables and exporters that write all keys write an empty list.
+    entries = [_without_options(entry) for entry in entries]
     plain = [read_plain_criterion(entry) for entry in entries]
     read = [made for made in plain if made is not None]
     if len(read) == len(plain):
@@ -115,6 +121,12 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
         return _CRITERIA.validate_python([made or entry for made, entry in zip(plain, entries, strict=True)])
     except ValidationError as error:
         raise InputError(_by_criterion(error)) from None
+
+
+def _without_options(entry: Any) -> Any:
+    if isinstance(entry, dict) and entry.get("options") == []:
+        return {key: value for key, value in entry.items() if key != "options"}
+    return entry
 
 
 def criterion_record(criterion: Criterion) -> dict[str, Any]:
@@ -147,41 +159,35 @@ def _option_record(option: CriterionOption) -> dict[str, Any]:
     return record
 
 
-def _opened(data: Mapping[str, Any], inside: str = "") -> tuple[dict[str, Any], Any]:
-    """The mapping without the key of the criteria, and the value of that key; `inside` is the place, for messages."""
+def _holder(data: Mapping[str, Any], inside: str) -> str:
+    """The key of the criteria in a mapping: the first one with something, if there is any."""
     for key in data:
         if isinstance(key, str) and nearest(key, _RUBRIC_KEYS):
             raise InputError(unknown_key(key, _RUBRIC_KEYS, "the rubric"))
-    for holder in _HOLDERS:
-        if holder in data:
-            strangers = {key: value for key, value in data.items() if key not in _RUBRIC_KEYS}
-            if strangers and (strays := list(stray_weights(strangers))):
-                raise InputError(strays)
-            return {key: value for key, value in data.items() if key != holder}, data[holder]
+    there = [key for key in _HOLDERS if key in data]
+    if there:
+        holder = next((key for key in there if data[key]), there[0])
+        strangers = {key: value for key, value in data.items() if key not in _RUBRIC_KEYS}
+        if strangers and (strays := list(stray_keys(strangers, data[holder]))):
+            raise InputError(strays)
+        return holder
     if inside == "rubric":
         raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")
     if inside:
-        raise InputError(f"Expected '{inside}' to be a list, got dict")
+        raise InputError(f"Expected '{inside}' to be a list, got dict; {_keys(data)}")
     raise InputError(_no_holder(data))
 
 
 def _no_holder(data: Mapping[str, Any]) -> str:
     if "sub_tasks" in data:
         return TREE
-    keys = ", ".join(map(repr, data)) or "none"
-    wanted = "Dict must contain either 'sections' or 'rubric' key, or 'criteria'"
-    return f"{wanted}; its keys are {keys:.200}{shape_advice(data)}"
+    return f"Dict must contain either 'sections' or 'rubric' key, or 'criteria'; {_keys(data)}"
 
 
-def shape_advice(data: Mapping[str, Any]) -> str:
-    """How to write what a mapping without a list of criteria holds, to follow its keys; empty if this is open.
-
-    Example:
-        >>> shape_advice({"style": ["Is brief."]})
-        "; write groups of criteria as a list of {'name': …, 'criteria': […]}"
-    """
-    kinds = {type(value) for value in data.values()}
-    return _ADVICE.get(kinds.pop(), "") if len(kinds) == 1 else ""
+def _keys(data: Mapping[str, Any]) -> str:
+    """The keys of a mapping without a list of criteria, and how to write what it holds, unless this is open."""
+    keys, kinds = ", ".join(map(repr, data)) or "none", {type(value) for value in data.values()}
+    return f"its keys are {keys:.200}{_ADVICE.get(kinds.pop(), '') if len(kinds) == 1 else ''}"
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
@@ -214,10 +220,10 @@ def _flat(entries: Any) -> list[Any]:
             flat.append(entry)
         elif not isinstance(entry, dict):
             problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")
-        elif "criteria" in entry:
+        elif not isinstance(entry.get("criteria", ""), str):
             flat += _section(entry, f"Invalid section at index {index}", problems)
-        elif "requirement" not in entry and (wrong := [key for key in entry if nearest(str(key), ("criteria",))]):
-            told = unknown_key(str(wrong[0]), _SECTION_KEYS, "the section")
+        elif (wrong := _misspelt_criteria(entry)) is not None:
+            told = unknown_key(wrong, _SECTION_KEYS, "the section")
             problems.append(f"Invalid section at index {index}: {told}")
         else:
             flat.append(entry)
@@ -226,6 +232,12 @@ def _flat(entries: Any) -> list[Any]:
     if not flat:
         raise InputError("No criteria found")
     return flat
+
+
+def _misspelt_criteria(entry: Mapping[Any, Any]) -> str | None:
+    """The key of a section that is nearly called `criteria`; None for a criterion."""
+    wrong = next((str(key) for key in entry if nearest(str(key), ("criteria",))), None)
+    return None if wrong is None or "criterion" in entry or find_parts(entry)[0].text else wrong
 
 
 def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[Any]:
@@ -240,7 +252,8 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     strangers = {key: value for key, value in section.items() if key not in _SECTION_KEYS}
     wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
-    problems += (f"{where}: {problem}" for problem in section_weights(strangers, entries))
+    mappings = [entry for entry in as_entries(entries) if isinstance(entry, dict)]
+    problems += (f"{where}: {problem}" for problem in section_weights(strangers, written_weights(mappings)))
     flat: list[Any] = []
     for index, entry in enumerate(as_entries(entries)):
         if not isinstance(entry, dict):

@@ -47,6 +47,20 @@ def rule_of_tags(tags: object) -> RuleCall | None:
     return RuleCall(function, {name: with_integers(value) for name, value in parameters.items() if value is not None})
 
 
+def check_of_tags(tags: object) -> dict[str, Any] | None:
+    """The rule that tags name as a criterion's `check`, or None if a judge decides it.
+
+    Raises:
+        InputError: as `rule_of_tags` does.
+
+    Example:
+        >>> check_of_tags(["verifier:rule", "function:CommaChecker", "parameters:{}"])
+        {'name': 'CommaChecker', 'parameters': {}}
+    """
+    rule = rule_of_tags(tags)
+    return None if rule is None else {"name": rule.function, "parameters": rule.parameters}
+
+
 def with_integers(value: Any) -> Any:
     """A value as JSON has it: integral doubles become integers, tuples and arrays lists.
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from autorubric.core.entries import is_foreign, rubric_from
 from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.rows import listed
 
@@ -203,11 +203,9 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
         known = ", ".join(REF + key for key in shared) or "none"
         problems.append(f"{where}unknown shared rubric {ref!r}; known are: {known}")
         return None
-    try:
-        return rubric_from(record, where.removesuffix(": ")) if is_foreign(record) else Rubric.from_dict(record)
-    except InputError as error:
-        problems += (one if one.startswith(where) else f"{where}{one}" for one in error.problems)
-        return None
+    with collected(problems):
+        return rubric_from(record, where.removesuffix(": "), nulls=True)
+    return None
 
 
 def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem | None:

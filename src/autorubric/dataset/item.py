@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.core.entries import rubric_from
+from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
+from autorubric.core.misread_keys import unread_notes
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_meant, label_meant, number_in
-from autorubric.dataset.label_rows import one_word
+from autorubric.core.rubric_from import rubric_from
+from autorubric.dataset.ground_truth import GroundTruthReader, label_meant
 from autorubric.errors import InputError, counted
+from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, listed, without_nulls
 from autorubric.rows.columns import COLUMN_OPTION, first_part, folded, from_cell
-from autorubric.rows.record import as_text, is_blank, plain, read_message, shown
+from autorubric.rows.record import as_text, is_blank, is_sentence, plain, read_message, shown, speaker
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
@@ -107,6 +109,7 @@ def _reason_problems(reasons: Any, ground_truth: list[CriterionVerdict | str] | 
 ROLES = ("submission", "query", "id", "reference", "rubric", "labels")
 """What a column can be named for with `--column ROLE=NAME`."""
 _KEYS = {"query": "prompt", "reference": "reference_submission", "labels": "ground_truth"}
+_BINARY = Criterion(requirement="-")
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
 
 
@@ -149,6 +152,7 @@ def item_records(
     """
     has_submission = False
     for record in map(partial(_with_last_turn, reader), reader.rows(records)):
+        record = _with_submission(reader, record)  # noqa: PLW2901
         is_item = not is_table and "submission" in record.fields
         has_submission = has_submission or "submission" in record.columns
         if not has_submission:
@@ -171,7 +175,7 @@ def _with_last_turn(reader: RowReader, record: Record) -> Record:
     value: Any = record.value("query") if is_inside else None
     query = from_cell(value) if path else plain(value)
     last = read_message(query[-1]) if isinstance(query, list) and len(query) > 1 else None
-    if not isinstance(last, dict) or last.get("role") != "assistant":
+    if not isinstance(last, dict) or speaker(last.get("role")) != "assistant":
         return record
     fields = {**record.fields, column: query[:-1]}
     if not path and isinstance(last.get("content"), str):
@@ -180,6 +184,15 @@ def _with_last_turn(reader: RowReader, record: Record) -> Record:
         note = f"{reader.where}: the last turn of {column!r} is read as the submission"
         reader.notes += [note] * (note not in reader.notes)
     return record._replace(fields=fields, columns={**record.columns, "submission": path}) if path else record
+
+
+def _with_submission(reader: RowReader, record: Record) -> Record:
+    """The row; a `submission` that is null is blank."""
+    column = record.columns.get("submission", "")
+    if folded(column) != "submission" or not is_missing(record.fields[column]):
+        return record
+    reader.notes.append(f"{record.where}: {column!r} is null and is graded as a blank submission")
+    return record._replace(fields={**record.fields, column: ""})
 
 
 def _has_own_names(record: Record) -> bool:
@@ -199,10 +212,8 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     if isinstance(held, str):
         item["submission"] = held  # a blank answer is an answer
     query, rubric = record.query, record.value("rubric")
-    if isinstance(item.get("ground_truth"), str):
-        told = f"{record.columns['labels']!r} is {shown(item['ground_truth'])}; expected a list of verdicts"
-        option = COLUMN_OPTION.format(role="reference")
-        raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
+    if "ground_truth" in item:
+        item["ground_truth"] = _truth(record, item["ground_truth"])
     if nested := [*_nested(record, row)]:
         raise InputError(nested)
     if query is not None:
@@ -218,6 +229,17 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         metadata = {"metadata": metadata}
     return {**item, "description": "", **own, "metadata": {**metadata, **rest}}
+
+
+def _truth(record: Record, labels: Any) -> Any:
+    """The labels of a row; a word such as yes is that of the only criterion."""
+    if not isinstance(labels, str | bool | int):
+        return labels
+    if label_meant(_BINARY, str(labels)) is not None:
+        return [labels]
+    told = f"{record.columns['labels']!r} is {shown(labels)}; expected a list of verdicts"
+    option = COLUMN_OPTION.format(role="reference")
+    raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
 
 
 def _nested(record: Record, row: Mapping[str, Any]) -> Iterator[str]:
@@ -251,7 +273,7 @@ def query_notes(where: str, items: Iterable[DataItem]) -> list[str]:
         ["a.csv: judges do not see what was asked: no column is read as the query, perhaps 'ticket'; choose one ...
     """
     left = (item.metadata.items() for item in items if item.prompt is None)
-    texts = [key for fields in left for key, value in fields if isinstance(value, str) and len(value.split()) > 2]
+    texts = [key for fields in left for key, value in fields if is_sentence(value)]
     if not texts:
         return []
     told = f"no column is read as the query, perhaps {listed(dict.fromkeys(texts))}"
@@ -259,136 +281,16 @@ def query_notes(where: str, items: Iterable[DataItem]) -> list[str]:
     return [f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt"]
 
 
-_WAYS = "label all criteria, or import single labels into the run with `autorubric labels RUN --import FILE`"
-
-
-def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:
-    """Read labels from columns with the names or texts of the criteria, one column for each criterion.
-
-    Columns without a single label, such as scores, stay in the metadata. An item with blanks only has no labels.
-
-    Args:
-        placed: the items of a file, each with its place; their metadata holds the columns.
-        rubric: the rubric of all items.
-        notes: takes a sentence that names the columns.
-
-    Raises:
-        InputError: some values are labels and others are not; each is named with its place.
+def rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:
+    """Each note on what is not read of the rubrics of items, once, with the place of the first of these items.
 
     Example:
-        >>> item, notes = DataItem("So.", "", metadata={"brief": "met", "model": "m"}), []
-        >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
-        >>> take_label_columns([("a.csv:2", item)], rubric, notes)
-        >>> item.ground_truth, item.metadata, notes
-        ([<CriterionVerdict.MET: 'MET'>], {'model': 'm'}, ["labels are read from 'brief', named like the criteria"])
+        >>> rubric = Rubric.from_dict([{"requirement": "Is brief", "weight": 2}, {"requirement": "Is kind"}])
+        >>> rubric_notes([("a.csv:2", DataItem("So.", "", rubric=rubric))])
+        ['a.csv:2: 1 of 2 criteria have no weight and count 10, the first is criterion 2']
     """
-    columns = _label_columns(rubric, (item.metadata for _, item in placed), notes)
-    if any(item.ground_truth is not None for _, item in placed):
-        kept = f"kept as metadata, since 'ground_truth' has the labels: {listed(columns.values())}"
-        notes += [kept] * bool(columns)
-        return
-    by_name = dict(zip(criterion_names(rubric.rubric), rubric, strict=True))
-    rows = [{name: _word(item.metadata.get(column)) for name, column in columns.items()} for _, item in placed]
-    used = dict.fromkeys(pair for row in rows for pair in row.items() if pair[1])
-    meant = {(name, word): label_meant(by_name[name], word) for name, word in used}
-    bare, has_label = [name for name in by_name if name not in columns], _are_labels(meant)
-    if bare or not has_label:
-        notes += [*_unread_note(columns, bare, meant), *_hints(placed, by_name)]
-        return
-    partial = (
-        where for (where, _), row in zip(placed, rows, strict=True) if any(row.values()) and "" in row.values()
-    )
-    if None not in meant.values() and (first := next(partial, None)) is not None:
-        notes.append(f"labels in {listed(columns.values())} are not read, since {first} has only some; {_WAYS}")
-        return
-    whole, problems, labels = GroundTruthReader(rubric), list[str](), list[Any]()
-    for (where, _), row in zip(placed, rows, strict=True):
-        held = {name: meant[name, word] or word for name, word in row.items() if word}
-        found: list[str] = []
-        labels.append(whole.read(held, found) if held else None)
-        problems += (f"{where}: {problem}" for problem in found)
-    read = f"labels are read from {listed(columns.values())}"
-    if problems:
-        advice = "label all criteria of a row or none, and rename columns that contain something else"
-        raise InputError([*problems, f"{read}; {advice}"])
-    for (_, item), verdicts in zip(placed, labels, strict=True):
-        item.ground_truth = verdicts
-        item.metadata = {key: cell for key, cell in item.metadata.items() if key not in columns.values()}
-    notes.append(f"{read}, named like the criteria")
-    for name, word in used:
-        label_meant(by_name[name], word, notes)
-
-
-def _word(cell: Any) -> str:
-    try:
-        return one_word(cell)
-    except ValueError:
-        return str(cell)
-
-
-def _are_labels(meant: Mapping[Any, str | None]) -> bool:
-    """Whether words of columns are labels: all of them, or one that cannot be a score."""
-    return (bool(meant) and None not in meant.values()) or any(
-        label is not None and (label == word or number_in(word) is None) for (_, word), label in meant.items()
-    )
-
-
-def _unread_note(
-    columns: Mapping[str, str], bare: list[str], meant: Mapping[tuple[str, str], str | None]
-) -> Iterator[str]:
-    named, other = listed(columns.values()), next((pair for pair, label in meant.items() if label is None), None)
-    if bare:
-        if _are_labels(meant):
-            yield f"labels in {named} are not read, since {listed(bare)} has none; {_WAYS}"
-    elif other is None or not any(meant.values()):
-        yield f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"
-    else:
-        told = f"since {columns[other[0]]!r} has {other[1]!r:.60}; expected only labels"
-        yield f"labels in {named} are not read, {told}"
-
-
-def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
-    """A note on the first item with a rubric of its own and labels in columns named like its criteria.
-
-    Example:
-        >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
-        >>> list(own_label_notes([("a.csv:2", DataItem("So.", "", rubric=rubric, metadata={"brief": "yes"}))]))
-        ["a.csv:2: labels in 'brief' are not read, since the row has its own rubric; write them under ...
-    """
+    found: dict[str, str] = {}
     for where, item in placed:
-        if item.rubric is None or item.ground_truth is not None:
-            continue
-        columns = _label_columns(item.rubric, [item.metadata], [])
-        by_name = dict(zip(criterion_names(item.rubric.rubric), item.rubric, strict=True))
-        words = ((by_name[name], _word(item.metadata.get(column))) for name, column in columns.items())
-        if columns and all(label_meant(criterion, word) for criterion, word in words):
-            told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
-            yield f"{where}: labels in {listed(columns.values())} are not read, {told}"
-            return
-
-
-def _hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Criterion]) -> Iterator[str]:
-    """Sentences on columns of labels that are nearly called like a criterion."""
-    columns = dict.fromkeys(column for _, item in placed for column in item.metadata)
-    called = {criterion.requirement: criterion for criterion in by_name.values()} | dict(by_name)
-    for column, name in columns_meant(columns, [*by_name.values()]).items():
-        words = {_word(item.metadata.get(column)) for _, item in placed} - {""}
-        if words and all(label_meant(called[name], word) for word in words):
-            yield NEAR.format(column, name)
-
-
-def _label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]], notes: list[str]) -> dict[str, str]:
-    """The column with the name or the text of a criterion, by the criterion's name; empty if one has several."""
-    by_name: dict[str, list[str]] = {}
-    for column in dict.fromkeys(column for row in rows for column, cell in row.items() if not is_blank(cell)):
-        by_name.setdefault(folded(column), []).append(column)
-    found: dict[str, list[str]] = {}
-    for name, criterion in zip(criterion_names(rubric.rubric), rubric, strict=True):
-        called = next((key for key in map(folded, (name, criterion.requirement)) if key in by_name), None)
-        if called is not None:
-            found[name] = by_name[called]
-    several = [columns for columns in found.values() if len(columns) > 1]
-    if several:
-        notes.append(f"labels are not read, since several columns are named like one criterion: {listed(several[0])}")
-        return {}
-    return {name: columns[0] for name, columns in found.items()}
+        for note in [] if item.rubric is None else unread_notes(item.rubric.rubric):
+            found.setdefault(re.sub(r"\d+", "", note), f"{where}: {note}")
+    return [*found.values()]

@@ -115,3 +115,23 @@ def as_number(value: object) -> float | None:
     if isinstance(value, str):
         value = float(value) if _DECIMAL.fullmatch(value) else None
     return float(value) if is_finite(value) else None
+
+
+_UNITS = re.compile(r"\s*(?:%|％|points?|pts?\.?|marks?|分|点)\s*\Z", re.IGNORECASE)
+_COMMA = re.compile(r"(\s*[+-]?(?:0(?=,)|\d+(?=,(?:\d\d?|\d{4,})\s*\Z))),(\d+\s*)", re.ASCII)
+
+
+def as_weight(value: object) -> float | None:
+    """The number of a weight as files spell it: in percent or points, with a decimal comma, or a typographic minus.
+
+    A comma before three digits may separate thousands, and is not read.
+
+    Example:
+        >>> as_weight("60%"), as_weight("2,5"), as_weight("−3"), as_weight("5 points"), as_weight("20分")
+        (60.0, 2.5, -3.0, 5.0, 20.0)
+        >>> as_weight("1,000"), as_weight("5 or 6"), as_weight(True)
+        (None, None, None)
+    """
+    if isinstance(value, str):
+        value = _COMMA.sub(r"\1.\2", _UNITS.sub("", value).replace("−", "-"))
+    return as_number(value)

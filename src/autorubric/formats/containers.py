@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.files import atomic_writer, dump_json, parquet_writer
 from autorubric.formats.autorubric_dataset import items_with_head
 from autorubric.formats.format import Format, Record, Row
@@ -127,10 +127,8 @@ def _objects(rows: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[t
 
 def _at(place: str, rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """The rows; errors in the head of their dataset name its place."""
-    try:
+    with problems_at(f"{place}: "):
         yield from rows
-    except InputError as error:
-        raise InputError(f"{place}: {problem}" for problem in error.problems) from None
 
 
 def _document_text(value: Any, extension: str) -> str:

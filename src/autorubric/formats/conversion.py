@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autorubric.core.entries import from_json_text
-from autorubric.errors import InputError, MissingFileError
+from autorubric.core.entries import find_parts, from_json_text
+from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import size_of_plain
 from autorubric.formats.containers import checked_container, iter_rows, row_writer
 from autorubric.formats.format import Format, Record, Row, Written
@@ -29,7 +29,6 @@ from autorubric.formats.repeated_questions import Questions
 from autorubric.rows import Record as RowRecord
 from autorubric.rows import RowReader, input_name
 from autorubric.rows.columns import COLUMN_OPTION
-from autorubric.rows.record import TEXT_KEYS, WEIGHT_KEYS
 
 _MOST_PROBLEMS = 100
 
@@ -86,9 +85,6 @@ _DEFAULTS = Options()
 _POINTS = ("criterion", "points")
 _OF_USUAL_NAMES = {"rubrichub": _POINTS, "healthbench": _POINTS, "ruft": _POINTS, "rar": ("description", "weight")}
 """Formats whose rows have usual names only, and the keys of their criteria."""
-
-
-_TEXTS, _WEIGHTS = {*TEXT_KEYS[:4], "criteria"}, set(WEIGHT_KEYS[:2])
 
 
 def convert(
@@ -283,13 +279,14 @@ def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
         entries = from_json_text(row.get("rubrics", row.get("rubric")), "rubric")
     except InputError:
         return True
-    first = entries[0] if isinstance(entries, list) and entries else entries
-    if isinstance(entries, Mapping) or isinstance(first, str):
-        return False
-    names = first.keys() if isinstance(first, Mapping) else set[str]()
-    others = (_TEXTS - {keys[0]}, _WEIGHTS - {keys[1]})
-    has_other = any(key not in names and other & names for key, other in zip(keys, others, strict=True))
-    return "options" not in names and not has_other
+    if isinstance(entries, Mapping) or not isinstance(entries, list) or not entries:
+        return not isinstance(entries, Mapping)
+    if not isinstance(entries[0], Mapping):
+        return not isinstance(entries[0], str)
+    used = find_parts(entries[0])[0]
+    return (
+        {"options", "criteria"}.isdisjoint(entries[0]) and used.text in ("", keys[0]) and used.weight in ("", keys[1])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,12 +301,10 @@ class _Sink:
 
     def write(self, record: Record, place: str) -> None:
         written: list[Written] = []
-        try:
+        with problems_at(f"{place}: "):
             for part in self.form.parts(record) if self.form.parts is not None else (record,):
                 written.append(self.form.write(part, columnar=self.columnar, carry=self.carry))
                 self.add(written[-1].row)
-        except InputError as error:
-            raise InputError(f"{place}: {problem}" for problem in error.problems) from None
         self.done.lost.update(list(dict.fromkeys(name for one in written for name in one.lost)))
         self.done.carried.update(list(dict.fromkeys(name for one in written for name in one.carried)))
 

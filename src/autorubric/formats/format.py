@@ -67,6 +67,22 @@ def read_text(row: Mapping[str, Any], *keys: str) -> str | None:
     return None
 
 
+def mapping_at(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The mapping under a key of a row, empty if there is none.
+
+    Raises:
+        InputError: the value is something else.
+
+    Example:
+        >>> mapping_at({"reward_model": {"style": "rubric"}}, "reward_model"), mapping_at({}, "reward_model")
+        ({'style': 'rubric'}, {})
+    """
+    value = row.get(key)
+    if not isinstance(value, Mapping | None):
+        raise InputError(f"{key} is {value!r:.60}; expected an object")
+    return value or {}
+
+
 TURNS = [{"role": str, "content": str}]
 """The turns of a conversation, as a column of a table."""
 

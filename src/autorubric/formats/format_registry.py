@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from autorubric.core.entries import rubric_from
+from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
 from autorubric.files import advice
 from autorubric.formats.autorubric_dataset import AUTORUBRIC

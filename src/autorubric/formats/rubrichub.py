@@ -14,7 +14,7 @@ from autorubric.errors import InputError, MissingPackageError
 from autorubric.files.json_values import is_finite
 from autorubric.files.parquet import final_schema
 from autorubric.files.strict_json import dump_json
-from autorubric.formats.format import Format, Record, Row, data_source, read_text, table_schema, whole
+from autorubric.formats.format import Format, Record, Row, data_source, mapping_at, read_text, table_schema, whole
 from autorubric.rows.record import as_text, as_turns, question_text, read_prompt, read_question
 
 
@@ -55,13 +55,11 @@ _NUMBERS = (
     *("num_sentences", "num_words", "small_n"),
 )
 _LISTS = ("forbidden_words", "keywords")
-PARAMETERS = (
-    *("N", "capital_frequency", "capital_relation", "end_phrase", "first_word", "forbidden_words", "frequency"),
-    *("keyword", "keyword1", "keyword2", "keywords", "language", "last_word", "let_frequency", "let_relation"),
-    *("letter", "m", "n", "n_end", "n_sent", "n_start", "n_words", "nth_paragraph", "num_bullets"),
-    *("num_highlights", "num_paragraphs", "num_placeholders", "num_sections", "num_sentences", "num_words"),
-    *("phrase", "postscript_marker", "prompt_to_repeat", "relation", "section_spliter", "small_n"),
+_TEXTS = (
+    *("capital_relation", "end_phrase", "first_word", "keyword", "keyword1", "keyword2", "language", "last_word"),
+    *("let_relation", "letter", "phrase", "postscript_marker", "prompt_to_repeat", "relation", "section_spliter"),
 )
+PARAMETERS = tuple(sorted((*_NUMBERS, *_LISTS, *_TEXTS)))
 """The 36 keys that every `tags.parameters` has, in the order of the release; those a rule does not take are null."""
 
 _OF_RELEASE = frozenset({"prompt", "data_source", "ability", "reward_model", "extra_info", "Rubrics"})
@@ -69,7 +67,7 @@ _OF_RELEASE = frozenset({"prompt", "data_source", "ability", "reward_model", "ex
 
 def _read_release(row: Row) -> Record:
     """The record of a row; a rule criterion keeps its instruction id as text and its rule as check."""
-    model = _mapping(row, "reward_model")
+    model = mapping_at(row, "reward_model")
     rubrics = from_json_text(model.get("rubrics"), "reward_model.rubrics")
     criteria = read_entries(rubrics, "reward_model.rubrics", POINTS, with_tags)
     problems = [f"{name} differs from its mirror in the row" for name, same in _mirrors(row, rubrics) if not same]
@@ -115,17 +113,10 @@ def _whole_release(row: Row) -> Row:
     }
 
 
-def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = row.get(key)
-    if not isinstance(value, Mapping):
-        raise InputError(f"{key} is {value!r:.60}; expected an object")
-    return value
-
-
 def _mirrors(row: Row, rubrics: list[Mapping[str, Any]]) -> list[tuple[str, bool]]:
     bare = [{"criterion": entry.get("criterion"), "points": entry.get("points")} for entry in rubrics]
-    inner = _mapping(row, "extra_info") if row.get("extra_info") else {}
-    mirrored = _mapping(inner, "reward_model").get("rubrics") if inner.get("reward_model") else None
+    inner = mapping_at(row, "extra_info")
+    mirrored = mapping_at(inner, "reward_model").get("rubrics")
     return [
         ("Rubrics", row.get("Rubrics") in (None, bare)),
         ("extra_info.reward_model.rubrics", mirrored in (None, rubrics)),

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from autorubric.core.entries import POINTS, other_fields, read_entries, tagged_entry, with_tags
 from autorubric.errors import InputError
-from autorubric.formats.format import KEY, TURNS, Format, Record, Row, data_source, read_text, table_schema
+from autorubric.formats.format import (
+    KEY,
+    TURNS,
+    Format,
+    Record,
+    Row,
+    data_source,
+    mapping_at,
+    read_text,
+    table_schema,
+)
 from autorubric.rows.record import as_turns, read_prompt
 
 _KNOWN = frozenset({"data_source", "prompt", "ability", "reward_model", "extra_info", "Rubric", "id"})
@@ -15,8 +24,8 @@ _KNOWN = frozenset({"data_source", "prompt", "ability", "reward_model", "extra_i
 
 def _read(row: Row) -> Record:
     """The record of a row; the rubric may be in `reward_model`, in its mirror, or under `Rubric`."""
-    model, info = _inner(row, "reward_model"), _inner(row, "extra_info")
-    mirror = _inner(info, "reward_model")
+    model, info = mapping_at(row, "reward_model"), mapping_at(row, "extra_info")
+    mirror = mapping_at(info, "reward_model")
     places = (
         ("reward_model.rubrics", model.get("rubrics")),
         ("extra_info.reward_model.rubrics", mirror.get("rubrics")),
@@ -60,15 +69,6 @@ def _write(record: Record) -> Row:
         "reward_model": model,
         "extra_info": {"id": record.id, "prompt": prompt, "reward_model": model},
     }
-
-
-def _inner(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = row.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InputError(f"{key} is {value!r:.60}; expected an object")
-    return value
 
 
 _MODEL = {"style": str, "rubrics": [{"criterion": str, "points": float, "tags": [str]}], "ground_truth": str}

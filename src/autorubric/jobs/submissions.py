@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autorubric.core.entries import KNOWN, is_foreign, rubric_from, table_criterion
+from autorubric.core.entries import table_criterion
 from autorubric.core.misread_keys import unread_notes
 from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
-from autorubric.dataset.item import ROLES, item_reader, item_records, own_label_notes, query_notes, take_label_columns
+from autorubric.dataset.item import ROLES, item_reader, item_records, query_notes, rubric_notes
+from autorubric.dataset.label_columns import own_label_notes, take_label_columns
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError, first_few
 from autorubric.files import nearest, read_text
@@ -71,7 +73,7 @@ class Submissions:
             raise InputError(problems or f"{self.where}: no submissions in it")
         if self.rubric is not None:
             take_label_columns(placed, self.rubric, self.notes)
-        self.notes.extend(own_label_notes(placed))
+        self.notes.extend([*own_label_notes(placed), *rubric_notes(placed)])
         items = [item for _, item in placed]
         bare = sum(item.rubric is None for item in items)
         if bare and self.rubric is None:
@@ -331,22 +333,19 @@ def rubric_in(path: Path) -> Rubric:
         if problems:
             raise InputError(problems)
         value = rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
-    for note in unread_notes(value, KNOWN):
+    rubric = rubric_from(_only_rubric(value, found.name), found.name, nulls=True)
+    for note in unread_notes(rubric.rubric):
         warn(f"{found.name}: {note}")
-    try:
-        value = _only_rubric(value)
-        return rubric_from(value, "") if is_foreign(value) else Rubric.from_dict(value)
-    except InputError as error:
-        raise InputError(f"{found.name}: {problem.removeprefix(': ')}" for problem in error.problems) from None
+    return rubric
 
 
-def _only_rubric(value: Any) -> Any:
+def _only_rubric(value: Any, name: str) -> Any:
     """The rubric of a dataset whose items share one, such as `evolved.json` of a single query; else the value."""
     if not isinstance(value, Mapping) or value.get("rubric") is not None or not isinstance(value.get("items"), list):
         return value
     own = [one.get("rubric") for one in value["items"] if isinstance(one, Mapping)]
     if not own or any(one != own[0] for one in own):
-        raise InputError("it is a dataset whose items have their own rubrics; pass a file with one rubric")
+        raise InputError(f"{name}: it is a dataset whose items have their own rubrics; pass a file with one rubric")
     return own[0]
 
 

@@ -11,19 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.described_scores import has_described_scores, scored_criterion
-from autorubric.core.misread_keys import misread_keys, unweighted
+from autorubric.core.entries import Parts, find_parts, is_foreign, written_weights
+from autorubric.core.misread_keys import misread_keys, uneven_weights
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
-from autorubric.core.rule_tags import rule_of_tags
-from autorubric.errors import InputError
-from autorubric.files.json_values import as_number, is_finite
+from autorubric.core.rule_tags import check_of_tags
+from autorubric.errors import InputError, collected
+from autorubric.files.json_values import as_number, as_weight, is_finite
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
 from autorubric.linting.finding import Place, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
 from autorubric.rows.columns import ROLES, folded, listed
-from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
+from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
 
 _CRITERION_KEYS = (*TEXT_KEYS[:4], *WEIGHT_KEYS[:2], *NAME_KEYS[:2], "options", "check", "tags")
 # What the step files of a run hold: a merged rubric with what was evolved is one rubric.
@@ -111,15 +111,13 @@ def list_entries(value: Any) -> list[Any]:
     """
     if isinstance(value, str):
         value = parse_rubric(value)
-    if isinstance(value, Mapping) and has_described_scores(value):
-        return [scored_criterion(value)]
-    if isinstance(value, Mapping):
-        foreign = next((name for name in HOLDERS if name not in ("rubric", "criteria") and value.get(name)), None)
-        return unfold(dict(value)).entries if foreign is None else list_entries(value[foreign])
-    if not isinstance(value, Sequence):
+    if not isinstance(value, Mapping | Sequence):
         raise InputError(f"the criteria of a rubric are a list, got {type(value).__name__}")
-    sections = any(isinstance(entry, Mapping) and isinstance(entry.get("criteria"), list) for entry in value)
-    return unfold(list(value)).entries if sections else list(value)
+    if isinstance(value, Mapping) or any(
+        isinstance(entry, Mapping) and not isinstance(entry.get("criteria", ""), str) for entry in value
+    ):
+        return unfold(dict(value) if isinstance(value, Mapping) else list(value)).entries
+    return list(value)
 
 
 def read_raw_rubric(
@@ -137,15 +135,11 @@ def read_raw_rubric(
     found: list[RawCriterion] = []
     problems: list[str] = []
     for number, entry in enumerate(entries, 1):
-        try:
+        with collected(problems, f"{where}criterion {number}: "):
             found.append(read_raw_criterion(entry))
-        except InputError as error:
-            problems += (f"{where}criterion {number}: {problem}" for problem in error.problems)
-    if not problems and not any(isinstance(entry, Mapping) and "requirement" in entry for entry in entries):
-        bare = unweighted(entries, WEIGHT_KEYS)
-        problems += (
-            f"{where}criterion {place + 1}: it has no weight, but others have; give it one" for place in bare
-        )
+    if not problems and is_foreign(entries):
+        uneven = uneven_weights(written_weights(entries))
+        problems += (f"{where}criterion {place + 1}: it {told}" for place, told in uneven)
     if problems:
         raise InputError(problems)
     return RawRubric(found, query, reference, place or Place(), refusals(entries))
@@ -187,9 +181,9 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
         InputError: with one problem for each key that cannot be read.
 
     Example:
-        >>> read_raw_criterion({"criterion": "Names 4 g.", "points": "9"})
+        >>> read_raw_criterion({"criterion": "Names 4 g.", "points": "high"})
         Traceback (most recent call last):
-        autorubric.errors.InputError: points is '9'; expected a finite number
+        autorubric.errors.InputError: points is 'high'; expected a finite number
     """
     if isinstance(entry, RawCriterion):
         return entry
@@ -199,17 +193,19 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
         entry = entry.model_dump(exclude_none=True)
     if not isinstance(entry, Mapping):
         raise InputError(f"expected a mapping or a string, got {type(entry).__name__}")
-    problems: list[str] = []
+    is_own = "requirement" in entry
+    used, problems = (Parts("requirement", "weight", "name"), []) if is_own else find_parts(entry)
     check = _check(entry, problems)
-    text = _text(entry, problems, needed=check is None)
-    weight = _weight(entry, problems)
+    text = _text(entry, used.text, problems, needed=check is None)
+    weight = _weight(entry, used.weight, problems)
     options = _options(entry, problems)
-    if "requirement" not in entry and not problems:
-        weights = {"weight": next((entry[key] for key in WEIGHT_KEYS if entry.get(key) is not None), None)}
-        problems += misread_keys(entry, {**weights, "options": options})
+    if not is_own and not problems:
+        unknown = {key: value for key, value in entry.items() if key not in {*used} - {"text"}}
+        known = {"weight": entry.get(used.weight), "options": options, "tags": entry.get("tags")}
+        problems += misread_keys(unknown, known)
     if problems:
         raise InputError(problems)
-    name = next((str(entry[key]) for key in NAME_KEYS if entry.get(key)), "")
+    name = str(entry.get(used.name) or "")
     return RawCriterion(text, weight, name, options, str(entry.get("scale_type", "ordinal")), check)
 
 
@@ -239,47 +235,39 @@ def _no_rubric(row: Mapping[str, Any]) -> str:
     return TREE if "sub_tasks" in row else NO_RUBRIC
 
 
-def _text(entry: Mapping[str, Any], problems: list[str], *, needed: bool) -> str:
-    key = next((key for key in TEXT_KEYS if entry.get(key) is not None), None)
-    if key is not None and isinstance(entry[key], str):
-        rival = next((k for k in TEXT_KEYS[1:] if entry.get(k) not in (None, "", entry[key])), None)
-        if rival is not None and key != TEXT_KEYS[0]:
-            problems.append(f"{key}={entry[key]!r:.60} and {rival}={entry[rival]!r:.60}; leave one out, or rename it")
-        return str(entry[key])
-    if key is not None:
-        problems.append(f"{key} is {entry[key]!r:.60}; expected a string")
+def _text(entry: Mapping[str, Any], key: str, problems: list[str], *, needed: bool) -> str:
+    text = entry.get(key)
+    if isinstance(text, str):
+        return text
+    if text is not None:
+        problems.append(f"{key} is {text!r:.60}; expected a string")
     elif needed:
-        wrong = next((str(k) for k in entry if nearest(str(k), _CRITERION_KEYS)), None)
         problems.append(
-            unknown_key(wrong, _CRITERION_KEYS, "the criterion")
-            if wrong
-            else f"it has no text; expected one of {', '.join(TEXT_KEYS[:4])}; its keys are {listed(entry)}"
+            _misspelt(entry, _CRITERION_KEYS)
+            or f"it has no text; expected one of {', '.join(TEXT_KEYS[:4])}; its keys are {listed(entry)}"
         )
     return ""
 
 
-def _weight(entry: Mapping[str, Any], problems: list[str]) -> float:
-    known = WEIGHT_KEYS[:1] if "requirement" in entry else WEIGHT_KEYS
-    key = next((key for key in known if entry.get(key) is not None), None)
-    if key is None:
-        wrong = next((str(k) for k in entry if nearest(str(k), WEIGHT_KEYS[:2])), None)
-        if wrong is not None:
-            problems.append(unknown_key(wrong, _CRITERION_KEYS, "the criterion"))
+def _misspelt(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
+    """The sentence on a key of a criterion that is nearly one of these."""
+    wrong = next((str(key) for key in entry if nearest(str(key), known)), None)
+    return None if wrong is None else unknown_key(wrong, _CRITERION_KEYS, "the criterion")
+
+
+def _weight(entry: Mapping[str, Any], key: str, problems: list[str]) -> float:
+    if entry.get(key) is None:
+        problems += filter(None, [_misspelt(entry, WEIGHT_KEYS[:2])])
         return 10.0
-    rival = next((k for k in known[:2] if entry.get(k) not in (None, "", entry[key])), None)
-    if rival is not None:
-        problems.append(f"{key}={entry[key]!r:.60} and {rival}={entry[rival]!r:.60}; leave one out, or rename it")
-    value = as_number(entry[key]) if "requirement" in entry else entry[key]
-    if not is_finite(value):
-        value = entry[key]
-        problems.append(f"{key} is {value!r:.60}; expected a finite number")
-        return 10.0
-    return float(value)
+    value = as_weight(entry[key])
+    if value is None:
+        problems.append(f"{key} is {entry[key]!r:.60}; expected a finite number")
+    return 10.0 if value is None else value
 
 
 def _options(entry: Mapping[str, Any], problems: list[str]) -> tuple[RawOption, ...] | None:
     given = entry.get("options")
-    if given is None:
+    if given in (None, []):
         return None
     if not isinstance(given, Sequence) or isinstance(given, str):
         problems.append(f"options are {given!r:.60}; expected a list of {{label, value}}")
@@ -301,14 +289,9 @@ def _check(entry: Mapping[str, Any], problems: list[str]) -> Mapping[str, Any] |
     # Parquet files keep checks as JSON texts: their parameters have no common columns.
     if isinstance(check, str) and check.lstrip().startswith(("{", "null")):
         check = parse_json(check, "check")
-    if check is not None:
-        if not isinstance(check, Mapping):
-            problems.append(f"check is {check!r:.60}; expected a mapping with a name and parameters")
-            return None
+    with collected(problems):
+        check = check_of_tags(entry.get("tags")) if check is None else check
+    if isinstance(check, Mapping | None):
         return check
-    try:
-        rule = rule_of_tags(entry.get("tags"))
-    except InputError as error:
-        problems += error.problems
-        return None
-    return None if rule is None else {"name": rule.function, "parameters": rule.parameters}
+    problems.append(f"check is {check!r:.60}; expected a mapping with a name and parameters")
+    return None

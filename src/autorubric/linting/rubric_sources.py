@@ -14,7 +14,7 @@ from typing import Any
 from autorubric.core.entries import table_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.linting.finding import Finding, Place, RawRubric, Rule
 from autorubric.linting.records import is_row, list_entries, read_raw_rubric, read_row, row_reader
 from autorubric.linting.rule_table import RULES
@@ -109,10 +109,8 @@ def _of_rows(
     records = (Record(f"{file}:{number}", number, fields) for number, fields in rows)
     for record in row_reader(file, columns).rows(records):
         row = record.number
-        try:
+        with collected(problems, f"{file}:{row}: "):
             yield from read_row(record, Place(file, row))
-        except InputError as error:
-            problems += (f"{file}:{row}: {problem}" for problem in error.problems)
 
 
 def _of_document(
@@ -167,10 +165,8 @@ def _name_in(rubric: Any) -> str | None:
 
 def _rubric(rubric: Any, query: str, reference: bool, place: Place, problems: list[str]) -> Iterator[RawRubric]:
     where = ":".join(filter(None, (place.file, "" if place.row is None else str(place.row), place.part)))
-    try:
+    with collected(problems, f"{where}: "):
         yield read_raw_rubric(list_entries(rubric), query, reference, place)
-    except InputError as error:
-        problems += (f"{where}: {problem}" for problem in error.problems)
 
 
 def lint_rubric(

@@ -36,27 +36,16 @@ class Role(NamedTuple):
 ROLES: Mapping[str, Role] = {
     "query": Role(
         (
-            *(
-                "question",
-                "query",
-                "prompt",
-                "instruction",
-                "input",
-                "problem",
-                "messages",
-                "conversation",
-                "convo",
-                "conversations",
-            ),
-            *("turns", "task", "user_prompt", "user_query", "question_text", "prompt_text"),
+            *("question", "query", "prompt", "instruction", "input", "problem", "messages", "conversation"),
+            *("convo", "conversations", "turns", "user_prompt", "user_query", "question_text", "prompt_text"),
         ),
         quiet=("question", "query", "prompt", "messages"),
-        fallback=("user_input", "user_message"),
+        fallback=("user_input", "user_message", "task"),
     ),
     "rubric": Role(
         ("rubrics", "rubric", "criteria", "rubric_items"),
         quiet=("rubrics", "rubric", "Rubrics", "criteria", "rubric_items", "reward_model"),
-        fallback=("reward_model",),
+        fallback=("reward_model", "checklist", "score_rubric", "rubric_json", "evaluation_criteria", "评分标准"),
     ),
     "submission": Role(
         (
@@ -78,9 +67,7 @@ ROLES: Mapping[str, Role] = {
         fallback=("__record_id__",),
     ),
     "sample": Role(("sample_id", "candidate_id"), own="sample_id", quiet=("sample_id", "candidate_id")),
-    "reference": Role(
-        ("reference_submission", "reference_answer", "reference"), own="reference_submission", quiet=()
-    ),
+    "reference": Role(("reference_submission", "reference_answer", "reference"), own="reference_submission"),
     "labels": Role(("ground_truth",), quiet=("ground_truth",)),
     "domain": Role(("domain", "category", "subject", "topic"), own="domain"),
     "source": Role(
@@ -114,6 +101,7 @@ NESTED = frozenset(
     (
         *("messages", "conversation", "convo", "conversations", "turns", "reward_model", "labels", "verdicts"),
         *(name for role in ("rubric", "submissions", "labels") for name in ROLES[role].names),
+        *(name for name in ROLES["rubric"].fallback),
         *("merged_rubrics", "augmented_rubrics", "rubrics_a", "rubrics_b", "rubric_list"),
         *("ground_truth_reasons", "metadata", "tags", "extra_info", "options", "check", "example_tags"),
         *("ideal_completions_data", "autorubric"),
@@ -293,9 +281,10 @@ class RowReader:
             return min(first, key=lambda name: known.names.index(folded(name)))
         if len(own) == 1:
             return self._note(role, own[0])
-        rivals = first or full or held[:1]
-        if role == "rubric" and len(first) == 1 and full != first:
-            rivals = full[-1:] if _mirrors(fields[first[0]], rubric_inside(fields[full[-1]])) else full
+        rivals = first or full or sorted(held, key=lambda name: folded(name) != known.own)[:1]
+        if "reward_model" in full and len(first) == 1:
+            model = rubric_inside(fields["reward_model"])
+            rivals = ["reward_model"] if _mirrors(fields[first[0]], model) else [*first, "reward_model"]
         if len(rivals) == 1:
             return self._note(role, rivals[0])
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import is_missing
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _NONE: Mapping[str, str] = MappingProxyType({})
 HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 
-# What files and models call the parts of a criterion, in order of preference.
-TEXT_KEYS = ("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "描述", "标准", "说明")
+# What files and models call the parts of a criterion, in order of preference; the keys of files in any case.
+TEXT_KEYS = (
+    *("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "criteria"),
+    *("描述", "标准", "说明", "评分标准", "评价标准"),
+)
 WEIGHT_KEYS = ("weight", "points", "score", "权重", "分值", "分数")
-NAME_KEYS = ("name", "title", "标题", "名称")
+NAME_KEYS = ("name", "title", "标题", "名称", "评分项", "评价指标", "指标")
 
 
 class Record(NamedTuple):
@@ -61,10 +65,8 @@ class Record(NamedTuple):
         value = plain(self.value("query"))
         if value is None or isinstance(value, str):
             return value
-        try:
+        with problems_at(f"{self.where}: "):
             return read_prompt(value, self.columns["query"])
-        except InputError as error:
-            raise InputError(f"{self.where}: {problem}" for problem in error.problems) from None
 
     @property
     def id(self) -> str | None:
@@ -132,23 +134,69 @@ def is_blank(value: Any) -> bool:
     return is_missing(value)
 
 
-_SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}
+def is_sentence(value: Any) -> bool:
+    """Whether a value is text of more than two words, or of eight Chinese, Japanese or Korean characters.
+
+    Example:
+        >>> is_sentence("Why is it late?"), is_sentence("too late"), is_sentence("回答必须指出两个原因")
+        (True, False, True)
+    """
+    return isinstance(value, str) and (len(value.split()) > 2 or len(_CJK.findall(value)) > 7)
+
+
+_CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
+_SPEAKERS = {"human": "user", **dict.fromkeys(("gpt", "chatgpt", "bot", "model", "ai"), "assistant")}
+
+
+def speaker(role: Any) -> Any:
+    """The usual name of the role of a message.
+
+    Example:
+        >>> speaker("model"), speaker("tool"), speaker(None)
+        ('assistant', 'tool', None)
+    """
+    return _SPEAKERS.get(role, role) if isinstance(role, str) else role
 
 
 def read_message(turn: Any) -> Any:
-    """A message as `role` and `content`; ShareGPT's `from` and `value` are renamed, anything else is as it was.
+    """A message as `role` and `content`; anything else is as it was.
+
+    ShareGPT's `from` and `value` are renamed. Content that is a list of texts becomes one text, and the calls of a
+    message without content become its text.
 
     Example:
         >>> read_message({"from": "human", "value": "Why?"})
         {'role': 'user', 'content': 'Why?'}
+        >>> read_message({"role": "user", "content": [{"type": "text", "text": "Why?"}]})
+        {'role': 'user', 'content': 'Why?'}
+        >>> call = {"function": {"name": "look_up", "arguments": '{"word": "sky"}'}}
+        >>> read_message({"role": "assistant", "content": None, "tool_calls": [call]})["content"]
+        'calls look_up({"word": "sky"})'
     """
-    if isinstance(turn, Mapping) and turn.keys() >= {"from", "value"} and "role" not in turn:
-        speaker = turn["from"]
-        return {
-            "role": _SHAREGPT.get(speaker, speaker) if isinstance(speaker, str) else None,
-            "content": turn["value"],
-        }
+    if not isinstance(turn, Mapping):
+        return turn
+    if turn.keys() >= {"from", "value"} and "role" not in turn:
+        turn = {"role": speaker(turn["from"]), "content": turn["value"]}
+    parts = turn.get("content", turn.get("parts"))
+    if isinstance(parts, list) and parts and all(map(_is_text_part, parts)):
+        texts = (part if isinstance(part, str) else part["text"] for part in parts)
+        return {**{key: value for key, value in turn.items() if key != "parts"}, "content": "\n".join(texts)}
+    if parts is None and isinstance(turn.get("tool_calls"), list):
+        calls = "\n".join(map(_call_text, turn["tool_calls"]))
+        return {**{key: value for key, value in turn.items() if key != "tool_calls"}, "content": calls}
     return turn
+
+
+def _is_text_part(part: Any) -> bool:
+    return isinstance(part, str) or (isinstance(part, Mapping) and isinstance(part.get("text"), str))
+
+
+def _call_text(call: Any) -> str:
+    called = call.get("function", call) if isinstance(call, Mapping) else call
+    if not isinstance(called, Mapping) or not isinstance(called.get("name"), str):
+        return f"calls {shown(call)}"
+    given = called.get("arguments", "")
+    return f"calls {called['name']}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
 
 
 Prompt: TypeAlias = str | list[dict[str, Any]]

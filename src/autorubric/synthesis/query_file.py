@@ -14,7 +14,7 @@ from autorubric.errors import InputError
 from autorubric.files import nearest
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
 from autorubric.rows.columns import ROLES, first_part, folded, value_at
-from autorubric.rows.record import read_message
+from autorubric.rows.record import read_message, speaker
 from autorubric.runs.shard import Shard
 from autorubric.synthesis.stages import letters
 
@@ -219,7 +219,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
         return None
     turns = []
     for number, turn in enumerate(map(read_message, value), 1):
-        role, content = turn.get("role"), turn.get("content")
+        role, content = speaker(turn.get("role")), turn.get("content")
         if role not in _SPEAKERS or not isinstance(content, str) or not content.strip():
             return (
                 f"message {number} is {turn!r:.80}; expected a role (user, assistant, system) and a string as content"

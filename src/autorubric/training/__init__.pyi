@@ -1,4 +1,4 @@
-from autorubric.core.entries import rubric_from as rubric_from
+from autorubric.core.rubric_from import rubric_from as rubric_from
 from autorubric.training.audit import AuditPlan as AuditPlan
 from autorubric.training.evolution.live import EvolutionPlan as EvolutionPlan
 from autorubric.training.evolution.proposals import EvolutionRule as EvolutionRule

@@ -9,15 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.entries import rubric_from
 from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.storage import load
 from autorubric.errors import InputError
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, input_name, iter_objects, listed, row_file
 from autorubric.rows.columns import ROLES
-from autorubric.rows.record import as_text, as_turns, plain, read_prompt, read_question
+from autorubric.rows.record import as_text, as_turns, plain, read_prompt, read_question, speaker
 
 Turn = dict[str, str]
 
@@ -88,7 +88,7 @@ def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
         raise InputError(f"{where}: {problem}" for problem in error.problems) from None
     if not any(turn["content"].strip() for turn in turns):
         raise InputError(f"{where}: the query is blank")
-    if turns[-1]["role"] == "assistant":
+    if speaker(turns[-1]["role"]) == "assistant":
         raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
     return turns
 

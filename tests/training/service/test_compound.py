@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric import CriterionGrader, LLMConfig, drift
-from autorubric.core.entries import rubric_from
+from autorubric.core.rubric_from import rubric_from
 from autorubric.llm.request import Message, Request
 from autorubric.testing import LoopbackEndpoint, PromptSections
 from autorubric.training.compound_share import CompoundMeter

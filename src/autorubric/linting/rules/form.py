@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from autorubric.core.sign_wording import find_contradiction
 from autorubric.errors import InputError, counted
@@ -21,14 +21,25 @@ def _count(rubric: RawRubric) -> Iterator[Hit]:
         yield Hit(None, f"{count} {noun}; expected {FEWEST} to {MOST}", advice)
 
 
-def _empty(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in enumerate(rubric.criteria, 1):
-        if criterion.check is None and not any(mark.isalnum() for mark in criterion.text):
-            yield Hit(position, "it has no words", "Say what the submission must contain, or remove the criterion")
+def _each(find: Callable[[RawCriterion], tuple[str, str] | None]) -> Callable[[RawRubric], Iterator[Hit]]:
+    """What applies a rule to each criterion: its problem and how to fix it."""
+
+    def find_hits(rubric: RawRubric) -> Iterator[Hit]:
+        for position, criterion in enumerate(rubric.criteria, 1):
+            if (found := find(criterion)) is not None:
+                yield Hit(position, *found)
+
+    return find_hits
+
+
+def _empty(criterion: RawCriterion) -> tuple[str, str] | None:
+    if criterion.check is not None or any(mark.isalnum() for mark in criterion.text):
+        return None
+    return "it has no words", "Say what the submission must contain, or remove the criterion"
 
 
 CRITERIA_COUNT = Rule("criteria-count", "warning", "a rubric has fewer than 3 or more than 25 criteria", _count)
-EMPTY_CRITERION = Rule("empty-criterion", "error", "a criterion has no words", _empty)
+EMPTY_CRITERION = Rule("empty-criterion", "error", "a criterion has no words", _each(_empty))
 
 
 WORDS = (5, 40)
@@ -102,14 +113,6 @@ def _dominant(rubric: RawRubric) -> Iterator[Hit]:
         )
 
 
-def _zero(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in enumerate(rubric.criteria, 1):
-        if criterion.weight == 0:
-            yield Hit(
-                position, "weight 0: it is judged but does not affect the score", "Give it a weight, or remove it"
-            )
-
-
 def _no_reward(rubric: RawRubric) -> Iterator[Hit]:
     if rubric.criteria and not any(criterion.weight > 0 for criterion in rubric.criteria):
         yield Hit(
@@ -121,8 +124,12 @@ def _no_reward(rubric: RawRubric) -> Iterator[Hit]:
 
 EQUAL_WEIGHTS = Rule("equal-weights", "note", "all weights of a rubric are the same", _equal)
 DOMINANT_WEIGHT = Rule("dominant-weight", "warning", "one criterion has more than half of the points", _dominant)
+_NO_WEIGHT = "weight 0: it is judged but does not affect the score", "Give it a weight, or remove it"
 ZERO_WEIGHT = Rule(
-    "zero-weight", "warning", "a criterion of weight 0 costs a call and does not affect the score", _zero
+    "zero-weight",
+    "warning",
+    "a criterion of weight 0 costs a call and does not affect the score",
+    _each(lambda criterion: None if criterion.weight else _NO_WEIGHT),
 )
 NO_REWARD = Rule("no-positive-weight", "error", "nothing in the rubric can earn points", _no_reward)
 
@@ -147,15 +154,10 @@ def _contradicts(rubric: RawRubric) -> Iterator[Hit]:
 SIGN = Rule("sign-contradiction", "error", "the sign of the weight contradicts the wording", _contradicts)
 
 
-def _unreachable(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in enumerate(rubric.criteria, 1):
-        problem = None if criterion.options is None else _problem(criterion)
-        if problem:
-            yield Hit(position, *problem)
-
-
-def _problem(criterion: RawCriterion) -> tuple[str, str] | None:
-    options = criterion.options or ()
+def _unreachable(criterion: RawCriterion) -> tuple[str, str] | None:
+    options = criterion.options
+    if options is None:
+        return None
     scored = [option for option in options if not option.na]
     twice = [label for label, n in Counter(o.label.strip().casefold() for o in options).items() if n > 1]
     if twice:
@@ -176,49 +178,45 @@ def _problem(criterion: RawCriterion) -> tuple[str, str] | None:
     return None
 
 
-def _values(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in enumerate(rubric.criteria, 1):
-        scored = [option for option in criterion.options or () if not option.na]
-        values = [option.value for option in scored]
-        if len(set(values)) < 2 or len(scored) < 2:
-            continue
-        if max(values) < 1:
-            yield Hit(
-                position,
-                f"its best option is worth {max(values):g}, so a submission can never earn the full weight",
-                "Give the best option the value 1",
-            )
-        elif criterion.scale == "ordinal" and len(set(values)) < len(values):
-            same = next(value for value in values if values.count(value) > 1)
-            labels = " and ".join(repr(option.label) for option in scored if option.value == same)
-            yield Hit(
-                position,
-                f"{labels} are both worth {same:g} on an ordinal scale",
-                "Merge them, or give them different values",
-            )
+def _values(criterion: RawCriterion) -> tuple[str, str] | None:
+    scored = [option for option in criterion.options or () if not option.na]
+    values = [option.value for option in scored]
+    if len(set(values)) < 2:
+        return None
+    if max(values) < 1:
+        told = f"its best option is worth {max(values):g}, so a submission can never earn the full weight"
+        return told, "Give the best option the value 1"
+    if criterion.scale != "ordinal" or len(set(values)) == len(values):
+        return None
+    same = next(value for value in values if values.count(value) > 1)
+    labels = " and ".join(repr(option.label) for option in scored if option.value == same)
+    return f"{labels} are both worth {same:g} on an ordinal scale", "Merge them, or give them different values"
 
 
 UNREACHABLE_OPTION = Rule(
-    "unreachable-option", "error", "options that share a label, or all have the same value", _unreachable
+    "unreachable-option", "error", "options that share a label, or all have the same value", _each(_unreachable)
 )
 OPTION_VALUES = Rule(
-    "option-values", "warning", "no option has the full value, or two steps of a scale have equal values", _values
+    "option-values",
+    "warning",
+    "no option has the full value, or two steps of a scale have equal values",
+    _each(_values),
 )
 
 
-def _invalid(rubric: RawRubric) -> Iterator[Hit]:
-    for position, criterion in enumerate(rubric.criteria, 1):
-        if criterion.check is None:
-            continue
-        from autorubric.checks import validate_check
+def _invalid(criterion: RawCriterion) -> tuple[str, str] | None:
+    if criterion.check is None:
+        return None
+    from autorubric.checks import validate_check
 
-        try:
-            validate_check(str(criterion.check.get("name")), criterion.check.get("parameters") or {})
-        except InputError as error:
-            yield Hit(position, "; ".join(error.problems), "Name a check that exists, with its parameters")
+    try:
+        validate_check(str(criterion.check.get("name")), criterion.check.get("parameters") or {})
+    except InputError as error:
+        return "; ".join(error.problems), "Name a check that exists, with its parameters"
+    return None
 
 
-INVALID_CHECK = Rule("invalid-check", "error", "a criterion names a check that cannot run", _invalid)
+INVALID_CHECK = Rule("invalid-check", "error", "a criterion names a check that cannot run", _each(_invalid))
 
 
 _TELL_MORE = (EMPTY_CRITERION, INVALID_CHECK, OPTION_VALUES, UNREACHABLE_OPTION)

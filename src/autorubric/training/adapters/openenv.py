@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.core.entries import rubric_from
 from autorubric.core.rubric import Rubric
+from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
 from autorubric.training.adapters import value_or_raise
 from autorubric.training.rewarder import RewardSource, Sample

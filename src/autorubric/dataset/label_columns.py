@@ -1,0 +1,150 @@
+"""Labels in the columns of rows, one for each criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.rubric import Rubric
+from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_meant, label_meant, number_in
+from autorubric.dataset.item import DataItem
+from autorubric.dataset.label_rows import one_word
+from autorubric.errors import InputError
+from autorubric.rows import listed
+from autorubric.rows.columns import folded
+from autorubric.rows.record import is_blank
+
+_WAYS = "label all criteria, or import single labels into the run with `autorubric labels RUN --import FILE`"
+
+
+def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:
+    """Read labels from columns with the names or texts of the criteria, one column for each criterion.
+
+    Columns without a single label, such as scores, stay in the metadata. An item with blanks only has no labels.
+
+    Args:
+        placed: the items of a file, each with its place; their metadata holds the columns.
+        rubric: the rubric of all items.
+        notes: takes a sentence that names the columns.
+
+    Raises:
+        InputError: some values are labels and others are not; each is named with its place.
+
+    Example:
+        >>> item, notes = DataItem("So.", "", metadata={"brief": "met", "model": "m"}), []
+        >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
+        >>> take_label_columns([("a.csv:2", item)], rubric, notes)
+        >>> item.ground_truth, item.metadata, notes
+        ([<CriterionVerdict.MET: 'MET'>], {'model': 'm'}, ["labels are read from 'brief', named like the criteria"])
+    """
+    columns = _label_columns(rubric, (item.metadata for _, item in placed), notes)
+    if any(item.ground_truth is not None for _, item in placed):
+        kept = f"kept as metadata, since 'ground_truth' has the labels: {listed(columns.values())}"
+        notes += [kept] * bool(columns)
+        return
+    by_name = dict(zip(criterion_names(rubric.rubric), rubric, strict=True))
+    rows = [{name: _word(item.metadata.get(column)) for name, column in columns.items()} for _, item in placed]
+    used = dict.fromkeys(pair for row in rows for pair in row.items() if pair[1])
+    meant = {(name, word): label_meant(by_name[name], word) for name, word in used}
+    bare, has_label = [name for name in by_name if name not in columns], _are_labels(meant)
+    if bare or not has_label:
+        notes += [*_unread_note(columns, bare, meant), *_hints(placed, by_name)]
+        return
+    partial = (
+        where for (where, _), row in zip(placed, rows, strict=True) if any(row.values()) and "" in row.values()
+    )
+    if None not in meant.values() and (first := next(partial, None)) is not None:
+        notes.append(f"labels in {listed(columns.values())} are not read, since {first} has only some; {_WAYS}")
+        return
+    whole, problems, labels = GroundTruthReader(rubric), list[str](), list[Any]()
+    for (where, _), row in zip(placed, rows, strict=True):
+        held = {name: meant[name, word] or word for name, word in row.items() if word}
+        found: list[str] = []
+        labels.append(whole.read(held, found) if held else None)
+        problems += (f"{where}: {problem}" for problem in found)
+    read = f"labels are read from {listed(columns.values())}"
+    if problems:
+        advice = "label all criteria of a row or none, and rename columns that contain something else"
+        raise InputError([*problems, f"{read}; {advice}"])
+    for (_, item), verdicts in zip(placed, labels, strict=True):
+        item.ground_truth = verdicts
+        item.metadata = {key: cell for key, cell in item.metadata.items() if key not in columns.values()}
+    notes.append(f"{read}, named like the criteria")
+    for name, word in used:
+        label_meant(by_name[name], word, notes)
+
+
+def _word(cell: Any) -> str:
+    try:
+        return one_word(cell)
+    except ValueError:
+        return str(cell)
+
+
+def _are_labels(meant: Mapping[Any, str | None]) -> bool:
+    """Whether words of columns are labels: all of them, or one that cannot be a score."""
+    return (bool(meant) and None not in meant.values()) or any(
+        label is not None and (label == word or number_in(word) is None) for (_, word), label in meant.items()
+    )
+
+
+def _unread_note(
+    columns: Mapping[str, str], bare: list[str], meant: Mapping[tuple[str, str], str | None]
+) -> Iterator[str]:
+    named, other = listed(columns.values()), next((pair for pair, label in meant.items() if label is None), None)
+    if bare:
+        if _are_labels(meant):
+            yield f"labels in {named} are not read, since {listed(bare)} has none; {_WAYS}"
+    elif other is None or not any(meant.values()):
+        yield f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"
+    else:
+        told = f"since {columns[other[0]]!r} has {other[1]!r:.60}; expected only labels"
+        yield f"labels in {named} are not read, {told}"
+
+
+def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
+    """A note on the first item with a rubric of its own and labels in columns named like its criteria.
+
+    Example:
+        >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
+        >>> list(own_label_notes([("a.csv:2", DataItem("So.", "", rubric=rubric, metadata={"brief": "yes"}))]))
+        ["a.csv:2: labels in 'brief' are not read, since the row has its own rubric; write them under ...
+    """
+    for where, item in placed:
+        if item.rubric is None or item.ground_truth is not None:
+            continue
+        columns = _label_columns(item.rubric, [item.metadata], [])
+        by_name = dict(zip(criterion_names(item.rubric.rubric), item.rubric, strict=True))
+        words = ((by_name[name], _word(item.metadata.get(column))) for name, column in columns.items())
+        if columns and all(label_meant(criterion, word) for criterion, word in words):
+            told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
+            yield f"{where}: labels in {listed(columns.values())} are not read, {told}"
+            return
+
+
+def _hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Criterion]) -> Iterator[str]:
+    """Sentences on columns of labels that are nearly called like a criterion."""
+    columns = dict.fromkeys(column for _, item in placed for column in item.metadata)
+    called = {criterion.requirement: criterion for criterion in by_name.values()} | dict(by_name)
+    for column, name in columns_meant(columns, [*by_name.values()]).items():
+        words = {_word(item.metadata.get(column)) for _, item in placed} - {""}
+        if words and all(label_meant(called[name], word) for word in words):
+            yield NEAR.format(column, name)
+
+
+def _label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]], notes: list[str]) -> dict[str, str]:
+    """The column with the name or the text of a criterion, by the criterion's name; empty if one has several."""
+    by_name: dict[str, list[str]] = {}
+    for column in dict.fromkeys(column for row in rows for column, cell in row.items() if not is_blank(cell)):
+        by_name.setdefault(folded(column), []).append(column)
+    found: dict[str, list[str]] = {}
+    for name, criterion in zip(criterion_names(rubric.rubric), rubric, strict=True):
+        called = next((key for key in map(folded, (name, criterion.requirement)) if key in by_name), None)
+        if called is not None:
+            found[name] = by_name[called]
+    several = [columns for columns in found.values() if len(columns) > 1]
+    if several:
+        notes.append(f"labels are not read, since several columns are named like one criterion: {listed(several[0])}")
+        return {}
+    return {name: columns[0] for name, columns in found.items()}
