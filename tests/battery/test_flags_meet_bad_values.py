@@ -192,7 +192,7 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     ),
     (["serve", "--judge", "builtin/offline@{url}", "--port", "0"], "remove its base URL"),
     ([*OFFLINE, "--merge-base-url", "{url}"], "merge: a built-in model runs in this process and has no address"),
-    (["grade", "essays.json", "--judge", "m", "--quorum", "2"], "more than the 1 judges"),
+    (["grade", "essays.json", "--judge", "m", "--quorum", "2"], "more than the number of judges, 1"),
     (["grade", "essays.json", "--judge", "m", "--few-shot", "1"], "--training-data"),
     (["grade", "essays.json", "--judge", "m", "--judge-key-env", ""], "not the name of an environment variable"),
     (["agree"], "RUN"),

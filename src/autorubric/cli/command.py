@@ -20,10 +20,12 @@ from pydantic_core import PydanticUndefined
 
 from autorubric.background import ending_heard, new_event_loop, wait_for
 from autorubric.errors import ConfigError
+from autorubric.files import read_document
 from autorubric.files.descriptors import can_open_more, raise_open_file_limit
+from autorubric.files.remote import find_address
 from autorubric.runs.progress import ProgressDisplay
 from autorubric.runs.stopping import STOPPING, Stop
-from autorubric.settings import Flag, Settings, config_values, flag_for, kinds_in
+from autorubric.settings import Flag, Settings, flag_for, kinds_in
 
 S = TypeVar("S", bound=Settings)
 
@@ -111,6 +113,44 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
         return called
 
     return built
+
+
+def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
+    """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
+
+    Raises:
+        ConfigError: it is not a mapping, or an empty one, or a key is not text.
+    """
+    values = read_document(path)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
+    if not values:
+        raise ConfigError(f"{path}: it has no settings")
+    if wrong := [name for name in values if not isinstance(name, str)]:
+        raise ConfigError(f"{path}: the key {name!r} is not a string, so not a setting" for name in wrong)
+    for name, field in model.model_fields.items():
+        value = values.get(name)
+        if isinstance(value, list) and _takes_paths(field.annotation):
+            values[name] = [_beside(path, one) for one in value]
+        elif isinstance(value, str) and Path in kinds_in(field.annotation):
+            values[name] = _beside(path, value)
+    return values
+
+
+def _takes_paths(annotation: Any) -> bool:
+    """Whether a list of that type holds paths; one of queries or submissions holds texts."""
+    origin, members = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _takes_paths(members[0])
+    if origin in (Union, UnionType):
+        return any(map(_takes_paths, members))
+    return isinstance(origin, type) and issubclass(origin, Sequence) and Path in kinds_in(annotation)
+
+
+def _beside(path: Path, value: Any) -> Any:
+    if not isinstance(value, str) or value.strip() in ("", "-") or find_address(value):
+        return value
+    return str(path.parent / value)
 
 
 def _parameters(model: type[Settings]) -> list[inspect.Parameter]:

@@ -280,7 +280,7 @@ class BatchSettings(Settings):
         for name in ("batch_detach", "batch_cancel"):
             if getattr(self, name) and self.batch is None:
                 flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{flag} (in Python: {name}) has no effect without --batch; pass --batch too")
+                raise ConfigError(f"{flag} has no effect without --batch; pass --batch too")
         return self
 
 

@@ -25,7 +25,12 @@ Merged: TypeAlias = EvalResult | SynthesisResult | SelectionResult
 
 
 class MergeSettings(Settings):
-    """The settings of `autorubric.merge` and `autorubric merge`."""
+    """The settings of `autorubric.merge` and `autorubric merge`.
+
+    Example:
+        >>> MergeSettings(shards=["part-1", "part-2"], out="whole").out.name
+        'whole'
+    """
 
     shards: FileNames = setting(
         ..., "Run directories of the shards.", flag="SHARDS", argument=True, many=True, group="Input", reads=True

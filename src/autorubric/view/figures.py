@@ -224,18 +224,20 @@ def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str
     return found
 
 
-def single_labels(connection: sqlite3.Connection) -> Mapping[str, Any] | None:
+def single_labels(connection: sqlite3.Connection, source: Source | None = None) -> Mapping[str, Any] | None:
     """What `autorubric agree` finds of labels of single pairs; None where labels are of whole items.
 
-    `problem` says why there are no figures.
+    `problem` says why there are no figures; with the run as `source`, also that its newest labels are not read yet.
     """
     held = notes_in(connection)
+    if source is not None and source.has_new_labels(connection):
+        return {"problem": "new labels are being read; reload the page"}
     if held.get("label_problem"):
         return {"problem": held["label_problem"]}
     if not held.get("single_labels"):
         return None
     if held.get("labels_at") != held.get("offset"):
-        return {"problem": "the agreement with the labels is measured once the run has ended and is indexed"}
+        return {"problem": "the agreement is computed once the run has ended and its results are read"}
     found: dict[str, Any] = json.loads(held["label_figures"])
     return found
 

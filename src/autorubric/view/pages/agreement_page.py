@@ -1,4 +1,4 @@
-"""The criteria of a graded run, and how well its judges agrees with the labels and with one another."""
+"""The criteria of a graded run, and how well its judges agree with the labels and with one another."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ def agreement_page(source: Source, query: Query) -> Page:
     with source.reading() as connection:
         everywhere = {(row["one"], row["other"]): row for row in source.kept(connection, "pairs", _everywhere)}
         rows, more = _by_criterion(connection, -1 if after is None else after)
-        labels = source.kept(connection, "labels", figures.against_labels)
-        single, held = figures.single_labels(connection), notes_in(connection)
-        reliability = [] if single and single.get("weighted") else _reliability(connection)
+        single, held = figures.single_labels(connection, source), notes_in(connection)
+        problem = single["problem"] if single else ""
+        labels = figures.Mean(None, None, 0) if problem else source.kept(connection, "labels", figures.against_labels)
+        reliability = [] if problem or (single and single.get("weighted")) else _reliability(connection)
         state = index_state(connection)
     human, verdict = figures.rater_name(HUMAN), figures.rater_name(FINAL)
     between = [row for pair, row in everywhere.items() if human not in pair]
-    whole = everywhere.get((human, verdict))
-    judges = [row for (one, other), row in everywhere.items() if one == human and other != verdict]
+    whole = None if problem else everywhere.get((human, verdict))
+    judges = [row for (one, other), row in everywhere.items() if not problem and one == human and other != verdict]
     if single is not None:
         rows = [figures.measured_row(row, single, "criteria", ("labelled", "agreement")) for row in rows]
         judges = [figures.measured_row(row, single, "judges", ("n", "share")) for row in judges]
@@ -45,7 +46,7 @@ def agreement_page(source: Source, query: Query) -> Page:
             "not_counted": held.get("other_labels") or 0,
             "weighted": bool(single and single.get("weighted")),
             "notes": list(single["notes"]) if single and labels.n else [],
-            "problem": single["problem"] if single else "",
+            "problem": problem,
         },
         "labelled": labels._asdict() if labels.n else None,
         "criteria": rows,
@@ -200,7 +201,7 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
             _compared(*raters, counts_of_pair, row["scale"])
             for raters, counts_of_pair in figures.pairs(connection, criterion).items()
         ]
-        single = figures.single_labels(connection)
+        single = figures.single_labels(connection, source)
     if single is not None:
         pairs = [_of_criterion(row, found["name"], single) for row in pairs]
     whole = sum(n for _, n in counts)
