@@ -171,7 +171,7 @@ WRONG_LINES: list[tuple[list[str], str]] = [
     (["frobnicate"], "frobnicate"),
     (["synthesize", "--nope"], "--nope"),
     (["synthesize"], "no queries; pass INPUT"),
-    (["synthesize", "queries.jsonl", "--out", "out"], "no model plays any role"),
+    (["synthesize", "queries.jsonl", "--out", "out"], "no model; pass --models MODEL"),
     (["synthesize", "queries.jsonl", "more.jsonl"], "more.jsonl"),
     (["grade"], "nothing to grade"),
     (["grade", "essays.json", "--rubric", "rubric.json"], "brings its own rubric"),

@@ -314,7 +314,7 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"data": None, "submissions": RubricDataset("Why?", RUBRIC, [])}, "a RubricDataset is passed as data"),
         (
             {"data": TEXTS, "rubric": [{"requirement": "Is brief."}]},
-            "got list; Rubric.from_dict makes one from criteria",
+            "expected a Rubric or the path of one; Rubric.from_dict makes one from criteria",
         ),
         ({"data": TEXTS}, "pass rubric= for submissions without their own rubric"),
         ({"log_prompts": True}, "log_prompts has no effect without log_json; pass log_json=FILE as well"),

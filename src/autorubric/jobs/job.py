@@ -197,7 +197,7 @@ def _or_path(kind: type, advice: str = "") -> PlainValidator:
     def checked(value: Any) -> Any:
         if isinstance(value, str | Path | kind):
             return make_path(value) if isinstance(value, str) else value
-        raise ValueError(f"expected a {kind.__name__} or the path of one, got {type(value).__name__}{advice}")
+        raise ValueError(f"expected a {kind.__name__} or the path of one{advice}")
 
     return PlainValidator(checked)
 

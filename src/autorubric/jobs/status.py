@@ -180,7 +180,7 @@ async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
 
     manifest = read_manifest(run)
     if manifest is None:
-        raise InputError(f"{run} is not a run directory (no readable manifest.json)")
+        raise InputError(f"{run} is not a run directory: it has no readable manifest.json")
     kind = manifest.get("kind", "evaluation")
     item = None if settings.item is None else str(settings.item)
     if kind == "synthesis":

@@ -239,7 +239,7 @@ def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
     """What is wrong in a nested setting."""
     name, kind = ".".join(path), problem["type"]
     if path == ["roles"] and problem["input"] is None:
-        return "no model plays any role; pass --models MODEL, one --…-model for each role, or set roles in a config"
+        return "no model; pass --models MODEL, one --…-model for each role, or set roles in a config"
     if kind == "extra_forbidden":
         near = nearest(path[-1], _list_keys(path[:-1]))
         return f"unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")

@@ -341,7 +341,7 @@ def _from_ledger(
 
     try:
         if source.ledger is None:
-            return [], "this run has no ledger"
+            return [], "this run has no recorded calls"
         with ledger_view(source.ledger) as view:
             return read(view), ""
     except (AutorubricError, sqlite3.Error) as error:
