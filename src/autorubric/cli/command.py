@@ -9,7 +9,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -130,21 +130,22 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
         raise ConfigError(f"{path}: the key {name!r} is not a string, so not a setting" for name in wrong)
     for name, field in model.model_fields.items():
         value = values.get(name)
-        if isinstance(value, list) and _takes_paths(field.annotation):
+        # A list of queries or submissions holds texts.
+        if isinstance(value, list) and any(Path in kinds_in(kind) for kind in _collections_in(field.annotation)):
             values[name] = [_beside(path, one) for one in value]
         elif isinstance(value, str) and Path in kinds_in(field.annotation):
             values[name] = _beside(path, value)
     return values
 
 
-def _takes_paths(annotation: Any) -> bool:
-    """Whether a list of that type holds paths; one of queries or submissions holds texts."""
+def _collections_in(annotation: Any) -> Iterator[Any]:
+    """The types in an annotation that hold several values."""
     origin, members = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _takes_paths(members[0])
-    if origin in (Union, UnionType):
-        return any(map(_takes_paths, members))
-    return isinstance(origin, type) and issubclass(origin, Sequence) and Path in kinds_in(annotation)
+    if origin in (Annotated, Union, UnionType):
+        for member in members[:1] if origin is Annotated else members:
+            yield from _collections_in(member)
+    elif isinstance(origin, type) and issubclass(origin, Sequence | Mapping):
+        yield annotation
 
 
 def _beside(path: Path, value: Any) -> Any:
@@ -194,16 +195,7 @@ def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
     for plain in (bool, int, float):
         if plain in kinds and str not in kinds and Path not in kinds:
             return plain, False
-    return str, flag.many or (not flag.argument and _takes_several(annotation))
-
-
-def _takes_several(annotation: Any) -> bool:
-    origin = get_origin(annotation)
-    if origin in (Annotated,):
-        return _takes_several(get_args(annotation)[0])
-    if origin in (Union, UnionType):
-        return any(_takes_several(member) for member in get_args(annotation))
-    return isinstance(origin, type) and issubclass(origin, Sequence | Mapping)
+    return str, flag.many or (not flag.argument and any(_collections_in(annotation)))
 
 
 def command_again(

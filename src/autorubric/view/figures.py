@@ -72,10 +72,10 @@ def histogram(connection: sqlite3.Connection, bins: int = 20) -> list[tuple[str,
     return [(f"{place / bins:.2f}", counts.get(place, 0)) for place in range(bins)]
 
 
-def criteria(connection: sqlite3.Connection, after: int = -1, most: int = 50) -> list[dict[str, Any]]:
+def criteria(connection: sqlite3.Connection, most: int = 50) -> list[dict[str, Any]]:
     """The figures of criteria, in the order of the rubric."""
-    query = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
-    return [criterion_figures(row) for row in connection.execute(query, (after, most))]
+    query = "SELECT * FROM criteria ORDER BY criterion LIMIT ?"
+    return [criterion_figures(row) for row in connection.execute(query, (most,))]
 
 
 def drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str, Any]]:

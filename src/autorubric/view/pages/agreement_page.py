@@ -21,10 +21,10 @@ _OWN_COLUMNS = ("kappa", "accuracy")
 
 def agreement_page(source: Source, query: Query) -> Page:
     """Agreement by criterion with intervals, by pair of judges, and by stated confidence."""
-    after = query.whole("after")
     with source.reading() as connection:
         everywhere = {(row["one"], row["other"]): row for row in source.kept(connection, "pairs", _everywhere)}
-        rows, more = _by_criterion(connection, -1 if after is None else after)
+        found, more = _page_of_criteria(connection, query)
+        rows = [_row(connection, row) for row in found]
         single, held = figures.single_labels(connection, source), notes_in(connection)
         problem = single["problem"] if single else ""
         labels = figures.Mean(None, None, 0) if problem else source.kept(connection, "labels", figures.against_labels)
@@ -82,15 +82,15 @@ def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return found
 
 
-def _by_criterion(connection: sqlite3.Connection, after: int) -> tuple[list[dict[str, Any]], int | None]:
-    """The agreement on each of fifty criteria: of the verdict with the label, and of the judges with one another."""
-    query = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
-    found = connection.execute(query, (after, PAGE_ROWS + 1)).fetchall()
-    rows = [_row(connection, row) for row in found[:PAGE_ROWS]]
-    return rows, rows[-1]["criterion"] if len(found) > PAGE_ROWS else None
+def _page_of_criteria(connection: sqlite3.Connection, query: Query) -> tuple[list[sqlite3.Row], int | None]:
+    """The fifty criteria of a page, and the one that the next page follows."""
+    select = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
+    found = connection.execute(select, (query.whole("after", -1), PAGE_ROWS + 1)).fetchall()
+    return found[:PAGE_ROWS], found[PAGE_ROWS - 1]["criterion"] if len(found) > PAGE_ROWS else None
 
 
 def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
+    """The agreement on a criterion: of the verdict with the label, and of the judges with one another."""
     from autorubric.metrics.intervals import wilson_interval
 
     pairs = figures.pairs(connection, row["criterion"])
@@ -171,18 +171,12 @@ _ORDER = {"MET": 0, "UNMET": 1, ABSTENTION: 8, FAILURE: 9, UNASKED: 10}
 
 def criteria_page(source: Source, query: Query) -> Page:
     """A line for each criterion, fifty a page."""
-    after = query.whole("after")
     with source.reading() as connection:
-        rows = figures.criteria(connection, -1 if after is None else after, PAGE_ROWS + 1)
+        found, more = _page_of_criteria(connection, query)
         count = connection.execute("SELECT count(*) FROM criteria").fetchone()[0]
         state = index_state(connection)
-    shown = rows[:PAGE_ROWS]
-    data = {
-        "criteria": shown,
-        "count": count,
-        "next": shown[-1]["criterion"] if len(rows) > PAGE_ROWS else None,
-        "index": state,
-    }
+    shown = [figures.criterion_figures(row) for row in found]
+    data = {"criteria": shown, "count": count, "next": more, "index": state}
     return Page("criteria", f"Criteria of {source.name}", data, shown)
 
 
