@@ -152,7 +152,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: graded(stop=3), "stop is 3; expected an object of the class Stop"),
     (lambda: graded(out=3), "out is 3; expected the path of a file or directory"),
     (lambda: graded(conccurrency=4), "unknown setting 'conccurrency'; did you mean 'concurrency'?"),
-    (lambda: graded(calls="each"), "calls: 'each' is not one of per_criterion, per_item"),
+    (lambda: graded(calls="each"), "calls: 'each' is unknown; known are: per_criterion, per_item"),
     (lambda: graded(quorum=2), "quorum=2 is more than the number of judges, 1"),
     (lambda: graded(few_shot=2), "few_shot=N and training_data=FILE go together"),
     (lambda: graded(judge=(), evidence=True), "evidence has no effect without a judge; pass judge=MODEL too"),

@@ -29,7 +29,7 @@ from pydantic.fields import FieldInfo
 
 from autorubric.errors import ConfigError, InputError, shortened
 from autorubric.expectations import expectation
-from autorubric.files import advice
+from autorubric.files import advice, nearest
 from autorubric.files.remote import find_address, make_path, without_credentials
 
 
@@ -365,8 +365,10 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
     field, value, kind = str(problem["loc"][0]), problem["input"], problem["type"]
     if kind in ("extra_forbidden", "invalid_key"):
         where = named(field).removesuffix(field)  # the config file, where it comes from one
-        noun = "key" if where else "setting"
-        return [f"{where}unknown {noun} {field!r}; {advice(field, model.model_fields)}"]
+        noun, known = "key" if where else "setting", advice(field, model.model_fields)
+        if where and nearest(field, model.model_fields) is None:
+            known = "the keys are the flags of --help, as in base_url for --base-url"
+        return [f"{where}unknown {noun} {field!r}; {known}"]
     if kind == "missing":
         advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
         return [f"{named(field)} is missing{advice_on_file}"]
