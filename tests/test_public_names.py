@@ -3,6 +3,7 @@ import pydoc
 import subprocess
 import sys
 from importlib import import_module
+from inspect import isclass, isroutine
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,13 @@ def test_each_public_function_documents_its_settings() -> None:
         ]
         wrong += [f"{name} has no docstring"] if not function.__doc__ else []
     assert wrong == []
+
+
+def test_every_public_class_and_function_has_an_example() -> None:
+    public = {name: getattr(autorubric, name) for name in autorubric.__all__}
+    documented = {name: value.__doc__ or "" for name, value in public.items() if isclass(value) or isroutine(value)}
+    without = {name for name, text in documented.items() if ">>> " not in text}
+    assert {name for name in without if f"{name}_sync" not in documented.keys() - without} == set()
 
 
 def test_signatures_show_as_positional_only_what_a_call_takes_so() -> None:

@@ -151,6 +151,12 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: graded(progress=True), "progress is True; expected a function"),
     (lambda: graded(stop=3), "stop is 3; expected an object of the class Stop"),
     (lambda: graded(out=3), "out is 3; expected the path of a file or directory"),
+    (lambda: graded(conccurrency=4), "unknown setting 'conccurrency'; did you mean 'concurrency'?"),
+    (lambda: graded(calls="each"), "calls: 'each' is unknown; known are: per_criterion, per_item"),
+    (lambda: graded(quorum=2), "quorum=2 is more than the number of judges, 1"),
+    (lambda: graded(few_shot=2), "few_shot=N and training_data=FILE go together"),
+    (lambda: graded(judge=(), evidence=True), "evidence has no effect without a judge; pass judge=MODEL too"),
+    (lambda: graded(judge=(), prefix_first=False), "prefix_first=False has no effect without a judge"),
     (lambda: graded(aggregation="mean"), "aggregation 'mean' is unknown; known are: majority, weighted"),
     (
         lambda: graded(prices=from_text(Path, "p.yaml", "gpt: cheap\n")),

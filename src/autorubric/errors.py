@@ -24,7 +24,16 @@ from contextlib import contextmanager
 
 
 class AutorubricError(Exception):
-    """The base class of all exceptions that this package raises on purpose."""
+    """The base class of all exceptions that this package raises on purpose.
+
+    Example:
+        >>> from autorubric import Rubric
+        >>> try:
+        ...     Rubric.from_file("no-such-file.json")
+        ... except AutorubricError as error:
+        ...     print(error)
+        File not found: no-such-file.json
+    """
 
 
 class InputError(AutorubricError, ValueError):
@@ -87,7 +96,14 @@ class MissingFileError(InputError, FileNotFoundError):
 
 
 class ConfigError(InputError):
-    """A model, key, endpoint, role or setting is wrong."""
+    """A model, key, endpoint, role or setting is wrong.
+
+    Example:
+        >>> from autorubric import grade
+        >>> grade(["Yes"], rubric="rubric.json", conccurrency=8)
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: unknown setting 'conccurrency'; did you mean 'concurrency'?
+    """
 
 
 class MissingPackageError(ConfigError):

@@ -23,32 +23,31 @@ from autorubric.files import write_atomically
 from autorubric.graders.assembly import JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.improvement_record import improved_rubric
-from autorubric.improvement.published import ImprovementConfig, ImprovementResult, IssueDetail, IterationResult
+from autorubric.improvement.published import (
+    ImprovementConfig,
+    ImprovementResult,
+    IssueDetail,
+    IterationResult,
+    check_config,
+)
 from autorubric.jobs.improve import ImproveResult, improve_async
 from autorubric.llm.config import LLMConfig
-from autorubric.notes import warn
 from autorubric.reviewing.principles import as_submission, meta_rubric, principles
 from autorubric.runs.progress import ProgressDisplay
 
 _TASK = "Assess the rubric in the submission: would LLM judges grade with it reliably?"
-_WITHOUT_EFFECT = (
-    "min_quality_score",
-    "min_agreement",
-    "score_plateau_threshold",
-    "plateau_patience",
-    "max_exemplars_per_criterion",
-    "held_out_min_accuracy",
-    "cannot_assess",
-    "history_window",
-    "reject_agreement_regression",
-    "convergence_fn",
-    "revision_system_prompt",
-    "revision_user_prompt_template",
-)
 
 
 class ImprovementRunner:
-    """Improves a rubric as `config` says; see `improve_rubric`."""
+    """Improves a rubric as `config` says; see `improve_rubric`.
+
+    Example:
+        >>> from autorubric import Criterion
+        >>> judge = LLMConfig("builtin/offline")
+        >>> config = ImprovementConfig(eval_llm=judge, revision_llm=judge)
+        >>> ImprovementRunner(Rubric([Criterion(requirement="Is brief")]), config=config).config.mode
+        'in_context'
+    """
 
     def __init__(
         self, rubric: Rubric, task_prompt: str | None = None, *, config: ImprovementConfig | None = None
@@ -66,7 +65,7 @@ class ImprovementRunner:
             InputError: an argument or label is wrong, or there are too few labels; nothing was spent.
         """
         config = self.config
-        _check(config, self.task_prompt)
+        check_config(config, self.task_prompt)
         with ExitStack() as stack:
             kept = config.save_artifacts
             out = _directory(config) if kept else Path(stack.enter_context(TemporaryDirectory()), "run")
@@ -183,41 +182,6 @@ async def improve_rubric(  # noqa: PLR0913 (published signature)
     else:
         config = replace(config, **given)
     return await ImprovementRunner(rubric, task_prompt, config=config).run()
-
-
-def _check(config: ImprovementConfig, task_prompt: str | None) -> None:
-    """Raise an error where the published function does, and for an invalid number of rounds."""
-    problems = [
-        f"{name} is {value!r}; expected one of {', '.join(map(repr, allowed))}"
-        for name, value, allowed in (
-            ("mode", config.mode, ("standalone", "in_context")),
-            ("strategy", config.strategy, ("meta_rubric", "held_out")),
-            ("display", config.display, (None, "stdout", "html")),
-        )
-        if value not in allowed
-    ]
-    if not config.eval_llm:
-        problems.append("eval_llm has no judge; pass an LLMConfig, or a list of JudgeSpec")
-    if not 1 <= config.max_iterations <= 20:
-        problems.append(f"max_iterations is {config.max_iterations}; expected a number from 1 to 20")
-    problems += _data_problems(config, task_prompt)
-    if problems:
-        raise InputError(problems)
-    defaults = {one.name: one.default for one in fields(config)}
-    if changed := [name for name in _WITHOUT_EFFECT if getattr(config, name) != defaults[name]]:
-        warn(f"{', '.join(changed)} have no effect: a wording is accepted if labels show that it is better")
-
-
-def _data_problems(config: ImprovementConfig, task_prompt: str | None) -> Iterator[str]:
-    labelled = {item.ground_truth is not None for item in config.validation_data or ()}
-    if config.strategy == "held_out":
-        if labelled != {True}:
-            yield "strategy='held_out' needs validation_data with ground truth on every item"
-        return
-    if config.mode == "in_context" and not task_prompt:
-        yield "mode='in_context' needs task_prompt; pass it, or mode='standalone'"
-    if len(labelled) > 1:
-        yield "validation_data has ground truth on some items only; label all of them or none"
 
 
 def _directory(config: ImprovementConfig) -> Path:
@@ -352,6 +316,15 @@ async def evaluate_rubric_in_context(
         llm_config: the model that assesses it.
         display: `stdout` prints the report, `html` writes it to `output_html_path`.
         output_html_path: the file of `html`.
+
+    Example:
+        >>> import asyncio
+        >>> from autorubric import Criterion
+        >>> rubric = Rubric([Criterion(requirement="Names the year 1926.")])
+        >>> judge = LLMConfig("builtin/offline")
+        >>> report = asyncio.run(evaluate_rubric_in_context(rubric, "When did he die?", judge))
+        >>> len(report.report) > 21
+        True
     """
     return await _evaluated(rubric, task_prompt, llm_config, display, output_html_path)
 

@@ -6,6 +6,7 @@ the field's name is the Python parameter and the key of the config file, and wit
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from pydantic.fields import FieldInfo
 
 from autorubric.errors import ConfigError, InputError, shortened
 from autorubric.expectations import expectation
-from autorubric.files import advice, read_document
+from autorubric.files import advice, nearest
 from autorubric.files.remote import find_address, make_path, without_credentials
 
 
@@ -239,38 +240,6 @@ def flag_for(name: str, field: FieldInfo) -> Flag:
     return replace(flag, name=flag.name or (name.upper() if flag.argument else f"--{name.replace('_', '-')}"))
 
 
-def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
-    """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
-
-    Raises:
-        ConfigError: it is not a mapping, or an empty one, or a key is not text.
-    """
-    values = read_document(path)
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
-    if not values:
-        raise ConfigError(f"{path}: it has no settings")
-    if wrong := [name for name in values if not isinstance(name, str)]:
-        raise ConfigError(f"{path}: the key {name!r} is not a string, so not a setting" for name in wrong)
-    for name, field in model.model_fields.items():
-        value = values.get(name)
-        if isinstance(value, list) and _takes_paths(field.annotation):
-            values[name] = [_beside(path, one) for one in value]
-        elif isinstance(value, str) and Path in kinds_in(field.annotation):
-            values[name] = _beside(path, value)
-    return values
-
-
-def _takes_paths(annotation: Any) -> bool:
-    """Whether a list of that type holds paths; one of queries or submissions holds texts."""
-    origin, members = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _takes_paths(members[0])
-    if origin in (Union, types.UnionType):
-        return any(map(_takes_paths, members))
-    return isinstance(origin, type) and issubclass(origin, Sequence) and Path in kinds_in(annotation)
-
-
 def kinds_in(annotation: Any) -> list[Any]:
     """The plain types in an annotation: members of unions and sequences, without `None` and metadata.
 
@@ -288,12 +257,6 @@ def kinds_in(annotation: Any) -> list[Any]:
     if isinstance(origin, type) and issubclass(origin, Sequence) and origin is not str:
         return kinds_in(get_args(annotation)[0])
     return [origin]
-
-
-def _beside(path: Path, value: Any) -> Any:
-    if not isinstance(value, str) or value.strip() in ("", "-") or find_address(value):
-        return value
-    return str(path.parent / value)
 
 
 def _path(value: Any) -> Path:
@@ -373,7 +336,25 @@ def _messages(model: type[Settings], error: ValidationError, named: Callable[[st
     for problem in sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"):
         place, told = model._told(cast("Any", problem), named)
         found[place] = told if problem["type"] == "value_error" else found.get(place, told)
-    return [message for messages in found.values() for message in messages]
+    return [_renamed(message, model, named) for messages in found.values() for message in messages]
+
+
+_FLAG = re.compile(r"--(no-)?([a-z][a-z-]*)(?: ([A-Z]+|[\d.]*\d)\b)?")
+
+
+def _renamed(message: str, model: type[Settings], named: Callable[[str], str]) -> str:
+    """A validator's message, which has flags, with the settings as the user wrote them: keys of a file, or Python."""
+    names = {flag.name: name for name, flag in _flags(model).items()}
+
+    def renamed(match: re.Match[str]) -> str:
+        name = names.get(f"--{match[2]}", "")
+        called = named(name)
+        if not name or called.startswith("-"):
+            return match[0]
+        value = "false" if match[1] else match[3]
+        return name + (f"={value.replace('false', 'False')}" if called == name else f": {value}") if value else name
+
+    return _FLAG.sub(renamed, message)
 
 
 def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable[[str], str]) -> list[str]:
@@ -384,8 +365,10 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
     field, value, kind = str(problem["loc"][0]), problem["input"], problem["type"]
     if kind in ("extra_forbidden", "invalid_key"):
         where = named(field).removesuffix(field)  # the config file, where it comes from one
-        noun = "key" if where else "setting"
-        return [f"{where}unknown {noun} {field!r}; {advice(field, model.model_fields)}"]
+        noun, known = "key" if where else "setting", advice(field, model.model_fields)
+        if where and nearest(field, model.model_fields) is None:
+            known = "the keys are the flags of --help, as in base_url for --base-url"
+        return [f"{where}unknown {noun} {field!r}; {known}"]
     if kind == "missing":
         advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
         return [f"{named(field)} is missing{advice_on_file}"]

@@ -239,15 +239,15 @@ WRONG_ARGUMENTS: list[tuple[list[str], str]] = [
     (["--json", "--csv"], "--json and --csv are mutually exclusive"),
     (["--criteria", "--by", "judge"], "--by and --criteria are mutually exclusive"),
     (["--criteria", "--corrected"], "--criteria and --corrected are mutually exclusive"),
-    (["--labels", "none.csv", "--corrected"], "--corrected and --labels are mutually exclusive"),
+    (["--labels", "drawn.csv", "--corrected"], "--corrected and --labels are mutually exclusive"),
     (["--label-next", "3", "--criteria"], "--criteria and --label-next are mutually exclusive"),
-    (["--by", "criterion", "--labels", "none.csv"], "--by and --labels are mutually exclusive"),
+    (["--by", "criterion", "--labels", "drawn.csv"], "--by and --labels are mutually exclusive"),
     (["--rollouts", "8"], "--rollouts has no effect here; leave it out, or use --criteria"),
     (["--criteria", "--cannot-assess", "as_unmet"], "--cannot-assess has no effect with --criteria"),
     (["--label-next", "3", "--confidence", "0.7"], "--confidence has no effect with --label-next"),
     (["--label-next", "3", "--na", "as_unmet"], "--na has no effect with --label-next"),
-    (["--label-next", "3", "--labels", "none.csv", "--confidence", "0.9"], "--confidence has no effect"),
-    (["--labels", "none.csv", "--seed", "1"], "--seed has no effect with --labels"),
+    (["--label-next", "3", "--labels", "drawn.csv", "--confidence", "0.9"], "--confidence has no effect"),
+    (["--labels", "drawn.csv", "--seed", "1"], "--seed has no effect with --labels"),
     (["--against", "none", "--rollouts", "4"], "--rollouts has no effect with --against"),
     (
         ["--corrected", "--replicates", "50", "--seed", "0"],
@@ -258,7 +258,11 @@ WRONG_ARGUMENTS: list[tuple[list[str], str]] = [
 ]
 
 
-def test_wrong_arguments_are_named(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_are_named(
+    one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("drawn.csv").write_text("item,criterion,probability,batch,draw,verdict\n0,0,0.5,0,x,MET\n", encoding="utf-8")
     with offenders() as case:
         for arguments, told in WRONG_ARGUMENTS:
             with case(" ".join(arguments)):

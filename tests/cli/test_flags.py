@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import COMMANDS, run
+from autorubric.cli.command import config_values
 from autorubric.errors import ConfigError
 from autorubric.jobs.agree import AgreeSettings, CompareSettings
 from autorubric.jobs.evolve import EvolveSettings
@@ -24,7 +25,7 @@ from autorubric.jobs.rubric_files import LintSettings
 from autorubric.jobs.select import SelectSettings
 from autorubric.jobs.status import DriftSettings, ShowSettings, StatusSettings
 from autorubric.jobs.synthesize import SynthesizeSettings
-from autorubric.settings import Settings, config_values
+from autorubric.settings import Settings
 from autorubric.synthesis.role_settings import ROLE_FLAGS
 from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
@@ -48,6 +49,19 @@ def test_help_shows_no_type_of_flags_and_no_panel_twice(capsys: pytest.CaptureFi
                 panels = re.findall("^╭─ ([A-Z][a-z ]+) ─", told, re.MULTILINE)
                 assert "Options" in panels and len(set(panels)) == len(panels), panels
                 assert "<bool>" not in told
+
+
+def test_the_help_of_every_flag_fits_one_line_of_100_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 100)
+    with offenders() as case:
+        for name in COMMANDS:
+            assert run([name, "--help"]) == 0
+            more = re.findall(r"^│ {8,}(?!-)\S.*", capsys.readouterr().out, re.MULTILINE)
+            with case(name):
+                assert not more
 
 
 def test_a_line_without_a_command_prints_the_help_and_no_empty_message(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,14 +150,14 @@ def test_an_unknown_key_deep_in_a_role_is_found() -> None:
     assert "unknown key 'roles.merge.base_ulr'; did you mean 'base_url'?" in message
 
 
-def test_a_role_without_a_model_is_named_with_its_flag() -> None:
+def test_a_role_without_a_model_is_named_with_its_setting() -> None:
     message = refusal(tree(reference_model="a/b", response_model_a="a/b", response_model_b="a/b"))
-    assert "no model plays 'merge'; pass --merge-model or set roles.merge in a config" in message
-    assert "no model plays 'rubrics'; pass --rubric-model-a" in message
+    assert "no model plays 'merge'; pass merge_model or set roles.merge in a config" in message
+    assert "no model plays 'rubrics'; pass rubric_model_a" in message
 
 
 def test_a_model_for_slot_b_alone_is_refused() -> None:
-    with pytest.raises(ConfigError, match="slot b was given, but none for slot a; pass --r"):
+    with pytest.raises(ConfigError, match="slot b was given, but none for slot a; pass r"):
         SynthesisSettings.checked(tree(rubric_model_b="a/b"))
 
 
@@ -194,10 +208,15 @@ def test_each_role_gets_its_own_temperature_and_length() -> None:
 WRONG = [
     ("grade", "1: 2", "the key 1 is not a string"),
     ("grade", "null: 2", "the key None is not a string"),
-    ("grade", "data: d.json\nfew_shot: 1", "--few-shot has no effect without a judge"),
+    ("grade", "data: d.json\nfew_shot: 1", "few_shot has no effect without a judge"),
     ("synthesize", "input: q.jsonl\nmodels: m\nprotocol: new", "protocol 'new' is unknown; known are: 1, 2"),
     ("synthesize", "input: q.jsonl\nmodels: m\nroles: m", "expected a mapping at 'roles', got str"),
     ("synthesize", "input: q.jsonl\nmodels: m\nfull: 3", "full is 3"),
+    ("grade", "judge: m\nllm_calls: per_item", "unknown key 'llm_calls'; the keys are the flags of --help"),
+    ("grade", "judge: m\ncalls: each", "calls: 'each' is unknown; known are: per_criterion, per_item"),
+    ("grade", "judge: m\nescalate_below: 2", "escalate_below: 2.0 is not a confidence"),
+    ("grade", "judge: m\nescalate_below: 0.5", "escalate_below has no effect without --escalate-to; pass --esc"),
+    ("grade", "prefix_first: false", "prefix_first: false has no effect without a judge; pass --judge MODEL too"),
     ("synthesize", "input: q.jsonl\nmodels: m\nroles: {merge: {modl: m}}", "unknown key 'roles.merge.modl'"),
     ("synthesize", "input: q.jsonl\nmodels: m\nroles: {merge: {model: m, temperature: hot}}", "merge.temperature"),
 ]

@@ -72,7 +72,7 @@ def test_a_format_of_an_installed_package_is_listed_written_detected_and_read(si
     assert done.returncode == 0, done.stderr
     listed, told, _, back, _ = done.stdout.split("end of a command\n")
     assert "exam           Exam questions with points (.jsonl, .json)" in listed.splitlines()
-    assert "prometheus, exam (--list" in " ".join(told.replace("│", " ").split())
+    assert "Format of OUT; --list shows the formats." in " ".join(told.replace("│", " ").split())
     written = json.loads((site.parent / "exam.jsonl").read_text(encoding="utf-8"))
     assert written == {"exam_question": "Why?", "points": {"Says why.": 5.0}, "autorubric": '{"id": "q1"}'}
     assert back.splitlines()[0] == "read 1 record with 1 criterion from exam; written to back.jsonl as rubrichub"

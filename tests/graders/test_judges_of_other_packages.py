@@ -83,7 +83,7 @@ def test_an_installed_judge_that_does_not_number_equal_items_gets_a_reply_for_ea
 @pytest.mark.parametrize(
     ("source", "calls", "message"),
     [
-        (KEYWORD, "keywords", "is not one of per_criterion, per_item, keyword; did you mean 'keyword'?"),
+        (KEYWORD, "keywords", "'keywords' is unknown; did you mean 'keyword'?"),
         ("import nowhere", "keyword", "No module named 'nowhere'"),
         ("Keyword = 3", "keyword", "in group 'autorubric.judges' is a int; expected a class"),
     ],

@@ -272,8 +272,8 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"concurrency": True}, "concurrency is True; expected a number, not true or false"),
         ({"aggregation": "majorty"}, "aggregation 'majorty' is unknown; did you mean 'majority'?"),
         ({"api_key_env": "sk-planted-0123456789abcdef"}, "api_key_env is not the name of an environment variable"),
-        ({"judge": ["m", "m"]}, "--judge m is given more than once"),
-        ({"evidence": True}, "--evidence has no effect without a judge; pass --judge MODEL too"),
+        ({"judge": ["m", "m"]}, "judge m is given more than once; repeat=N"),
+        ({"evidence": True}, "evidence has no effect without a judge; pass judge=MODEL too"),
         (
             {"data": 5},
             "data is 5; expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems",
@@ -314,10 +314,10 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"data": None, "submissions": RubricDataset("Why?", RUBRIC, [])}, "a RubricDataset is passed as data"),
         (
             {"data": TEXTS, "rubric": [{"requirement": "Is brief."}]},
-            "got list; Rubric.from_dict makes one from criteria",
+            "expected a Rubric or the path of one; Rubric.from_dict makes one from criteria",
         ),
         ({"data": TEXTS}, "pass rubric= for submissions without their own rubric"),
-        ({"log_prompts": True}, "--log-prompts has no effect without --log-json"),
+        ({"log_prompts": True}, "log_prompts has no effect without log_json; pass log_json=FILE as well"),
         ({"length_penalty": "5"}, "expected FREE,CAP,POINTS"),
     ]
     wrong = []

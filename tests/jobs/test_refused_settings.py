@@ -21,12 +21,12 @@ DATASET.add_item("Because.", "")
 
 # The function, what it gets, and the words of its refusal.
 REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
-    (autorubric.gates, (), {"record": "out.jsonl"}, "--record needs the run directory, as the first argument"),
-    (autorubric.gates, ("run",), {"replay": "in.jsonl"}, "--replay reads only the file; leave out the run directory"),
-    (autorubric.gates, (), {"replay": "in.jsonl", "least_error": 0.5}, "--least-error must be below 0.5"),
-    (autorubric.gates, (), {"replay": "in.jsonl", "least_sure": 1.0}, "and --least-sure below 1"),
-    (autorubric.gates, (), {"replay": "in.jsonl", "sample": 3}, "--sample has no effect with --replay; leave it out"),
-    (autorubric.evolve, ("run",), {"judge": OFFLINE, "out": "out"}, "pass --writer MODEL (Python: writer=)"),
+    (autorubric.gates, (), {"record": "out.jsonl"}, "record needs the run directory, as the first argument"),
+    (autorubric.gates, ("run",), {"replay": "in.jsonl"}, "replay reads only the file; leave out the run directory"),
+    (autorubric.gates, (), {"replay": "in.jsonl", "least_error": 0.5}, "least_error must be below 0.5"),
+    (autorubric.gates, (), {"replay": "in.jsonl", "least_sure": 1.0}, "and least_sure below 1"),
+    (autorubric.gates, (), {"replay": "in.jsonl", "sample": 3}, "sample has no effect with replay; leave it out"),
+    (autorubric.evolve, ("run",), {"judge": OFFLINE, "out": "out"}, "pass writer=MODEL"),
     (
         autorubric.evolve,
         ("run",),
@@ -53,12 +53,12 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         {"labels": DATASET, "judge": OFFLINE, "weights": True, "out": "out"},
         "no rubric; pass RUBRIC (Python: the first argument)",
     ),
-    (autorubric.review, (RUBRIC,), {"out": "out"}, "no reviewer; pass --reviewer MODEL (Python: reviewer=)"),
+    (autorubric.review, (RUBRIC,), {"out": "out"}, "no reviewer; pass reviewer=MODEL"),
     (autorubric.review, (), {"reviewer": OFFLINE, "out": "out"}, "no rubric; pass RUBRIC"),
     (autorubric.compare, ("run",), {}, "nothing to compare with; pass --against RUN (Python: against=)"),
     (autorubric.grade, (RUBRIC,), {"submissions": DATASET}, "a RubricDataset is passed as data"),
     (autorubric.grade, (RUBRIC,), {"rubric": RUBRIC, "submissions": ["A"]}, "the rubric is given twice"),
-    (autorubric.grade, (DATASET,), {"annotator": "ana"}, "--annotator and --column of labels need --labels FILE"),
+    (autorubric.grade, (DATASET,), {"annotator": "ana"}, "annotator and column of labels need labels=FILE"),
     (autorubric.grade, (["A"],), {"submissions": ["B"], "rubric": RUBRIC}, "submissions are given twice, as data"),
     (autorubric.grade, (["A"],), {}, "pass rubric= for submissions without their own rubric"),
     (autorubric.grade, (DATASET,), {"column": {"submission": "text"}}, "the dataset is a dataset; leave it out"),
@@ -67,14 +67,14 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         autorubric.synthesize,
         (["Why?"],),
         {"models": OFFLINE, "out": "out", "shard": "1/2", "processes": 2},
-        "--shard and --processes are mutually exclusive; pass one of them",
+        "shard and processes are mutually exclusive; pass one of them",
     ),
-    (autorubric.serve, (), {"out": "out", "evolve": OFFLINE}, "pass --judge MODEL as well"),
+    (autorubric.serve, (), {"out": "out", "evolve": OFFLINE}, "pass judge=MODEL as well"),
     (
         autorubric.serve,
         (),
         {"out": "out", "judge": OFFLINE, "most_added": 2},
-        "without evolution; pass --evolve MODEL too",
+        "without evolution; pass evolve=MODEL too",
     ),
 ]
 

@@ -155,7 +155,7 @@ def test_wrong_shards_are_refused_with_every_problem_and_leave_no_run(
         "another input": ([one, changed], f"{changed} is a shard of another run than {one}: its input of 2 rows"),
         "other settings": ([one, skipping], "on_failure: skip, there none"),
         "unfinished": ([one, str(tmp_path / "half")], "0 of 1 rows are finished; finish it with: "),
-        "no run": ([str(tmp_path)], f"{tmp_path} is not a run directory (no readable manifest.json)"),
+        "no run": ([str(tmp_path)], f"{tmp_path} is not a run directory: it has no readable manifest.json"),
     }
     with offenders() as case:
         for name, (given, message) in cases.items():

@@ -213,8 +213,34 @@ def test_events_come_back_from_jsonl_with_their_draws(run: Path, tmp_path: Path)
     assert read_history(copy).events == read_history(run).events
     again = autorubric.export_labels(copy, target=tmp_path / "again.jsonl")
     assert again.read_bytes() == file.read_bytes()
-    with pytest.raises(InputError, match="only a store without labels takes"):
-        autorubric.import_labels(copy, files=file)
+
+
+def test_an_export_that_is_imported_twice_adds_nothing_and_a_longer_one_only_its_end(
+    run: Path, tmp_path: Path
+) -> None:
+    label_some(run)
+    file = autorubric.export_labels(run, target=tmp_path / "all.jsonl")
+    copy = graded(tmp_path / "copy", dataset=answers(6, with_options()))
+    first = autorubric.import_labels(copy, files=file)
+    events = read_history(run).events
+    for where in (copy, run):
+        again = autorubric.import_labels(where, files=file)
+        assert (again.labels, again.repeated) == (0, first.labels)
+        assert read_history(where).events == events
+    with label_queue(run) as queue:
+        queue.label("dan", 5, 0, "MET")
+    longer = autorubric.export_labels(run, target=tmp_path / "longer.jsonl")
+    added = autorubric.import_labels(copy, files=longer)
+    assert (added.labels, added.repeated) == (1, first.labels)
+    assert read_history(copy).events == read_history(run).events
+    assert autorubric.import_labels(copy, files=file).labels == 0
+    with label_queue(copy) as queue:
+        queue.label("eve", 5, 1, "MET")
+    with label_queue(run) as queue:
+        queue.label("fay", 5, 1, "MET")
+    other = autorubric.export_labels(run, target=tmp_path / "other.jsonl")
+    with pytest.raises(InputError, match="only be added where there are no labels yet"):
+        autorubric.import_labels(copy, files=other)
 
 
 def test_csv_comes_back_and_agree_reads_it(run: Path, tmp_path: Path) -> None:

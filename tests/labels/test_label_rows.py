@@ -10,6 +10,7 @@ import pytest
 import autorubric
 from autorubric import Criterion, CriterionOption, InputError, Rubric, RubricDataset
 from autorubric.dataset.label_table import LabelTable
+from autorubric.errors import MissingFileError
 from autorubric.files.printable import defused, undefused
 from autorubric.labels import read_history
 from autorubric.labels.exchange import LabelsRead, read_labels
@@ -378,3 +379,16 @@ def test_a_dataset_in_json_lines_is_read(tmp_path: Path) -> None:
     found = read_labels(answers(), [tmp_path / "labelled.jsonl"], "ana")
     words = {"Short": "MET", "Moon": "UNMET", "Stars": "5"}
     assert marks(found) == {("q1", name, "ana"): word for name, word in words.items()}
+
+
+def test_a_wrong_label_is_the_only_problem_where_others_are_partial(tmp_path: Path) -> None:
+    run, table = graded(tmp_path / "run"), tmp_path / "labels.csv"
+    table.write_text("id,criterion,label\nq0,Moon,MET\nq1,Moon,UNMET\nq2,Moon,perhaps\n")
+    with pytest.raises(InputError) as caught:
+        autorubric.agree(run, labels=table)
+    assert str(caught.value) == f"{table}:4: label 'perhaps' is not one of MET, UNMET, CANNOT_ASSESS"
+
+
+def test_a_file_of_labels_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="Label file not found: "):
+        autorubric.agree(graded(tmp_path / "run"), labels=tmp_path / "labels.csv")

@@ -14,9 +14,9 @@ import pytest
 
 from autorubric import RubricDataset, extras
 from autorubric.cli.app import run
+from autorubric.cli.command import config_values
 from autorubric.files.remote import make_path
 from autorubric.rows import read_rows
-from autorubric.settings import config_values
 from autorubric.testing import LoopbackEndpoint
 from tests.remote.s3 import SECRET, Store
 

@@ -174,10 +174,16 @@ def test_new_labels_are_shown_once_labelling_ends(tmp_path: Path) -> None:
             assert view.post("/r/0/label/label", body).status == 200
         assert view.page("/r/0/agreement").status == 403
         view.post("/r/0/label/close", {})
+        pages = [view.page("/r/0/agreement").text]
 
         def is_shown() -> bool:  # the item is gone for a moment, while the run is indexed again
+            pages.append(view.page("/r/0/agreement").text)
             found = view.page("/r/0/items/6?format=json")
             return found.status == 200 and found.json["criteria"][0]["label"] == "MET"
 
         wait_until(is_shown, "the new label is not shown")
     assert before == 6
+    for page in pages:  # figures of the labels, or why there are none yet; never both, nor that there are no labels
+        waits = "Labels: new labels are" in page or "is computed once" in page
+        assert ("Labels against verdicts" in page, "Agreement with the labels" in page) == (not waits, not waits)
+        assert "has no labels" not in page

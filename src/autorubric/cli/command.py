@@ -9,7 +9,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -20,10 +20,12 @@ from pydantic_core import PydanticUndefined
 
 from autorubric.background import ending_heard, new_event_loop, wait_for
 from autorubric.errors import ConfigError
+from autorubric.files import read_document
 from autorubric.files.descriptors import can_open_more, raise_open_file_limit
+from autorubric.files.remote import find_address
 from autorubric.runs.progress import ProgressDisplay
 from autorubric.runs.stopping import STOPPING, Stop
-from autorubric.settings import Flag, Settings, config_values, flag_for, kinds_in
+from autorubric.settings import Flag, Settings, flag_for, kinds_in
 
 S = TypeVar("S", bound=Settings)
 
@@ -113,6 +115,45 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
     return built
 
 
+def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
+    """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
+
+    Raises:
+        ConfigError: it is not a mapping, or an empty one, or a key is not text.
+    """
+    values = read_document(path)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected a mapping of settings, got {type(values).__name__}")
+    if not values:
+        raise ConfigError(f"{path}: it has no settings")
+    if wrong := [name for name in values if not isinstance(name, str)]:
+        raise ConfigError(f"{path}: the key {name!r} is not a string, so not a setting" for name in wrong)
+    for name, field in model.model_fields.items():
+        value = values.get(name)
+        # A list of queries or submissions holds texts.
+        if isinstance(value, list) and any(Path in kinds_in(kind) for kind in _collections_in(field.annotation)):
+            values[name] = [_beside(path, one) for one in value]
+        elif isinstance(value, str) and Path in kinds_in(field.annotation):
+            values[name] = _beside(path, value)
+    return values
+
+
+def _collections_in(annotation: Any) -> Iterator[Any]:
+    """The types in an annotation that hold several values."""
+    origin, members = get_origin(annotation), get_args(annotation)
+    if origin in (Annotated, Union, UnionType):
+        for member in members[:1] if origin is Annotated else members:
+            yield from _collections_in(member)
+    elif isinstance(origin, type) and issubclass(origin, Sequence | Mapping):
+        yield annotation
+
+
+def _beside(path: Path, value: Any) -> Any:
+    if not isinstance(value, str) or value.strip() in ("", "-") or find_address(value):
+        return value
+    return str(path.parent / value)
+
+
 def _parameters(model: type[Settings]) -> list[inspect.Parameter]:
     shown = [
         (name, field, flag) for name, field in model.model_fields.items() if (flag := flag_for(name, field)).shown
@@ -154,16 +195,7 @@ def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
     for plain in (bool, int, float):
         if plain in kinds and str not in kinds and Path not in kinds:
             return plain, False
-    return str, flag.many or (not flag.argument and _takes_several(annotation))
-
-
-def _takes_several(annotation: Any) -> bool:
-    origin = get_origin(annotation)
-    if origin in (Annotated,):
-        return _takes_several(get_args(annotation)[0])
-    if origin in (Union, UnionType):
-        return any(_takes_several(member) for member in get_args(annotation))
-    return isinstance(origin, type) and issubclass(origin, Sequence | Mapping)
+    return str, flag.many or (not flag.argument and any(_collections_in(annotation)))
 
 
 def command_again(

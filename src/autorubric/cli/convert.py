@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.cli.command import command
+from autorubric.core.display import clipped
 from autorubric.errors import counted
 from autorubric.files import dump_json
 from autorubric.formats import Conversion, list_formats
@@ -109,7 +110,9 @@ def _polarity_lines(done: Conversion) -> Iterator[str]:
         return
     good, fault = audit.counts["negative", "good"], audit.counts["positive", "fault"]
     yield f"polarity: {good} of negative weight are worded as good, {fault} of positive weight as faults, such as"
-    yield from (f"  {place}: {weight:+g} {_short(text)}" for place, weight, text in audit.examples)
+    yield from (
+        f"  {place}: {weight:+g} {clipped(' '.join(text.split()), 100)}" for place, weight, text in audit.examples
+    )
 
 
 def _question_lines(done: Conversion) -> Iterator[str]:
@@ -123,8 +126,3 @@ def _question_lines(done: Conversion) -> Iterator[str]:
 
 def _counts(counts: Mapping[Any, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda pair: -pair[1]))
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 100 else line[:97] + "..."

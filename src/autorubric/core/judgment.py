@@ -32,6 +32,10 @@ class CannotAssessStrategy(str, Enum):  # noqa: UP042 (published base classes)
 
     SKIP leaves the criterion out; ZERO gives it nothing; PARTIAL gives positive criteria a part of their
     weight; FAIL takes the worst case, which for a negative weight is the whole penalty.
+
+    Example:
+        >>> CannotAssessStrategy("zero") is CannotAssessStrategy.ZERO
+        True
     """
 
     SKIP = "skip"

@@ -14,7 +14,13 @@ _OUTPUT_TAG = re.compile(r"</?output>", re.IGNORECASE)
 
 
 class ThinkingOutputDict(TypedDict, total=False):
-    """A submission in two parts: thinking and output."""
+    """A submission in two parts: thinking and output.
+
+    Example:
+        >>> both: ThinkingOutputDict = {"thinking": "Hm.", "output": "Yes."}
+        >>> both["output"]
+        'Yes.'
+    """
 
     thinking: str
     output: str

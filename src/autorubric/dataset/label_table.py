@@ -62,9 +62,10 @@ class LabelTable:
         truths = join.truths()
         if not problems and not join.parts and not truths:
             problems.append(f"{', '.join(map(str, self.paths))}: it has no labels")
-        if problems or join.parts:
-            kind = InputError if problems else PartialLabels
-            raise kind([*problems, *join.parts], "\n".join([*hints, *[_SINGLE_PAIRS] * bool(join.parts)]))
+        if problems:
+            raise InputError(problems, "\n".join(hints))
+        if join.parts:
+            raise PartialLabels(join.parts, "\n".join([*hints, _SINGLE_PAIRS]))
         self.notes += hints
         items = [
             replace(item, ground_truth=truths.get(index), ground_truth_reasons=None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from autorubric.errors import AutorubricError, ConfigError
-from autorubric.files.keys import nearest
+from autorubric.files.keys import advice
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.cascade import Cascade, refuse_thresholds
@@ -111,10 +111,7 @@ def judge_kind(name: str) -> Callable[..., Judge]:
     """The kind of judge that `llm_calls` names: one of this package, or one registered in `autorubric.judges`."""
     kind = _JUDGES.get(name) or load_plugin("judges", name)
     if kind is None:
-        known = (*_JUDGES, *plugins("judges"))
-        right = nearest(name, known)
-        advice = f"; did you mean {right!r}?" if right else ""
-        raise ConfigError(f"llm_calls={name!r} (--calls) is not one of {', '.join(known)}{advice}")
+        raise ConfigError(f"{name!r} is unknown; {advice(name, (*_JUDGES, *plugins('judges')))}")
     if not callable(kind):
         raise ConfigError(
             f"the judge {name!r} in group 'autorubric.judges' is a {type(kind).__name__}; expected a class"
@@ -175,7 +172,7 @@ class Recipe:
     Example:
         >>> Recipe((), llm_calls="per_rubric")
         Traceback (most recent call last):
-        autorubric.errors.ConfigError: llm_calls='per_rubric' (--calls) is not one of per_criterion, per_item
+        autorubric.errors.ConfigError: llm_calls: 'per_rubric' is unknown; known are: per_criterion, per_item
     """
 
     specs: tuple[JudgeSpec, ...]
@@ -203,7 +200,7 @@ class Recipe:
         try:
             judge_kind(self.llm_calls)
         except AutorubricError as error:
-            problems.append(str(error))
+            problems.append(f"llm_calls: {error}")
         ids = [spec.judge_id for spec in self._all_specs()]
         problems += [
             f"two judges have the id {name!r}; in Python give each an id of its own: JudgeSpec(config, id)"

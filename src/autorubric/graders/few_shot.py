@@ -52,6 +52,10 @@ class FewShotExample:
         verdict: MET, UNMET or CANNOT_ASSESS, or the label of an option.
         reason: why, in the person's words.
         query: what the submission answers, where that is not what the graded one answers.
+
+    Example:
+        >>> FewShotExample("Because of the moon.", "MET", reason="It names the moon.").verdict
+        'MET'
     """
 
     submission: str

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -11,8 +11,10 @@ from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.core.rubric import Rubric
 from autorubric.core.usage import TokenUsage
 from autorubric.dataset import RubricDataset
+from autorubric.errors import InputError
 from autorubric.graders.assembly import JudgeSpec
 from autorubric.llm.config import LLMConfig
+from autorubric.notes import warn
 
 
 @dataclass
@@ -34,6 +36,11 @@ class ImprovementConfig:
         display: `stdout` prints what was decided. `report.html` is always written.
         show_progress: show the progress of the run.
         max_total_cost: the budget in dollars, reserved before each call.
+
+    Example:
+        >>> judge = LLMConfig("builtin/offline")
+        >>> ImprovementConfig(eval_llm=judge, revision_llm=judge, max_total_cost=2.0).max_iterations
+        10
     """
 
     eval_llm: LLMConfig | list[JudgeSpec]
@@ -71,6 +78,10 @@ class IssueDetail:
         weight: its weight.
         is_antipattern: whether it is an antipattern that was found.
         feedback: the model's reason.
+
+    Example:
+        >>> IssueDetail("Tone", "Is concrete.", 1.0, False, "What is appropriate is not said.").criterion_name
+        'Tone'
     """
 
     criterion_name: str
@@ -97,6 +108,12 @@ class IterationResult:
         quality_report: the report of the assessment.
         token_usage, completion_cost: of the assessment.
         issues_fixed, issues_introduced, held_out_diagnostics: always empty.
+
+    Example:
+        >>> from autorubric import Criterion
+        >>> rubric = Rubric([Criterion(requirement="Is brief")])
+        >>> IterationResult(0, rubric, 0.8, 0.8, {"Is brief": 0.8}).accepted
+        True
     """
 
     iteration: int
@@ -127,6 +144,12 @@ class ImprovementResult:
         best_iteration: the last accepted iteration.
         convergence_reason: `all_tested`, `no_validation_data`, or why the run stopped early.
         total_completion_cost: dollars; unknown where a price is.
+
+    Example:
+        >>> from autorubric import Criterion
+        >>> rubric = Rubric([Criterion(requirement="Is brief")])
+        >>> ImprovementResult(rubric, rubric, [], rubric, 0, "all_tested", 0.02).best_iteration
+        0
     """
 
     original_rubric: Rubric
@@ -136,3 +159,54 @@ class ImprovementResult:
     best_iteration: int
     convergence_reason: str
     total_completion_cost: float | None
+
+
+_WITHOUT_EFFECT = (
+    "min_quality_score",
+    "min_agreement",
+    "score_plateau_threshold",
+    "plateau_patience",
+    "max_exemplars_per_criterion",
+    "held_out_min_accuracy",
+    "cannot_assess",
+    "history_window",
+    "reject_agreement_regression",
+    "convergence_fn",
+    "revision_system_prompt",
+    "revision_user_prompt_template",
+)
+
+
+def check_config(config: ImprovementConfig, task_prompt: str | None) -> None:
+    """Raise an error where the published function does, and for an invalid number of rounds."""
+    problems = [
+        f"{name} is {value!r}; expected one of {', '.join(map(repr, allowed))}"
+        for name, value, allowed in (
+            ("mode", config.mode, ("standalone", "in_context")),
+            ("strategy", config.strategy, ("meta_rubric", "held_out")),
+            ("display", config.display, (None, "stdout", "html")),
+        )
+        if value not in allowed
+    ]
+    if not config.eval_llm:
+        problems.append("eval_llm has no judge; pass an LLMConfig, or a list of JudgeSpec")
+    if not 1 <= config.max_iterations <= 20:
+        problems.append(f"max_iterations is {config.max_iterations}; expected a number from 1 to 20")
+    problems += _data_problems(config, task_prompt)
+    if problems:
+        raise InputError(problems)
+    defaults = {one.name: one.default for one in fields(config)}
+    if changed := [name for name in _WITHOUT_EFFECT if getattr(config, name) != defaults[name]]:
+        warn(f"{', '.join(changed)} have no effect: a wording is accepted if labels show that it is better")
+
+
+def _data_problems(config: ImprovementConfig, task_prompt: str | None) -> Iterator[str]:
+    labelled = {item.ground_truth is not None for item in config.validation_data or ()}
+    if config.strategy == "held_out":
+        if labelled != {True}:
+            yield "strategy='held_out' needs validation_data with ground truth on every item"
+        return
+    if config.mode == "in_context" and not task_prompt:
+        yield "mode='in_context' needs task_prompt; pass it, or mode='standalone'"
+    if len(labelled) > 1:
+        yield "validation_data has ground truth on some items only; label all of them or none"

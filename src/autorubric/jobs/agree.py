@@ -47,11 +47,21 @@ class StatisticSettings(Settings):
 
 
 class LabelAgreementSettings(LabelSettings, StatisticSettings):
-    """The settings of `autorubric.label_agreement`."""
+    """The settings of `autorubric.label_agreement`.
+
+    Example:
+        >>> LabelAgreementSettings(run="graded", annotator="ana").annotator
+        'ana'
+    """
 
 
 class AgreeSettings(LabelAgreementSettings):
-    """The settings of `autorubric.agree`."""
+    """The settings of `autorubric.agree`.
+
+    Example:
+        >>> AgreeSettings(run="graded", confidence=0.9).confidence
+        0.9
+    """
 
     simulate: bool = setting(
         False,
@@ -62,7 +72,12 @@ class AgreeSettings(LabelAgreementSettings):
 
 
 class PairwiseSettings(AgreeSettings):
-    """The settings of `autorubric.agree_pairwise`."""
+    """The settings of `autorubric.agree_pairwise`.
+
+    Example:
+        >>> PairwiseSettings(run="graded", items=3).items
+        3
+    """
 
     against: RunSource | None = setting(
         None, "Another run on the same items to compare with.", metavar="RUN", group="Mode"
@@ -76,7 +91,12 @@ class PairwiseSettings(AgreeSettings):
 
 
 class CompareSettings(PairwiseSettings):
-    """The settings of `autorubric.compare`."""
+    """The settings of `autorubric.compare`.
+
+    Example:
+        >>> CompareSettings(run="graded", against="other").against.name
+        'other'
+    """
 
 
 @run_job(AgreeSettings)

@@ -31,7 +31,7 @@ class EvolutionSettings(ModelSettings):
     )
     persistent: Names = setting(
         (),
-        "Criterion that never retires; repeatable. The tags persistent and gate have the same effect.",
+        "Criterion that never retires; repeatable.",
         group="Evolution",
     )
     writer_key_env: VariableName | None = setting(
@@ -57,7 +57,7 @@ class EvolutionSettings(ModelSettings):
         split = getattr(self, "compound", "as_is") == "split"
         if self.persistent and not (self.retire_original or split):
             raise ConfigError(
-                "--persistent (Python: persistent=) has no effect without --retire-original or --compound split: "
+                "--persistent has no effect without --retire-original or --compound split: "
                 "original criteria never change"
             )
         return EvolutionRule(

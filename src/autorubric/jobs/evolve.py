@@ -63,7 +63,12 @@ _UNMET = (
 
 
 class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
-    """The settings of `autorubric.evolve` and `autorubric evolve`."""
+    """The settings of `autorubric.evolve` and `autorubric evolve`.
+
+    Example:
+        >>> EvolveSettings(run="graded", judge="builtin/offline", writer="builtin/offline").judge
+        ['builtin/offline']
+    """
 
     run: RunSource | None = setting(
         None, "Run directory of grade, select or serve --evolve.", argument=True, group="Input", reads=True
@@ -84,11 +89,11 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
     def _check_evolution(self) -> Self:
         problems = []
         if not self.judge:
-            problems.append("no judge; pass --judge MODEL (Python: judge=)")
+            problems.append("no judge; pass --judge MODEL")
         if self.writer is None:
-            problems.append("no model that proposes criteria; pass --writer MODEL (Python: writer=)")
+            problems.append("no model that proposes criteria; pass --writer MODEL")
         if self.few_shot:
-            problems.append("--few-shot (Python: few_shot=) shows labels of other criteria; leave it out of evolve")
+            problems.append("--few-shot shows labels of other criteria; leave it out of evolve")
         if problems:
             raise ConfigError(problems)
         self.evolution()
@@ -107,6 +112,10 @@ class EvolveResult:
         stopped: why the run ended early; None if it did not.
         interrupted: whether it was interrupted.
         estimate: of a dry run.
+
+    Example:
+        >>> print(EvolveResult([], Path("evolved")))
+        0 of 0 rubrics have a new version
     """
 
     lineages: list[Lineage]

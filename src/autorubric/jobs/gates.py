@@ -24,7 +24,12 @@ _REPLAY_ONLY = {"least_error": "--least-error", "least_sure": "--least-sure", "a
 
 
 class GatesSettings(Settings):
-    """The settings of `autorubric.gates` and `autorubric gates`."""
+    """The settings of `autorubric.gates` and `autorubric gates`.
+
+    Example:
+        >>> GatesSettings(replay="replies.jsonl").replay.name
+        'replies.jsonl'
+    """
 
     run: RunSource | None = setting(
         None, "Run directory of `synthesize --profile full`, for --record.", argument=True, group="Input"
@@ -48,7 +53,7 @@ class GatesSettings(Settings):
     @model_validator(mode="after")
     def _check_modes(self) -> Self:
         if (self.replay is None) == (self.record is None):
-            raise ConfigError("pass either --replay FILE or RUN with --record FILE (Python: replay= or record=)")
+            raise ConfigError("pass either --replay FILE or RUN with --record FILE")
         if self.record is not None and self.run is None:
             raise ConfigError("--record needs the run directory, as the first argument")
         if self.replay is not None and self.run is not None:
@@ -62,7 +67,7 @@ class GatesSettings(Settings):
         mode, unused = ("replay", _RECORD_ONLY) if self.replay is not None else ("record", _REPLAY_ONLY)
         for name, flag in unused.items():
             if getattr(self, name) != type(self).model_fields[name].default:
-                raise ConfigError(f"{flag} has no effect with --{mode}; leave it out (Python: {name}=)")
+                raise ConfigError(f"{flag} has no effect with --{mode}; leave it out")
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,10 @@ class GatesResult:
     Attributes:
         recorded: queries written by `record`.
         replayed: the table of `replay`; None for `record`.
+
+    Example:
+        >>> GatesResult(recorded=3)
+        GatesResult(recorded=3)
     """
 
     recorded: int = 0

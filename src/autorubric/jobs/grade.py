@@ -94,12 +94,17 @@ def _check_formats(value: Any) -> Any:
 
 
 class GradeSettings(GradingSettings):
-    """The settings of `autorubric.grade` and `autorubric grade`."""
+    """The settings of `autorubric.grade` and `autorubric grade`.
+
+    Example:
+        >>> GradeSettings(rubric="rubric.json", judge="builtin/offline").judge
+        ['builtin/offline']
+    """
 
     command: ClassVar[str] = "grade"
     data: Annotated[GradeData | Rubric, PlainValidator(_check_data)] | None = setting(
         None,
-        "Dataset or rows: JSON, YAML, JSONL, CSV, Parquet, Arrow, a directory, or - for standard input.",
+        "Dataset or rows: JSON, YAML, CSV, Parquet, Arrow; - is standard input.",
         flag="DATASET",
         argument=True,
         group="Input",
@@ -115,9 +120,7 @@ class GradeSettings(GradingSettings):
     column: Mapping[str, str] | Names = setting(
         (), "Column of rows, or path: submission=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
     )
-    labels: FileNames = setting(
-        (), "Labels: rows of id, criterion, label[, annotator], or a column per criterion; repeatable.", group="Input"
-    )
+    labels: FileNames = setting((), "Table of labels: id, criterion, label; repeatable.", group="Input")
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     limit: int | None = setting(None, "Grade only the first N items.", group="Input", ge=1, le=10**9)
     on_failure: Literal["none", "skip"] = setting("none", "A failure: none (no score) or skip it.", group="Scoring")

@@ -41,15 +41,19 @@ from autorubric.settings import FileName, Names, NewDirectory, setting
 
 
 class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
-    """The settings of `autorubric.improve` and `autorubric improve`."""
+    """The settings of `autorubric.improve` and `autorubric improve`.
+
+    Example:
+        >>> ImproveSettings(judge="builtin/offline", weights=True).weights
+        True
+    """
 
     rubric: RubricSource | None = setting(
         None, "Rubric to improve.", flag="RUBRIC", argument=True, group="Input", reads=True
     )
     labels: DatasetSource | None = setting(
         None,
-        "Labelled items: a dataset, rows with labels, or a run directory with labels. Without labels, the "
-        "agreement of a panel is used.",
+        "Dataset, rows or run with labels; none: panel agreement.",
         metavar="DATASET",
         group="Input",
         reads=True,
@@ -106,18 +110,18 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
             return self
         problems = []
         if not self.judge:
-            problems.append("no judge; pass --judge MODEL (Python: judge=)")
+            problems.append("no judge; pass --judge MODEL")
         if self.writer is None and self.proposals is None and not self.weights:
-            problems.append("nothing to try; pass --writer MODEL (Python: writer=), --proposals FILE, or --weights")
+            problems.append("nothing to try; pass --writer MODEL, --proposals FILE, or --weights")
         if self.few_shot:
-            problems.append("--few-shot (Python: few_shot=) shows labels to the judge; leave it out of improve")
+            problems.append("--few-shot shows labels to the judge; leave it out of improve")
         if self.calls != "per_criterion":
             problems.append(
-                f"--calls {self.calls!a} (Python: calls=) judges criteria together, so a new wording changes "
+                f"--calls {self.calls!a} judges criteria together, so a new wording changes "
                 "the other verdicts too; improve needs per_criterion"
             )
         if self.score is not None and not (self.weights or self.measure == "score_error"):
-            problems.append("--score (Python: score=) needs --weights or --measure score_error")
+            problems.append("--score needs --weights or --measure score_error")
         if problems:
             raise ConfigError(problems)
         return self
@@ -159,6 +163,11 @@ class ImproveResult:
         interrupted: whether it was interrupted.
         again: whether the result of an earlier session was returned.
         items: labelled items that were read.
+
+    Example:
+        >>> from autorubric import Criterion
+        >>> print(ImproveResult(Rubric([Criterion(requirement="Is brief")]), stopped="the budget is spent"))
+        unfinished: the budget is spent
     """
 
     rubric: Rubric

@@ -197,7 +197,7 @@ def _or_path(kind: type, advice: str = "") -> PlainValidator:
     def checked(value: Any) -> Any:
         if isinstance(value, str | Path | kind):
             return make_path(value) if isinstance(value, str) else value
-        raise ValueError(f"expected a {kind.__name__} or the path of one, got {type(value).__name__}{advice}")
+        raise ValueError(f"expected a {kind.__name__} or the path of one{advice}")
 
     return PlainValidator(checked)
 
@@ -280,7 +280,7 @@ class BatchSettings(Settings):
         for name in ("batch_detach", "batch_cancel"):
             if getattr(self, name) and self.batch is None:
                 flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{flag} (in Python: {name}) has no effect without --batch; pass --batch too")
+                raise ConfigError(f"{flag} has no effect without --batch; pass --batch too")
         return self
 
 

@@ -8,13 +8,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
-from autorubric.graders.assembly import EscalationConfig, JudgeSpec
+from autorubric.graders.assembly import EscalationConfig, JudgeSpec, judge_kind
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.reporting import OnFailure
@@ -82,6 +82,11 @@ def _model_names(value: Any) -> Any:
     return value
 
 
+def _way_to_call(name: str) -> str:
+    judge_kind(name)
+    return name
+
+
 class JudgeSettings(ModelSettings):
     """The judges and how they are called."""
 
@@ -99,11 +104,13 @@ class JudgeSettings(ModelSettings):
         ge=1,
         le=10_000_000,
     )
-    calls: str = setting("per_criterion", "per_criterion or per_item.", group="Judges")
+    calls: Annotated[str, AfterValidator(_way_to_call)] = setting(
+        "per_criterion", "per_criterion or per_item.", group="Judges"
+    )
     repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
         "as_is",
-        "Criteria with several demands: as_is, all (judge each) or split (evolve only).",
+        "Several demands in one: as_is, all or split.",
         group="Judges",
     )
     evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")
@@ -113,9 +120,7 @@ class JudgeSettings(ModelSettings):
     )
     prompts: LocalName | None = setting(None, "Directory of your own prompt templates.", group="Judges", reads=True)
     seed: int = setting(0, "Seed of option order and examples.", group="Judges")
-    prefix_first: bool = setting(
-        True, "Send each item's first call alone, to fill the prompt cache.", group="Prompt cache"
-    )
+    prefix_first: bool = setting(True, "One call per item goes ahead.", group="Prompt cache")
     aggregation: Literal["majority", "weighted", "unanimous", "any"] = setting(
         "majority", "majority, weighted, unanimous or any.", group="Panel"
     )
@@ -143,7 +148,7 @@ class JudgeSettings(ModelSettings):
     def _check_judges(self) -> Self:
         if self.compound == "split" and not self.splits:
             raise ConfigError(
-                "--compound split (Python: compound=) needs a model that writes criteria: use it with `autorubric "
+                "--compound split needs a model that writes criteria: use it with `autorubric "
                 "evolve`, or with serve --evolve MODEL; --compound all judges each demand without a split"
             )
         below = self.escalate_below
@@ -159,7 +164,7 @@ class JudgeSettings(ModelSettings):
             raise ConfigError(f"--judge {twice[0]} is given more than once; --repeat N asks each judge N times")
         if self.quorum is not None and self.quorum > len(self.judge):
             judges = len(self.judge)
-            raise ConfigError(f"--quorum {self.quorum} is more than the {judges} judges; pass at most {judges}")
+            raise ConfigError(f"--quorum {self.quorum} is more than the number of judges, {judges}")
         if bool(self.few_shot) != (self.training_data is not None):
             raise ConfigError("--few-shot N and --training-data FILE go together")
         return self

@@ -34,7 +34,12 @@ from autorubric.settings import setting
 
 
 class LabelNextSettings(LabelSettings):
-    """The settings of `autorubric.label_next`."""
+    """The settings of `autorubric.label_next`.
+
+    Example:
+        >>> LabelNextSettings(run="graded", n=20).n
+        20
+    """
 
     n: int = setting(10, "How many (item, criterion) pairs to suggest.", ge=1)
     seed: int = setting(0, "Random seed of the draw.", ge=0, le=2**63 - 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -29,7 +28,7 @@ class LabelChoice(Settings):
     )
     labels: FileNames = setting(
         (),
-        "Labels: a table, RUN/labels, an export of `labels`, or completed --label-next files; repeatable.",
+        "Table or export of labels, or RUN/labels; repeatable.",
         group="Input",
         reads=True,
     )
@@ -157,7 +156,7 @@ def _labels_of_pairs(settings: LabelChoice, run: StoredRun) -> History | None:
     from autorubric.labels import exchange
 
     paths = settings.files
-    if not any(_is(exchange.is_events, path) for path in paths):
+    if not any(map(exchange.is_events, paths)):
         table = None if _has_dataset(paths) else _label_table(settings)
         try:
             if table is None or table.joined(run.dataset):
@@ -165,7 +164,7 @@ def _labels_of_pairs(settings: LabelChoice, run: StoredRun) -> History | None:
         except PartialLabels:
             pass
         except InputError:
-            if not all(_is(exchange.is_rows, path) for path in paths):
+            if not all(map(exchange.is_rows, paths)):
                 raise
             # Of a store, the labels that count are known where annotators disagree.
     columns = columns_named(list(settings.column), ("id", *LABEL_ROLES))
@@ -190,7 +189,7 @@ def _label_table(settings: LabelChoice) -> LabelTable | None:
     paths, column = settings.files, list(settings.column)
     if any(map(run_of_store, paths)):
         return None
-    kinds = {_is(is_label_table, path) for path in paths}
+    kinds = {*map(is_label_table, paths)}
     if len(kinds) > 1:
         raise InputError("--labels takes either files of --label-next or rows of id, criterion, label; not both")
     if kinds == {True}:
@@ -209,17 +208,10 @@ def _has_dataset(paths: list[Path]) -> bool:
     Raises:
         InputError: there are other files next to it.
     """
-    found = [path for path in paths if _is(is_dataset, path)]
+    found = [path for path in paths if is_dataset(path)]
     if found and len(paths) > 1:
         raise InputError(f"{found[0]}: --labels takes either one dataset or other files; not both")
     return bool(found)
-
-
-def _is(test: Callable[[Path], bool], path: Path) -> bool:
-    try:
-        return test(path)
-    except InputError:
-        return False  # it is told where the file is read
 
 
 def _relabelled(graded: RubricDataset, source: RubricDataset | Path | str) -> RubricDataset:

@@ -34,18 +34,27 @@ from autorubric.settings import FileNames, LocalName, Names, Settings, setting
 
 
 class LabelStatusSettings(Settings):
-    """The settings of `autorubric.label_status`."""
+    """The settings of `autorubric.label_status`.
+
+    Example:
+        >>> LabelStatusSettings(run="graded").run.name
+        'graded'
+    """
 
     run: RunSource = setting(..., "Run directory of `autorubric grade`.", argument=True, group="Input")
 
 
 class ImportLabelsSettings(LabelStatusSettings):
-    """The settings of `autorubric.import_labels`."""
+    """The settings of `autorubric.import_labels`.
+
+    Example:
+        >>> [file.name for file in ImportLabelsSettings(run="graded", files="labels.csv").files]
+        ['labels.csv']
+    """
 
     files: FileNames = setting(
         (),
-        "Labels to add: rows of id, criterion, label, annotator, or a column per criterion; a labelled dataset; a "
-        "completed file of agree --label-next; or a JSON export of Argilla or Label Studio; repeatable.",
+        "Labels to add: a table, dataset or export; repeatable.",
         flag="--import",
         group="Input",
         reads=True,
@@ -55,18 +64,23 @@ class ImportLabelsSettings(LabelStatusSettings):
     )
     column: Names = setting(
         (),
-        "Column of --import: id, criterion, label, annotator, note, quote or seconds.",
+        "Column of --import for a role, such as label.",
         metavar="ROLE=NAME",
         group="Input",
     )
 
 
 class ExportLabelsSettings(LabelStatusSettings):
-    """The settings of `autorubric.export_labels`."""
+    """The settings of `autorubric.export_labels`.
+
+    Example:
+        >>> ExportLabelsSettings(run="graded", target="labels.csv").target.name
+        'labels.csv'
+    """
 
     target: LocalName | None = setting(
         None,
-        "Write the labels to a file: .csv (one row per label), .jsonl (all events) or .json (the labelled dataset).",
+        "Write the labels to a .csv, .jsonl or .json file.",
         flag="--export",
         group="Output",
     )
@@ -199,7 +213,7 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     Example:
         >>> import_labels("no-such-run", files="labels.csv")
         Traceback (most recent call last):
-        autorubric.errors.MissingFileError: no-such-run is not a run directory (no readable manifest.json)
+        autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
     """
     stored: StoredRun = read_run(run)
     paths = [Path(path) for path in cast("list[Path]", settings.files)]

@@ -25,7 +25,12 @@ Merged: TypeAlias = EvalResult | SynthesisResult | SelectionResult
 
 
 class MergeSettings(Settings):
-    """The settings of `autorubric.merge` and `autorubric merge`."""
+    """The settings of `autorubric.merge` and `autorubric merge`.
+
+    Example:
+        >>> MergeSettings(shards=["part-1", "part-2"], out="whole").out.name
+        'whole'
+    """
 
     shards: FileNames = setting(
         ..., "Run directories of the shards.", flag="SHARDS", argument=True, many=True, group="Input", reads=True
@@ -58,7 +63,7 @@ async def merge_async(shards: Path | Sequence[Path | str], settings: MergeSettin
         >>> import asyncio
         >>> asyncio.run(merge_async(["no-such-run"]))
         Traceback (most recent call last):
-        autorubric.errors.MissingFileError: no-such-run is not a run directory (no readable manifest.json)
+        autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
     """
     result, _ = await merged_run(settings)
     return result
@@ -131,7 +136,7 @@ class _Found(NamedTuple):
     def read(cls, folder: Path) -> Self:
         manifest = read_manifest(folder)
         if manifest is None:
-            raise MissingFileError(f"{folder} is not a run directory (no readable manifest.json)")
+            raise MissingFileError(f"{folder} is not a run directory: it has no readable manifest.json")
         return cls(folder, manifest, Part.of_manifest(manifest))
 
     @property

@@ -51,7 +51,12 @@ _REPLY_TOKENS = 350
 
 
 class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
-    """The settings of `autorubric.review` and `autorubric review`."""
+    """The settings of `autorubric.review` and `autorubric review`.
+
+    Example:
+        >>> ReviewSettings(reviewer="builtin/offline").reviewer
+        'builtin/offline'
+    """
 
     rubric: RubricSource | None = setting(
         None, "Rubric to review.", flag="RUBRIC", argument=True, group="Input", reads=True
@@ -67,13 +72,13 @@ class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
     max_tokens: int = setting(4096, "Maximum tokens per reply.", group="Models", ge=1, le=10_000_000)
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
-        "never", "Exit with 100 at this severity or above: error, warning, note; never.", group="Output"
+        "never", "Exit with 100 from error, warning or note on; never.", group="Output"
     )
 
     @model_validator(mode="after")
     def _check_reviewer(self) -> Self:
         if self.reviewer is None:
-            raise ConfigError("no reviewer; pass --reviewer MODEL (Python: reviewer=)")
+            raise ConfigError("no reviewer; pass --reviewer MODEL")
         return self
 
     def config(self) -> dict[str, LLMConfig]:
@@ -95,6 +100,10 @@ class ReviewResult:
         estimate: of a dry run.
         stopped: why the run ended early; None if it did not.
         interrupted: whether it was interrupted.
+
+    Example:
+        >>> ReviewResult(findings=[]).proposals
+        []
     """
 
     findings: list[ReviewFinding]

@@ -40,7 +40,7 @@ class RewardRuleSettings(JudgeSettings):
     """The judges, and the rule that turns a report into a reward."""
 
     formula: Literal["clipped", "positive", "signed"] = setting(
-        "clipped", "clipped (as grade), positive (RubricHub), signed.", group="Reward"
+        "clipped", "clipped (as grade), positive, signed.", group="Reward"
     )
     gate: Names = setting((), "Criterion that must be met, else the reward is 0; repeatable.", group="Reward")
     overlong: bool = setting(False, "Soft penalty for long submissions (DAPO), by 'length'.", group="Reward")
@@ -70,7 +70,12 @@ class RewardRuleSettings(JudgeSettings):
 
 
 class RewardSettings(RewardRuleSettings, RunSettings):
-    """The settings of `autorubric.reward`."""
+    """The settings of `autorubric.reward`.
+
+    Example:
+        >>> RewardSettings(data=["Yes"], rubric="rubric.json", formula="positive").formula
+        'positive'
+    """
 
     data: Annotated[RewardData, PlainValidator(_check_samples)] = setting(
         ..., "Dataset, rows, submissions, or samples.", argument=True, group="Input", reads=True

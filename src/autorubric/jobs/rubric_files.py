@@ -15,7 +15,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.remote import make_path
-from autorubric.formats import Conversion, Options, format_names
+from autorubric.formats import Conversion, Options
 from autorubric.formats import convert as convert_file
 from autorubric.formats.format_registry import IN_ROW
 from autorubric.jobs.job import job
@@ -68,7 +68,12 @@ def severities_from(fail_on: str) -> Sequence[str]:
 
 
 class LintSettings(Settings):
-    """The settings of `autorubric.lint` and `autorubric lint`."""
+    """The settings of `autorubric.lint` and `autorubric lint`.
+
+    Example:
+        >>> LintSettings(data="rubric.json", fail_on="warning").fail_on
+        'warning'
+    """
 
     data: Annotated[LintData, PlainValidator(_check_data)] | None = setting(
         None,
@@ -91,7 +96,7 @@ class LintSettings(Settings):
     list_rules: bool = setting(False, "List the rules and exit.", group="Rules")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
-        "error", "Exit with 100 at this severity or above: error, warning, note; never.", group="Output"
+        "error", "Exit with 100 from error, warning or note on; never.", group="Output"
     )
 
     def rules(self) -> Sequence[Rule]:
@@ -185,7 +190,12 @@ ConvertSource: TypeAlias = Path | str
 
 
 class ConvertSettings(Settings):
-    """The settings of `autorubric.convert` and `autorubric convert`."""
+    """The settings of `autorubric.convert` and `autorubric convert`.
+
+    Example:
+        >>> ConvertSettings(source="rubrics.jsonl", to="healthbench").to
+        'healthbench'
+    """
 
     source: FileName | None = setting(
         None, "File to read; its suffix gives the file type.", flag="IN", argument=True, group="Input", reads=True
@@ -197,13 +207,10 @@ class ConvertSettings(Settings):
     column: Mapping[str, str] | Names = setting(
         (), "Column of rows in no named format, or path; repeatable.", metavar="ROLE=NAME", group="Input"
     )
-    to: str | None = setting(
-        None, f"Format of OUT: {', '.join(format_names())} (--list describes them).", group="Output"
-    )
+    to: str | None = setting(None, "Format of OUT; --list shows the formats.", group="Output")
     polarity: str = setting(
         "as-is",
-        "A met criterion of negative weight: met-is-bad (a fault), met-is-good (its weight becomes positive), as-is, "
-        "or audit (report only).",
+        "met-is-bad, met-is-good, as-is or audit.",
         group="Input",
     )
     against: FileNames = setting(
@@ -211,7 +218,7 @@ class ConvertSettings(Settings):
     )
     extras: Literal["keep", "drop"] = setting(
         "keep",
-        "Fields unknown to the format of OUT: keep (under 'autorubric') or drop.",
+        "Fields that the format lacks: keep or drop.",
         group="Output",
     )
     strict: bool = setting(False, "Write nothing if anything would be lost.", group="Output")

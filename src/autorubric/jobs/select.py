@@ -67,7 +67,12 @@ else:  # pydantic would look into the fields of EvalResult
 
 
 class SelectSettings(GradingSettings):
-    """The settings of `autorubric.select` and `autorubric select`."""
+    """The settings of `autorubric.select` and `autorubric select`.
+
+    Example:
+        >>> SelectSettings(data="rubrics.jsonl", k=4, sample="builtin/offline").k
+        4
+    """
 
     command: ClassVar[str] = "select"
     data: _Data = setting(
@@ -85,7 +90,7 @@ class SelectSettings(GradingSettings):
     )
     skip_bad_rows: bool = setting(False, "Skip rows that cannot be used, with a note.", group="Input")
     limit: int | None = setting(None, "Use only the first N queries.", short="-n", group="Input", ge=1, le=10**9)
-    sample: Names = setting((), "MODEL or MODEL@BASE_URL that writes candidates; repeatable.", group="Sampling")
+    sample: Names = setting((), "Writer of candidates: MODEL[@BASE_URL]; repeatable.", group="Sampling")
     k: int = setting(6, "Candidates per query from each --sample model.", flag="-k", group="Sampling", ge=1, le=1000)
     sample_temperature: float = setting(1.0, "Temperature of the --sample models.", group="Sampling")
     sample_max_tokens: int = setting(8192, "Maximum tokens per candidate.", group="Sampling", ge=1, le=10**7)

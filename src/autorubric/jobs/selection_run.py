@@ -58,7 +58,6 @@ from autorubric.training.trainer_files import training_files
 SAMPLING, GRADING = range(2)
 """The rounds of workers of a cluster: a candidate has its number only when all are sampled."""
 
-_NOT_MERGED = "not in the shards that were merged"
 _JUDGED = "judged when it was sampled"
 _GENERATION = "sampling_generation"
 _COMPARED = ("sample", "sample_temperature", "sample_max_tokens", "few_shot_examples", "share_equal", "shard")
@@ -89,6 +88,10 @@ class SelectionResult:
         graded_run: the grading run that the scores come from, if any.
         again: the command that retries the failed judgments of that run.
         estimate: what a dry run found.
+
+    Example:
+        >>> SelectionResult(Path("selected"), queries=2, candidates=8).files
+        ()
     """
 
     directory: Path
@@ -131,8 +134,7 @@ class Selection:
     @property
     def limits(self) -> Limits:
         """What may be spent, and how much is asked at a time."""
-        settings = self.settings
-        return Limits(settings.budget_usd, settings.budget_tokens, settings.concurrency)
+        return Limits(self.settings.budget_usd, self.settings.budget_tokens, self.settings.concurrency)
 
 
 async def selected(selection: Selection) -> SelectionResult:
@@ -215,9 +217,8 @@ async def _model_names(selection: Selection) -> list[str]:
     session = await selection.grader.open_session()
     names = [model.name for model in session.models.values()]
     if isinstance(selection.candidates, Sampling):
-        limits = selection.limits
-        async with open_models(selection.candidates.configs, limits.in_flight) as models:
-            check_priced(models, limits.usd)
+        async with open_models(selection.candidates.configs, selection.limits.in_flight) as models:
+            check_priced(models, selection.limits.usd)
             names += [model.name for model in models.values()]
     problems: dict[str, None] = {}
     for query in selection.queries:
@@ -249,7 +250,7 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
         is_sampled = settings.parts is not None or _round() == GRADING
         if is_sampled:
             workers = None if settings.parts is None else settings.parts.workers
-            executor.replay((workers and workers.stopped) or _NOT_MERGED, ledger.failures())
+            executor.replay((workers and workers.stopped) or "not in the shards that were merged", ledger.failures())
         generation = _generation(selection, ledger)
         if settings.start_over:
             ledger.keep_note(_GENERATION, generation)

@@ -42,7 +42,12 @@ _OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "repla
 
 
 class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
-    """The settings of `autorubric.serve` and `autorubric serve`."""
+    """The settings of `autorubric.serve` and `autorubric serve`.
+
+    Example:
+        >>> ServeSettings(judge="builtin/offline", port=0).port
+        0
+    """
 
     host: str = setting("127.0.0.1", "Address; a public one requires --token-env.", group="Service")
     port: int = setting(8100, "Port to listen on; 0 means any free port.", group="Service", ge=0, le=65535)

@@ -27,7 +27,12 @@ RunDirectory: TypeAlias = Path | str
 
 
 class StatusSettings(Settings):
-    """The settings of `autorubric.status` and `autorubric status`."""
+    """The settings of `autorubric.status` and `autorubric status`.
+
+    Example:
+        >>> StatusSettings(run="graded").run.name
+        'graded'
+    """
 
     run: RunSource = setting(..., "Run directory of any command.", argument=True, group="Input")
     as_json: bool = setting(False, "Print everything as JSON.", flag="--json", group="Output")
@@ -57,7 +62,12 @@ def status(run: Path, settings: StatusSettings) -> RunStatus:
 
 
 class DriftSettings(Settings):
-    """The settings of `autorubric.drift` and `autorubric drift`."""
+    """The settings of `autorubric.drift` and `autorubric drift`.
+
+    Example:
+        >>> DriftSettings(run="served").run.name
+        'served'
+    """
 
     run: LocalName = setting(..., "Run directory of `autorubric serve`.", argument=True, group="Input", reads=True)
     windows: int = setting(8, "Number of windows that the rewards are divided into.", ge=1, le=1000)
@@ -126,7 +136,12 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
 
 
 class ShowSettings(Settings):
-    """The settings of `autorubric.show` and `autorubric show`."""
+    """The settings of `autorubric.show` and `autorubric show`.
+
+    Example:
+        >>> ShowSettings(run="graded", item="a").item
+        'a'
+    """
 
     run: RunSource = setting(..., "Run directory of grade, select or synthesize.", argument=True, group="Input")
     item: str | int | None = setting(
@@ -165,7 +180,7 @@ async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
 
     manifest = read_manifest(run)
     if manifest is None:
-        raise InputError(f"{run} is not a run directory (no readable manifest.json)")
+        raise InputError(f"{run} is not a run directory: it has no readable manifest.json")
     kind = manifest.get("kind", "evaluation")
     item = None if settings.item is None else str(settings.item)
     if kind == "synthesis":
@@ -179,12 +194,17 @@ show = blocking(show_async)
 
 
 class DoctorSettings(Settings):
-    """The settings of `autorubric.doctor` and `autorubric doctor`."""
+    """The settings of `autorubric.doctor` and `autorubric doctor`.
+
+    Example:
+        >>> DoctorSettings(model=["qwen@http://localhost:8000/v1"]).model
+        ['qwen@http://localhost:8000/v1']
+    """
 
     base_url: Names = setting((), "Endpoint to check without generating anything; repeatable.", group="Endpoint")
     model: Names = setting(
         (),
-        "MODEL or MODEL@BASE_URL to check; repeatable. A model that the endpoint does not list generates 16 tokens.",
+        "MODEL or MODEL@BASE_URL to check; repeatable.",
         group="Endpoint",
     )
     api_key_env: VariableName | None = setting(

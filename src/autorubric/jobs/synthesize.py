@@ -39,7 +39,12 @@ from autorubric.synthesis.synthesis_settings import QUERY_FILE, Queries, Synthes
 
 
 class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
-    """The settings of `autorubric.synthesize` and `autorubric synthesize`."""
+    """The settings of `autorubric.synthesize` and `autorubric synthesize`.
+
+    Example:
+        >>> SynthesizeSettings(input="queries.csv", models="builtin/offline").models
+        'builtin/offline'
+    """
 
     command: ClassVar[str] = "synthesize"
     export_only: bool = setting(False, "Write the output files from saved replies; send nothing.", group="Output")

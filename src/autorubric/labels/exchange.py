@@ -110,20 +110,22 @@ def read_labels(
 def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
     """Add the labels of files to a store, all of them or none.
 
-    A label that the store has already is not added again, so an import may be repeated. Events of an export go into
-    a store without labels.
+    A label that the store has already is not added again, so an import may be repeated. Events of an export continue
+    those of the store, which may have none or more than the export.
 
     Raises:
-        InputError: the store has labels, and some of these are events of an export; or batches were drawn after
-            others that are missing.
+        InputError: events of an export are not those of the store; or batches were drawn after others that are
+            missing.
         NotSavedError: the disk is full or failed; nothing was added.
     """
-    if labels.exports and (store.history.events or len(labels.exports) > 1):
+    held = len(store.history.events) if labels.exports else 0
+    if len(labels.exports) > 1 or labels.events[:held] != (*store.history.events[:held],)[: len(labels.events)]:
         raise InputError(
-            f"{labels.exports[-1]}: it holds events with their draws, which only a store without labels takes",
+            f"{labels.exports[-1]}: it holds the labels of another label store with their draws, which can only be "
+            "added where there are no labels yet",
             "Export the labels as CSV to add them to others.",
         )
-    fresh = list(_fresh(labels.events, store.history))
+    fresh = list(_fresh(labels.events[held:], store.history))
     store.append(fresh)
     added = sum(event.kind == "label" for event in fresh)
     replaced = sum(event.kind == "label" and not event.id and event.supersedes is not None for event in fresh)

@@ -41,6 +41,10 @@ class GenerateResult:
         usage: its tokens; None if the endpoint sent no counts.
         cost: its price in dollars; None if it is unknown.
         parsed: the value, where a response format was given.
+
+    Example:
+        >>> GenerateResult("Yes.", cost=0.001).content
+        'Yes.'
     """
 
     content: str

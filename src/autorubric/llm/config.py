@@ -20,7 +20,12 @@ DEFAULT_CEILING = 32_768
 
 
 class ThinkingLevel(StrEnum):
-    """How hard a reasoning model should think."""
+    """How hard a reasoning model should think.
+
+    Example:
+        >>> ThinkingLevel("high") is ThinkingLevel.HIGH
+        True
+    """
 
     NONE = "none"
     LOW = "low"

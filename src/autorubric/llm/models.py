@@ -73,7 +73,7 @@ def _import_http() -> None:
 
 def _placed(slots: str, problem: str) -> str:
     named = (f"{slots}: ", f"no key for {slots}: ", f"no key for {slots} at ")
-    return problem if problem.startswith(named) else f"{slots}: {problem}"
+    return problem if repr(slots) in problem or problem.startswith(named) else f"{slots}: {problem}"
 
 
 def negotiated(models: Iterable[Model], before: object = None) -> list[str]:

@@ -64,6 +64,14 @@ class JudgeComparison(Displayed, MetricModel):
         n_items: items that both judged.
         n_replicates: of the permutation test.
         warnings: what a reader should know; `run a` and `run b` are the two.
+
+    Example:
+        >>> from autorubric import Criterion, Rubric, compare, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> rows = [{"submission": text, "ground_truth": ["MET"]} for text in ("Yes", "No", "That depends on it")]
+        >>> run = grade(rows, rubric=rubric, judge="builtin/offline")
+        >>> compare(run, against=run).accuracy.difference
+        0.0
     """
 
     accuracy: Difference
@@ -115,6 +123,17 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
 
     Raises:
         InputError: the runs have no labelled pair in common; or see `compute_metrics`.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> dataset = RubricDataset("Answer.", rubric)
+        >>> for text in ("Yes", "No", "That depends on it"):
+        ...     dataset.add_item(text, "", ["MET"])
+        >>> run = grade(dataset, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> compare_judges(run, run, dataset).n_items
+        3
     """
     draws = checked_draws("n_replicates", n_replicates, confidence_level, seed)
     modes = checked_modes(cannot_assess, na_mode)

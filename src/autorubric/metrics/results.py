@@ -34,6 +34,10 @@ class BootstrapResults(MetricModel):
         bias_ci: of the mean bias, by Student's t.
         mae_ci: of `score_mae`.
         method: of `kappa_ci`.
+
+    Example:
+        >>> BootstrapResults(accuracy_ci=(0.7, 0.9), kappa_ci=None, rmse_ci=None, n_bootstrap=1000).method
+        'bayesian-bootstrap'
     """
 
     accuracy_ci: tuple[float, float] | None
@@ -201,6 +205,14 @@ class JudgeMetrics(MeasuredModel):
             the most frequent of all criteria with the same categories where criteria are pooled.
         accuracy_ci, kappa_ci, micro_kappa_ci: of `criterion_accuracy`, `mean_kappa` and `micro_kappa`, by resampling
             items.
+
+    Example:
+        >>> from autorubric import Criterion, Rubric, agree, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> rows = [{"submission": text, "ground_truth": ["MET"]} for text in ("Yes", "No", "That depends on it")]
+        >>> run = grade(rows, rubric=rubric, judge="builtin/offline")
+        >>> [*agree(run, per_judge=True).per_judge]
+        ['builtin/offline']
     """
 
     judge_id: str
@@ -291,6 +303,14 @@ class MetricsResult(Displayed, MeasuredModel):
         without_judge: the panel without each judge, where judges were asked for.
         per_tag: the criteria of each tag together.
         self_consistency: of each judge that was asked repeatedly. Statistics among judges take one vote of each.
+
+    Example:
+        >>> from autorubric import Criterion, Rubric, agree, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> rows = [{"submission": text, "ground_truth": ["MET"]} for text in ("Yes", "No", "That depends on it")]
+        >>> found = agree(grade(rows, rubric=rubric, judge="builtin/offline"))
+        >>> found.n_items, round(found.criterion_accuracy, 2)
+        (3, 0.67)
     """
 
     criterion_accuracy: float | None

@@ -98,6 +98,10 @@ class CorrelationResult(MetricModel):
         interpretation: a word for it, or why there is none.
         n_samples: pairs.
         method: pearson, spearman or kendall.
+
+    Example:
+        >>> CorrelationResult(coefficient=0.9, interpretation="very strong", n_samples=20).method
+        'spearman'
     """
 
     coefficient: float | None
@@ -132,6 +136,11 @@ class BiasResult(MetricModel):
         effect_size: Cohen's d; None if the differences do not vary.
         ci: of the mean; None if the differences do not vary.
         n_samples: pairs.
+
+    Example:
+        >>> from autorubric import systematic_bias
+        >>> systematic_bias([0.9, 0.8, 0.9], [0.8, 0.7, 0.6]).direction
+        'positive'
     """
 
     mean_bias: float | None
@@ -172,6 +181,12 @@ class DistributionResult(MetricModel):
         skewness: from three values on that differ.
         kurtosis: excess over the normal distribution, from four values on that differ.
         histogram: counts, and the edges of their bins.
+
+    Example:
+        >>> from autorubric import score_distribution
+        >>> found = score_distribution([0.0, 0.5, 1.0])
+        >>> found.n, found.mean, found.median
+        (3, 0.5, 0.5)
     """
 
     n: int
@@ -199,6 +214,11 @@ class EMDResult(MetricModel):
         bias_direction: `higher` where the first lies higher by more than 0.01, `lower`, or `none`.
         bias_magnitude: the size of `mean_diff`.
         interpretation: the distance in words.
+
+    Example:
+        >>> from autorubric import earth_movers_distance
+        >>> earth_movers_distance([0.75, 1.0], [0.25, 0.5]).bias_direction
+        'higher'
     """
 
     emd: float | None
@@ -227,6 +247,11 @@ class KSTestResult(MetricModel):
         statistic: the largest distance of the two distribution functions; None for an empty sample.
         p_value: two-sided.
         is_significant: whether it is below 0.05.
+
+    Example:
+        >>> from autorubric import ks_test
+        >>> ks_test([0.1, 0.2], [0.8, 0.9]).statistic
+        1.0
     """
 
     statistic: float | None
@@ -243,6 +268,11 @@ class BootstrapResult(MetricModel):
         standard_error: the standard deviation over replicates.
         n_bootstrap: replicates.
         bootstrap_distribution: the value of each replicate, where it was kept.
+
+    Example:
+        >>> ends = ConfidenceInterval(lower=0.4, upper=0.6)
+        >>> BootstrapResult(estimate=0.5, ci=ends, standard_error=0.05, n_bootstrap=1000).ci.upper
+        0.6
     """
 
     estimate: float

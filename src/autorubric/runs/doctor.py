@@ -26,7 +26,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.providers import AZURE_KEY, Endpoint, is_builtin, list_providers, resolve
 from autorubric.llm.http.retry import Fault
-from autorubric.llm.http.transport import HttpReply
+from autorubric.llm.http.transport import HttpReply, transport_error
 from autorubric.llm.http.wire import read_answer
 from autorubric.llm.records.lock import find_filesystem
 from autorubric.llm.request import CallError, Message, Request
@@ -278,8 +278,7 @@ async def endpoint_findings(
             listing = await _listing(session, endpoint)
             found = await _endpoint_finding(session, endpoint, listing)
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
-        silent, other = f"no answer within {timeout:g} s", str(error) or type(error).__name__
-        words = silent if isinstance(error, TimeoutError) else other
+        words = transport_error(error, timeout)
         advice = "check the address, and that the server is running"
         return [Finding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
     if found.verdict == "problem":

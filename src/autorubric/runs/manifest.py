@@ -162,13 +162,13 @@ def load_manifest(directory: Path) -> ExperimentManifest:
         InputError: it is another kind of run.
 
     Example:
-        >>> load_manifest(Path("no-such-experiment"))
+        >>> load_manifest(Path("no-such-run"))
         Traceback (most recent call last):
-        autorubric.errors.MissingFileError: no-such-experiment is not a run directory (no readable manifest.json)
+        autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
     """
     found = read_manifest(directory)
     if found is None:
-        raise MissingFileError(f"{directory} is not a run directory (no readable manifest.json)")
+        raise MissingFileError(f"{directory} is not a run directory: it has no readable manifest.json")
     kind = found.get("kind", "evaluation")
     if kind != "evaluation":
         raise InputError(f"{directory} is a run of {kind}; expected a run of `autorubric grade`")

@@ -52,6 +52,11 @@ class RunState:
         retries: attempts of this session that were followed by another one.
         rate_limited: the retries after a rate limit (HTTP 429).
         stand_ins: a sentence for each built-in model that stands in for a real one.
+
+    Example:
+        >>> state = RunState(rows=8, finished=2, stages=[], calls=6, reused=0, tokens=900, cost=0.01)
+        >>> f"{state.finished} of {state.rows}, ${state.cost}"
+        '2 of 8, $0.01'
     """
 
     rows: int

@@ -41,6 +41,13 @@ class ItemResult(Displayed):
         report: what the grader said.
         duration_seconds: from the start of the item to its report, in the session that graded it.
         error: why the item has no report that counts; None if it has one.
+
+    Example:
+        >>> from autorubric import Criterion, Rubric, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> [item] = grade(["Yes"], rubric=rubric, judge="builtin/offline").item_results
+        >>> item.report.score, item.error
+        (1.0, None)
     """
 
     item_idx: int

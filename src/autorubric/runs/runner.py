@@ -140,6 +140,16 @@ class EvalRunner:
         grader: who grades. Judges of a `CriterionGrader` are asked through the directory's ledger, unless the
             grader has one of its own. Of any other grader a finished item is kept if it has a `fingerprint`.
         config: settings.
+
+    Example:
+        >>> import asyncio
+        >>> from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> dataset = RubricDataset("Answer.", rubric)
+        >>> dataset.add_item("Yes", "")
+        >>> grader = CriterionGrader(judge_model_config=LLMConfig("builtin/offline"))
+        >>> asyncio.run(EvalRunner(dataset, grader).run()).item_results[0].report.score
+        1.0
     """
 
     def __init__(self, dataset: RubricDataset, grader: Grader[Any], config: EvalConfig | None = None) -> None:

@@ -283,6 +283,10 @@ class EvalTimingStats:
         p50_item_duration_seconds: half of the items took no longer.
         p95_item_duration_seconds: 95 of 100 items took no longer.
         items_per_second: items that this run asked about, over its duration.
+
+    Example:
+        >>> EvalTimingStats(8.0, 2.0, 1.0, 3.0, 2.0, 3.0, items_per_second=0.5).p50_item_duration_seconds
+        2.0
     """
 
     total_duration_seconds: float

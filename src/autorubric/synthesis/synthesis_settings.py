@@ -80,7 +80,7 @@ class SynthesisSettings(EndpointSettings):
         None, "Last step: reference, responses, rubrics, merge, augment, gates."
     )
     refresh: Names = setting((), "Role whose replies are requested again; repeatable.")
-    question_column: _Name = setting("question", "Column or path of the query, such as turns[0].", group="Input")
+    question_column: _Name = setting("question", "Column or path of the query.", group="Input")
     id_column: str | None = setting(None, "Column that identifies a row (default: its line number).", group="Input")
     domain_column: _Name | None = setting(
         None, "Column with the domain of each row; blank cells use --domain.", group="Input"
@@ -116,7 +116,7 @@ class SynthesisSettings(EndpointSettings):
     )
     input: Annotated[Queries, PlainValidator(_check_queries)] | None = setting(
         None,
-        "Queries: CSV, TSV, JSON, JSONL, YAML, Parquet, Arrow, a dataset directory, or - for standard input.",
+        "Queries: CSV, JSON, JSONL, YAML, Parquet or Arrow; - is standard input.",
         flag="INPUT",
         argument=True,
         group="Input",
@@ -136,7 +136,7 @@ class SynthesisSettings(EndpointSettings):
     response_b_base_url: str | None = _address("response_b")
     rubric_model_a: str | None = _model("Writer of the first candidate rubric")
     rubric_a_base_url: str | None = _address("rubric_a")
-    rubric_model_b: str | None = _model("Writer of the second candidate rubric")
+    rubric_model_b: str | None = _model("Writer of the second rubric")
     rubric_b_base_url: str | None = _address("rubric_b")
     merge_model: str | None = _model("Merger of the candidate rubrics")
     merge_base_url: str | None = _address("merge")
@@ -236,7 +236,7 @@ def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
     """What is wrong in a nested setting."""
     name, kind = ".".join(path), problem["type"]
     if path == ["roles"] and problem["input"] is None:
-        return "no model plays any role; pass --models MODEL, one --…-model for each role, or set roles in a config"
+        return "no model; pass --models MODEL, one --…-model for each role, or set roles in a config"
     if kind == "extra_forbidden":
         near = nearest(path[-1], _list_keys(path[:-1]))
         return f"unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")

@@ -58,6 +58,10 @@ class Sample:
         step: the training step, if the trainer knows it.
         version: the version of the rubric, where a service evolves it.
         split: `train`, or the name of the split that an evaluation is of; None stands for training.
+
+    Example:
+        >>> Sample("Yes", Rubric.from_dict([{"requirement": "Is short."}]), "Is it so?", step=3).step
+        3
     """
 
     submission: str
@@ -214,9 +218,8 @@ class Rewarder(RewardPath):
             _check_evolution(grader, evolution)
         if audit is not None or repeat_share:
             if not isinstance(grader, CriterionGrader) or not grader.has_records:
-                raise ConfigError(
-                    "audits and repetitions are kept in the judge's ledger; give it a run directory (run_dir=…)"
-                )
+                told = "audits and repetitions are kept in the judge's ledger"
+                raise ConfigError(f"{told}; give it a run directory (run_dir=…)")
             if audit is not None:
                 audit.check_family(grader)
         self._ask_again = ask_again
@@ -304,12 +307,10 @@ class Rewarder(RewardPath):
 async def gather_all(work: Iterable[Awaitable[Reward]]) -> list[Reward]:
     """The rewards, in order, once all of them have ended; raises the first error."""
     found = await asyncio.gather(*work, return_exceptions=True)
-    rewards = []
     for one in found:
         if isinstance(one, BaseException):
             raise one
-        rewards.append(one)
-    return rewards
+    return [one for one in found if not isinstance(one, BaseException)]
 
 
 def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
@@ -321,10 +322,9 @@ def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
 
 def _read_sample(grader: CriterionGrader, sample: Sample) -> JudgeInput:
     """What the judge is shown of a sample."""
-    guidelines = sample.rubric.guidelines
-    inputs = grader.read_input(
-        sample.submission, sample.rubric, sample.query, sample.reference, guidelines=guidelines
-    )
+    rubric = sample.rubric
+    given = sample.submission, rubric, sample.query, sample.reference
+    inputs = grader.read_input(*given, guidelines=rubric.guidelines)
     return replace(inputs, item=sample.item)
 
 

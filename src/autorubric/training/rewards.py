@@ -188,6 +188,10 @@ class Reward:
         version: the version of the rubric, where it evolves.
         compound: the share of the points, given or taken, that comes from criteria with several demands; None
             without points.
+
+    Example:
+        >>> Reward(0.5, {"Short": 1.0, "Kind": 0.0}).value
+        0.5
     """
 
     value: float | None

@@ -72,10 +72,10 @@ def histogram(connection: sqlite3.Connection, bins: int = 20) -> list[tuple[str,
     return [(f"{place / bins:.2f}", counts.get(place, 0)) for place in range(bins)]
 
 
-def criteria(connection: sqlite3.Connection, after: int = -1, most: int = 50) -> list[dict[str, Any]]:
+def criteria(connection: sqlite3.Connection, most: int = 50) -> list[dict[str, Any]]:
     """The figures of criteria, in the order of the rubric."""
-    query = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
-    return [criterion_figures(row) for row in connection.execute(query, (after, most))]
+    query = "SELECT * FROM criteria ORDER BY criterion LIMIT ?"
+    return [criterion_figures(row) for row in connection.execute(query, (most,))]
 
 
 def drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str, Any]]:
@@ -223,18 +223,20 @@ def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str
     return found
 
 
-def single_labels(connection: sqlite3.Connection) -> Mapping[str, Any] | None:
+def single_labels(connection: sqlite3.Connection, source: Source | None = None) -> Mapping[str, Any] | None:
     """What `autorubric agree` finds of labels of single pairs; None where labels are of whole items.
 
-    `problem` says why there are no figures.
+    `problem` says why there are no figures; with the run as `source`, also that its newest labels are not read yet.
     """
     held = notes_in(connection)
+    if source is not None and source.has_new_labels(connection):
+        return {"problem": "new labels are being read; reload the page"}
     if held.get("label_problem"):
         return {"problem": held["label_problem"]}
     if not held.get("single_labels"):
         return None
     if held.get("labels_at") != held.get("offset"):
-        return {"problem": "the agreement with the labels is measured once the run has ended and is indexed"}
+        return {"problem": "the agreement is computed once the run has ended and its results are read"}
     found: dict[str, Any] = json.loads(held["label_figures"])
     return found
 
@@ -338,7 +340,7 @@ def _from_ledger(
 
     try:
         if source.ledger is None:
-            return [], "this run has no ledger"
+            return [], "this run has no recorded calls"
         with ledger_view(source.ledger) as view:
             return read(view), ""
     except (AutorubricError, sqlite3.Error) as error:

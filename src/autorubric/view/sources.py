@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
+from autorubric.jobs.label_source import LabelChoice
 from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import (
     DATASET_FILE,
@@ -125,12 +126,14 @@ class Source:
         directory: of the run.
         place: the folder of its index.
         name: the directory's name, with a number where several runs share one.
+        choice: which labels count; by default those that `autorubric agree` takes.
     """
 
     number: int
     directory: Path
     place: Path
     name: str
+    choice: LabelChoice = field(default_factory=LabelChoice)
     _kept: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @property
@@ -242,6 +245,13 @@ class Source:
             found = self._kept[name] = mark, make()
         value: T = found[1]
         return value
+
+    def has_new_labels(self, connection: sqlite3.Connection) -> bool:
+        """Whether the index has not yet the labels that count, as just after labelling has ended."""
+        from autorubric.view.index.shown_labels import label_mark
+
+        held = str(notes_in(connection).get("label_mark") or "")
+        return label_mark(self.directory, self.choice, held) != held
 
     def rubric_lines(self) -> JsonLines:
         """The synthesized rubrics.

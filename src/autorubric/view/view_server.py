@@ -19,7 +19,6 @@ import uvicorn
 
 from autorubric import __version__
 from autorubric.background import ending_heard
-from autorubric.jobs.label_source import LabelChoice
 from autorubric.llm.http.access import checked_token, listening_at
 from autorubric.view.guard import App, Receive, Scope, Send
 from autorubric.view.sources import Source, find_runs, open_sources
@@ -42,8 +41,7 @@ class Indexing:
     A run is indexed by one process at a time; another one that shows it reads the same index.
     """
 
-    def __init__(self, sources: Sequence[Source], choice: LabelChoice) -> None:
-        self._choice = choice
+    def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = [source for source in sources if source.has_items or source.kind == "evaluation"]
         self._locks: dict[int, BaseFileLock] = {}
         self._indexers: dict[int, Indexer] = {}
@@ -96,7 +94,7 @@ class Indexing:
                 source.place.mkdir(exist_ok=True)
                 self._locks.setdefault(source.number, FileLock(source.place / "index.lock")).acquire(timeout=0)
                 indexer = self._indexers[source.number] = Indexer(
-                    source.directory, source.place, self._choice, self._stopped.is_set
+                    source.directory, source.place, source.choice, self._stopped.is_set
                 )
             return indexer.step()
         except Timeout:
@@ -120,7 +118,7 @@ _MOST_CONNECTIONS = 256
 _GRACE = 2  # seconds that answers under way may take to end; a live page would go on for ever
 
 
-def _check_labels(sources: Sequence[Source], choice: LabelChoice) -> None:
+def _check_labels(sources: Sequence[Source]) -> None:
     """Raise an error unless the labels that were chosen are for what was graded in each run."""
     from autorubric.view.index.shown_labels import shown_labels
 
@@ -128,7 +126,7 @@ def _check_labels(sources: Sequence[Source], choice: LabelChoice) -> None:
         source.place.mkdir()
         lines = source.dataset()
         if lines is not None:
-            shown_labels(source.directory, lines, choice)
+            shown_labels(source.directory, lines, source.choice)
 
 
 async def serve_view(settings: ViewSettings) -> None:
@@ -144,9 +142,9 @@ async def serve_view(settings: ViewSettings) -> None:
         sources = open_sources(find_runs(cast("list[Path]", settings.runs)), make_folders=settings.is_default)
         if not settings.is_default:  # the index of a run has the labels that count by default
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="autorubric-view-")))
-            sources = [replace(source, place=folder / str(source.number)) for source in sources]
-            _check_labels(sources, settings)
-        indexing = Indexing(sources, settings)
+            sources = [replace(source, place=folder / str(source.number), choice=settings) for source in sources]
+            _check_labels(sources)
+        indexing = Indexing(sources)
         view = View(sources, __version__)
         app = make_app(view, token)
         config = uvicorn.Config(

@@ -113,7 +113,7 @@ def test_the_key_of_the_configuration_wins_and_a_named_variable_comes_next() -> 
         ("opnai:gpt-5.1", {}, "did you mean 'openai'?"),
         ("OpenAI/gpt-5.1", {}, "did you mean 'openai'?"),
         ("openai/", {}, "model 'openai/' has a provider but no model; write 'openai/<model>'"),
-        ("zzz/m", {}, "Known: openai, anthropic"),
+        ("zzz/m", {}, "Known providers: openai, anthropic"),
         ("gpt-5.1", {}, "write 'openai/gpt-5.1'"),
         ("openai-api/lab/m", {}, "LAB_BASE_URL"),
         ("openai/m", {"api_key": "two words"}, "api_key contains characters"),

@@ -149,7 +149,7 @@ def test_a_list_that_is_no_split_leaves_the_criterion_as_it_is(tmp_path: Path) -
 
 
 def test_without_a_model_that_writes_nothing_can_be_split(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--compound split .* needs a model that writes criteria"):
+    with pytest.raises(ConfigError, match=r"compound split .*needs a model that writes criteria"):
         grade(TEXTS, rubric=Rubric.from_dict(RUBRIC), judge="builtin/offline", compound="split", out=tmp_path)
 
 

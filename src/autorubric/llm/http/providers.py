@@ -299,11 +299,11 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
         raise ConfigError(f"model {name!r}: the address after '@' has to begin with http:// or https://")
     if not near and "/" not in name:
         raise ConfigError(
-            f"model {name!r} has no provider; write 'openai/{name}' (or another provider), "
-            "or pass the base URL of the endpoint that serves it"
+            f"model {name!r} has no provider; write 'openai/{name}' (or another provider), or {name}@BASE_URL for an "
+            "endpoint of your own"
         )
-    hint = f"did you mean {near!r}? " if near else "pass a base URL, or use a known one. "
-    raise ConfigError(f"unknown provider {prefix!r} in model {name!r}; {hint}Known: {', '.join(known)}")
+    hint = f"did you mean {near!r}?" if near else f"write {name}@BASE_URL for an endpoint of your own."
+    raise ConfigError(f"unknown provider {prefix!r} in model {name!r}; {hint} Known providers: {', '.join(known)}")
 
 
 def _provider_at(base_url: str) -> tuple[str | None, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The criteria of a graded run, and how well its judges agrees with the labels and with one another."""
+"""The criteria of a graded run, and how well its judges agree with the labels and with one another."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ _OWN_COLUMNS = ("kappa", "accuracy")
 
 def agreement_page(source: Source, query: Query) -> Page:
     """Agreement by criterion with intervals, by pair of judges, and by stated confidence."""
-    after = query.whole("after")
     with source.reading() as connection:
         everywhere = {(row["one"], row["other"]): row for row in source.kept(connection, "pairs", _everywhere)}
-        rows, more = _by_criterion(connection, -1 if after is None else after)
-        labels = source.kept(connection, "labels", figures.against_labels)
-        single, held = figures.single_labels(connection), notes_in(connection)
-        reliability = [] if single and single.get("weighted") else _reliability(connection)
+        found, more = _page_of_criteria(connection, query)
+        rows = [_row(connection, row) for row in found]
+        single, held = figures.single_labels(connection, source), notes_in(connection)
+        problem = single["problem"] if single else ""
+        labels = figures.Mean(None, None, 0) if problem else source.kept(connection, "labels", figures.against_labels)
+        reliability = [] if problem or (single and single.get("weighted")) else _reliability(connection)
         state = index_state(connection)
     human, verdict = figures.rater_name(HUMAN), figures.rater_name(FINAL)
     between = [row for pair, row in everywhere.items() if human not in pair]
-    whole = everywhere.get((human, verdict))
-    judges = [row for (one, other), row in everywhere.items() if one == human and other != verdict]
+    whole = None if problem else everywhere.get((human, verdict))
+    judges = [row for (one, other), row in everywhere.items() if not problem and one == human and other != verdict]
     if single is not None:
         rows = [figures.measured_row(row, single, "criteria", ("labelled", "agreement")) for row in rows]
         judges = [figures.measured_row(row, single, "judges", ("n", "share")) for row in judges]
@@ -45,7 +46,7 @@ def agreement_page(source: Source, query: Query) -> Page:
             "not_counted": held.get("other_labels") or 0,
             "weighted": bool(single and single.get("weighted")),
             "notes": list(single["notes"]) if single and labels.n else [],
-            "problem": single["problem"] if single else "",
+            "problem": problem,
         },
         "labelled": labels._asdict() if labels.n else None,
         "criteria": rows,
@@ -81,15 +82,15 @@ def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return found
 
 
-def _by_criterion(connection: sqlite3.Connection, after: int) -> tuple[list[dict[str, Any]], int | None]:
-    """The agreement on each of fifty criteria: of the verdict with the label, and of the judges with one another."""
-    query = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
-    found = connection.execute(query, (after, PAGE_ROWS + 1)).fetchall()
-    rows = [_row(connection, row) for row in found[:PAGE_ROWS]]
-    return rows, rows[-1]["criterion"] if len(found) > PAGE_ROWS else None
+def _page_of_criteria(connection: sqlite3.Connection, query: Query) -> tuple[list[sqlite3.Row], int | None]:
+    """The fifty criteria of a page, and the one that the next page follows."""
+    select = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
+    found = connection.execute(select, (query.whole("after", -1), PAGE_ROWS + 1)).fetchall()
+    return found[:PAGE_ROWS], found[PAGE_ROWS - 1]["criterion"] if len(found) > PAGE_ROWS else None
 
 
 def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
+    """The agreement on a criterion: of the verdict with the label, and of the judges with one another."""
     from autorubric.metrics.intervals import wilson_interval
 
     pairs = figures.pairs(connection, row["criterion"])
@@ -170,18 +171,12 @@ _ORDER = {"MET": 0, "UNMET": 1, ABSTENTION: 8, FAILURE: 9, UNASKED: 10}
 
 def criteria_page(source: Source, query: Query) -> Page:
     """A line for each criterion, fifty a page."""
-    after = query.whole("after")
     with source.reading() as connection:
-        rows = figures.criteria(connection, -1 if after is None else after, PAGE_ROWS + 1)
+        found, more = _page_of_criteria(connection, query)
         count = connection.execute("SELECT count(*) FROM criteria").fetchone()[0]
         state = index_state(connection)
-    shown = rows[:PAGE_ROWS]
-    data = {
-        "criteria": shown,
-        "count": count,
-        "next": shown[-1]["criterion"] if len(rows) > PAGE_ROWS else None,
-        "index": state,
-    }
+    shown = [figures.criterion_figures(row) for row in found]
+    data = {"criteria": shown, "count": count, "next": more, "index": state}
     return Page("criteria", f"Criteria of {source.name}", data, shown)
 
 
@@ -200,7 +195,7 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
             _compared(*raters, counts_of_pair, row["scale"])
             for raters, counts_of_pair in figures.pairs(connection, criterion).items()
         ]
-        single = figures.single_labels(connection)
+        single = figures.single_labels(connection, source)
     if single is not None:
         pairs = [_of_criterion(row, found["name"], single) for row in pairs]
     whole = sum(n for _, n in counts)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from itertools import islice
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from autorubric.view import figures
 from autorubric.view.index.schema import notes_in
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
+
+if TYPE_CHECKING:
+    from autorubric.llm.failure_groups import FailureGroup
 
 MOST_CHARTED = 25
 
@@ -68,7 +70,6 @@ def summary_page(source: Source, query: Query) -> Page:
 def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     from autorubric.charts.svg import Ranged, bar_chart, interval_chart
     from autorubric.errors import counted
-    from autorubric.llm.failure_groups import FailureGroups, failure_lines
 
     with source.reading() as connection:
         held = notes_in(connection)
@@ -81,10 +82,9 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         labels = source.kept(connection, "labels", figures.against_labels)
         data["against_labels"] = labels._asdict() if labels.n else None
         bins = [(label, float(n)) for label, n in source.kept(connection, "histogram", figures.histogram)]
-    groups = [one for one in FailureGroups.from_list(json.loads(held.get("failures") or "[]")) if one.is_failure]
     data["failures"] = [
         {"kind": one.kind, "count": one.count, "items": list(one.items), "sentence": line}
-        for one, line in zip(groups, failure_lines(groups, "judgment"), strict=True)
+        for one, line in _failures(held)
     ]
     if count := made.not_requested:
         sentence = f"{counted(count, 'judgment')} {'was' if count == 1 else 'were'} not requested"
@@ -101,6 +101,14 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     if rows:
         charts["criteria"] = interval_chart("Mean value of each criterion", rows, "mean value")
     return charts
+
+
+def _failures(held: Mapping[str, Any]) -> list[tuple[FailureGroup, str]]:
+    """The groups of failed judgments in an index, each with its sentence."""
+    from autorubric.llm.failure_groups import FailureGroups, failure_lines  # the list of runs needs none of these
+
+    groups = [one for one in FailureGroups.from_list(json.loads(held.get("failures") or "[]")) if one.is_failure]
+    return list(zip(groups, failure_lines(groups, "judgment"), strict=True))
 
 
 def list_judges(manifest: Any) -> list[dict[str, str]]:
@@ -127,11 +135,6 @@ def live_page(source: Source, query: Query) -> Page:
 
 def live_state(source: Source) -> dict[str, Any]:
     """How far a run is now."""
-    from autorubric.llm.failure_groups import (  # the first page, the list of runs, needs none of these
-        FailureGroups,
-        failure_lines,
-    )
-
     if source.is_gone:
         raise Refusal(410, f"{source.name}: the run directory was deleted")
     manifest = source.manifest
@@ -155,7 +158,6 @@ def live_state(source: Source) -> dict[str, Any]:
         with source.reading() as connection:
             found, held = source.kept(connection, "scores", figures.scores), notes_in(connection)
             state["indexed"] = index_state(connection)["share"]
-        groups = [one for one in FailureGroups.from_list(json.loads(held.get("failures") or "[]")) if one.is_failure]
         state |= {name: found[name] for name in ("done", "mean", "interval", "failed")}
-        state["failures"] = list(failure_lines(islice(groups, 10), "judgment"))
+        state["failures"] = [line for _, line in _failures(held)[:10]]
     return state

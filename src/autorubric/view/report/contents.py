@@ -87,7 +87,7 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
         name = str(found.manifest.get("experiment_name") or found.name)
         if baseline_of is not None and baseline_of.name == name:
             name += " (baseline)"
-        source = replace(found, number=int(baseline_of is not None), place=Path(folder), name=name)
+        source = replace(found, number=int(baseline_of is not None), place=Path(folder), name=name, choice=choice)
         if source.has_items:
             indexer = Indexer(run, source.place, choice)
             try:

@@ -51,7 +51,12 @@ _TEXTS: Mapping[str, Callable[[str, str], Iterable[Difference]]] = {
 
 
 class ReportSettings(LabelChoice):
-    """The settings of `autorubric.report` and `autorubric report`."""
+    """The settings of `autorubric.report` and `autorubric report`.
+
+    Example:
+        >>> ReportSettings(run="graded", out="report.html").out.name
+        'report.html'
+    """
 
     run: RunSource = setting(..., "Run directory of grade, select or synthesize.", argument=True, group="Input")
     against: RunSource | None = setting(
@@ -73,7 +78,12 @@ class ReportSettings(LabelChoice):
 
 
 class VerifySettings(LabelChoice):
-    """The settings of `autorubric.verify` and `autorubric verify`."""
+    """The settings of `autorubric.verify` and `autorubric verify`.
+
+    Example:
+        >>> VerifySettings(report="report.html", run="graded").run.name
+        'graded'
+    """
 
     report: FileName = setting(
         ..., "Report to check, in HTML, Markdown or JSON.", flag="REPORT", argument=True, group="Input", reads=True
@@ -93,6 +103,10 @@ class Report:
         text: the whole file.
         numbers: every number in it, as JSON values.
         path: where it was written; None if it was not.
+
+    Example:
+        >>> Report("### `graded`", {"run": "graded"}).numbers["run"]
+        'graded'
     """
 
     text: str = field(repr=False)

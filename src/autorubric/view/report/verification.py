@@ -45,6 +45,10 @@ class Verification:
         numbers: how many numbers and names were compared.
         differences: what differs from the run.
         note: what could not be compared; empty if nothing.
+
+    Example:
+        >>> Verification(numbers=120, differences=()).is_verified
+        True
     """
 
     numbers: int
