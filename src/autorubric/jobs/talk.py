@@ -190,12 +190,13 @@ class Talk:
     def hear(self, word: dict[str, Any]) -> None:
         """Handle a message of the parent about shared limits."""
         assert self._shared is not None
+        budget = self._shared.budget
         if "lent" in word and self._answer is not None and not self._answer.done():
-            if word["lent"] is None:
-                self._shared.left = Sum(*word["left"])
+            if word["lent"] is None and budget is not None:
+                self._shared.left = Sum(*word["left"]).plus(budget.left())
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
         if "give" in word:
-            self.say(gave=self.spare(), to=word["give"])
+            self.say(gave=self.spare(), more=budget is not None and budget.running > 0)
         if "permits" in word:
             self._shared.grant(word["permits"])
 
