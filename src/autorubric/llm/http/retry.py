@@ -56,10 +56,9 @@ class Fault:
 
 
 def transport_fault(error: TransportError, *secrets: str | None) -> Fault:
-    """The fault of an attempt without a complete response, which is retried unless no response can be read."""
+    """The fault of an attempt without a complete response, which is retried."""
     message = redacted(str(error), *secrets)[:LONGEST_QUOTE]
-    status, again = (200, False) if error.kind == "unreachable" else (None, True)
-    return Fault(error.kind, message, status, again, maybe_billed=error.maybe_billed)
+    return Fault(error.kind, message, again=True, maybe_billed=error.maybe_billed)
 
 
 def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None) -> Fault | None:
@@ -350,8 +349,11 @@ class Retries:
 
 def unreachable(fault: Fault) -> Fault:
     """The fault of an address where nothing has answered yet."""
-    message = f"{fault.message}; no response so far; check the address, and that the server is running"
-    return replace(fault, kind="unreachable", message=message, again=False)
+    what = "readable response" if fault.maybe_billed else "response"
+    message = f"{fault.message}; no {what} so far; check the address, and that the server is running"
+    # An attempt that reached the endpoint is charged at its worst case, as if a response had been lost.
+    status = 200 if fault.maybe_billed else None
+    return replace(fault, kind="unreachable", message=message, status=status, again=False)
 
 
 def wrong_address(fault: Fault) -> Fault:
