@@ -64,7 +64,7 @@ async def test_a_server_that_gives_no_readable_answer_ends_the_run_early_and_it_
         for name, broken in BROKEN.items():
             with case(name):
                 endpoint.bodies.clear()
-                endpoint.answer = lambda n, body, broken=broken: broken(endpoint)  # type: ignore[misc]
+                endpoint.answer = lambda n, body, broken=broken: broken(endpoint)
                 result = await graded(endpoint, tmp_path / name)
                 assert result.stopped is not None and "no readable response so far" in result.stopped
                 assert MOST_BROKEN <= len(endpoint.bodies) < MOST_BROKEN + CONCURRENCY
