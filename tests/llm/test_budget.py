@@ -224,6 +224,8 @@ def test_a_budget_in_dollars_names_every_model_without_a_price() -> None:
     names = r"no price is known for judge \(scripted\), merge \(scripted\); a budget in dollars needs one"
     with pytest.raises(ConfigError, match=names):
         check_priced(models, 1.0)
+    with pytest.raises(ConfigError, match="no price is known for scripted; a budget"):
+        check_priced({"scripted": ScriptedModel(lambda request: "yes")}, 1.0)
 
 
 def test_limits_that_are_no_limits_are_refused_together() -> None:
