@@ -28,14 +28,13 @@ from autorubric.llm.http.providers import AZURE_KEY, Endpoint, is_builtin, list_
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.http.wire import read_answer
-from autorubric.llm.records.lock import find_filesystem
+from autorubric.llm.records.lock import NETWORK, find_filesystem
 from autorubric.llm.request import CallError, Message, Request
 
 if TYPE_CHECKING:
     import aiohttp
 
 
-_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
 DISTRIBUTION = "autorubric-hub"
 PACKAGE = "autorubric"
 _SYNCS = 40
@@ -116,7 +115,7 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
         )
         return
     kind = find_filesystem(directory)
-    if kind in _NETWORK:
+    if kind in NETWORK:
         advice = "locks and syncs cannot be trusted on it; choose a run directory on a local disk"
         yield Finding("filesystem", kind or "", "problem", advice)
     else:
