@@ -36,14 +36,11 @@ class Purse:
 
     def lend(self, to: Any, held: Sum, missing: Sum) -> Sum | None:
         """More budget for a process that has `held` and lacks `missing`; None if too little is left."""
-        self.lent[to] = Sum(*(part if part < math.inf else 0 for part in held))
-        left = self.left()
+        self.lent[to] = held.bounded()
+        left, pieces = self.left(), _PIECES * self.processes
         if not missing.within(left):
             return None
-        pieces = _PIECES * self.processes
-        more = Sum(
-            *(max(lack, here // pieces) if here < math.inf else 0 for lack, here in zip(missing, left, strict=True))
-        )
+        more = Sum(*(max(lack, here // pieces) for lack, here in zip(missing, left.bounded(), strict=True)))
         self.lent[to] = self.lent[to].plus(more)
         return more
 

@@ -86,16 +86,15 @@ def sqlite_finding(version: str = sqlite3.sqlite_version) -> Finding:
     """
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if numbers == (3, 52, 0):
-        return Finding(
-            "sqlite", version, "note", "this version was withdrawn; 3.51.3 or 3.53.0 and later are not affected"
-        )
-    if numbers < (3, 51, 3) and not any(fixed <= numbers < (3, fixed[1] + 1) for fixed in _BACKPORTS):
+        advice = "this version was withdrawn; 3.51.3 or 3.53.0 and later are not affected"
+    elif numbers < (3, 51, 3) and not any(fixed <= numbers < (3, fixed[1] + 1) for fixed in _BACKPORTS):
         advice = (
             "versions before 3.51.3, except 3.44.6 and 3.50.7, can corrupt a WAL file that several connections "
             "write; a ledger has one writer at a time, so it is not affected"
         )
-        return Finding("sqlite", version, "note", advice)
-    return Finding("sqlite", version)
+    else:
+        return Finding("sqlite", version)
+    return Finding("sqlite", version, "note", advice)
 
 
 def disk_findings(directory: Path) -> Iterator[Finding]:
