@@ -233,3 +233,19 @@ async def test_a_process_waits_for_what_calls_of_the_others_leave_and_makes_ever
     second.settle(fits, Sum.of(45))  # 25 are left
     refused = [await waiting[0], await waiting[1]]
     assert ["25 is neither spent nor reserved" in str(one) for one in refused] == [True, True]
+
+
+async def test_what_a_process_gave_back_while_it_waited_for_more_is_there_for_all() -> None:
+    one, other = Spender("one"), Spender("other")
+    lender = Lender(Purse(Sum(100, math.inf), processes=2), lambda: [one, other])
+    first = copy_context().run(one.open, lender)
+    second = copy_context().run(other.open, lender)
+    ended = await first.reserve(Sum.of(40))
+    assert isinstance(ended, Reservation)
+    first.settle(ended, Sum.of(10))
+    running = await first.reserve(Sum.of(5))
+    assert isinstance(running, Reservation)
+    waiting = [asyncio.create_task(budget.reserve(Sum.of(95))) for budget in (second, first)]
+    await asyncio.sleep(0.3)  # the first has 25 to spare, which it gives back while its own request waits
+    first.settle(running, Sum.of(5))
+    assert ["85 is neither spent nor reserved" in str(await one) for one in waiting] == [True, True]

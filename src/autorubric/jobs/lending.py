@@ -23,10 +23,10 @@ class Purse:
 
     Example:
         >>> purse = Purse(Sum(100, math.inf), processes=2)
-        >>> purse.lend("a", Sum(), Sum(30, 0)), purse.lend("b", Sum(), Sum(80, 0))
+        >>> purse.lend("a", Sum(30, 0)), purse.lend("b", Sum(80, 0))
         (Sum(tokens=30, pico=0), None)
         >>> purse.give_back("a", Sum(20, 0))
-        >>> purse.lend("b", Sum(), Sum(80, 0))
+        >>> purse.lend("b", Sum(80, 0))
         Sum(tokens=80, pico=0)
     """
 
@@ -34,14 +34,13 @@ class Purse:
     processes: int = 1
     lent: dict[Any, Sum] = field(default_factory=dict)
 
-    def lend(self, to: Any, held: Sum, missing: Sum) -> Sum | None:
-        """More budget for a process that has `held` and lacks `missing`; None if too little is left."""
-        self.lent[to] = held.bounded()
+    def lend(self, to: Any, missing: Sum) -> Sum | None:
+        """More budget for a process that lacks `missing`; None if too little is left."""
         left, pieces = self.left(), _PIECES * self.processes
         if not missing.within(left):
             return None
         more = Sum(*(max(lack, here // pieces) for lack, here in zip(missing, left.bounded(), strict=True)))
-        self.lent[to] = self.lent[to].plus(more)
+        self.lent[to] = self.lent.get(to, Sum()).plus(more)
         return more
 
     def left(self) -> Sum:
@@ -188,7 +187,9 @@ class Lender:
                 self._accounts[account] = SharedPace(account, self.borrowers, self.clock)
             self._accounts[account].hear(one, told)
         if "borrow" in word:
-            task = asyncio.create_task(self._lend(one, *(Sum(*part) for part in word["borrow"])))
+            held, missing = (Sum(*part) for part in word["borrow"])
+            self.purse.lent[one.name] = held.bounded()  # now: later it may have given back a part
+            task = asyncio.create_task(self._lend(one, missing))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if "gave" in word:
@@ -204,9 +205,9 @@ class Lender:
         for account in self._accounts.values():
             account.gone(one)
 
-    async def _lend(self, one: Borrower, held: Sum, missing: Sum) -> None:
+    async def _lend(self, one: Borrower, missing: Sum) -> None:
         async with self._lending:
-            while (lent := self.purse.lend(one.name, held, missing)) is None:
+            while (lent := self.purse.lend(one.name, missing)) is None:
                 await self._collect(one)
                 if missing.within(self.purse.left()):
                     continue

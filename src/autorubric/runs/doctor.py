@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric import __version__
+from autorubric.errors import counted
 from autorubric.files import parse_json
 from autorubric.files.descriptors import open_file_limits
 from autorubric.llm.config import LLMConfig
@@ -322,8 +323,7 @@ async def _endpoint_finding(session: aiohttp.ClientSession, endpoint: Endpoint, 
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for /chat/completions"
         return Finding("endpoint", value, "problem", await _address_advice(session, endpoint))
     if listing.models is not None:
-        count = len(listing.models)
-        return Finding("endpoint", f"{value}, {count} model{'s' * (count != 1)}")
+        return Finding("endpoint", f"{value}, {counted(len(listing.models), 'model')}")
     if status >= 500:
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for an empty request"
         return Finding("endpoint", value, "note", "name a model with --model to see whether it answers")
