@@ -62,7 +62,7 @@ _TOGETHER = 0.01
 """Seconds between two grants of permits, at least."""
 
 _AGAIN = 0.1
-"""Seconds until other processes are asked again for what their calls have left."""
+"""Seconds between two looks at what calls of other processes have left."""
 
 _INSTANT = 1e-6  # seconds; smaller waits are rounding errors
 

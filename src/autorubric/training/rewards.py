@@ -312,8 +312,8 @@ def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardR
     return points / positive if positive > 0 else None
 
 
-_CATEGORY = re.compile(r"\b(?:infrastructure|parse): (?:budget: (?=budget of ))?")
-"""Words of reports that say where a judgment was lost; the kind that follows says it, too."""
+_CATEGORY = re.compile(r"\binfrastructure: (?:budget: (?=budget of ))?")
+"""Words of reports that the reason after them says, too."""
 
 
 def _failure(
