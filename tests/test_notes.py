@@ -71,3 +71,13 @@ def test_a_note_of_a_thread_or_task_is_placed_at_the_package(tmp_path: Path) -> 
         with ThreadPoolExecutor(1) as pool:
             pool.submit(warn, "in a thread").result()
     assert set(places) == {("autorubric", 1)}
+
+
+def test_a_note_on_files_that_were_moved_away_names_the_line_that_made_the_call(tmp_path: Path) -> None:
+    grade(["So it is."], rubric=SHORT, judge="builtin/offline", out=tmp_path)
+    with pytest.warns(Note, match="are now in") as notes:
+        asyncio.run(
+            grade_async(["Thus."], rubric=SHORT, judge="builtin/offline", out=tmp_path, replace=True),
+        )
+    places = {note.filename for note in notes if "are now in" in str(note.message)}
+    assert not any("contextlib" in place for place in places), places

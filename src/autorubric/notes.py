@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 
-_OWN = __file__.removesuffix("notes.py")
+_OWN = __file__.removesuffix("notes.py"), contextlib.__file__
 
 
 class Note(UserWarning):

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -157,3 +157,29 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert run([*command, "--port", str(taken.getsockname()[1])]) == 2
     assert "cannot listen on 127.0.0.1:" in capsys.readouterr().err
+
+
+def test_a_second_signal_ends_open_requests_and_the_service_says_that_it_was_interrupted(tmp_path: Path) -> None:
+    for processes in ((), ("--processes", "2")):
+        out = tmp_path / f"run{len(processes)}"
+        with NearEndpoint("--latency", "fixed:60") as judge:
+            flags = ["--judge", f"j@{judge.base_url}", "-o", str(out), *processes]
+            with serving(*flags) as (process, url):
+                caller = threading.Thread(target=lambda url=url: unanswered(url))
+                caller.start()
+                while not judge.stats()["requests"]:
+                    time.sleep(0.02)
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    process.send_signal(number)
+                    time.sleep(0.5)  # one signal that is delivered twice at the same moment is one
+                told, _ = process.communicate(timeout=600)
+                caller.join()
+                assert process.returncode == 130
+            assert "\ninterrupted\n" in told and "resume with:\n" in told
+            manifest = json.loads((out / "manifest.json").read_text())
+            assert (manifest["status"], manifest["error"]) == ("stopped", "interrupted")
+
+
+def unanswered(url: str) -> None:
+    with suppress(OSError):
+        assert asked(url, "slow")[1].get("reward") is None

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
 from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.talk import Talk
+from autorubric.llm.billing import Reservation
+from autorubric.llm.budget import Budget
 from autorubric.llm.http.limiter import Allowance, Limiter
 from autorubric.llm.request import Failure
 from autorubric.llm.sharing import Sharing, Sum, sharing
@@ -193,3 +197,55 @@ def test_four_processes_use_a_limit_behind_refusals_at_random() -> None:
 def test_four_processes_find_a_raised_limit() -> None:
     run = Run(Changing(Bucket(30, 3), 30.0, Bucket(60, 6)), callers=256, seconds=80, latency=0.2, processes=4)
     assert run.passed(50, 80) >= 0.9 * 60 * 30
+
+
+class Spender:
+    """A process with its own budget, and a talk with the parent in this process."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.talk = Talk(lambda word: self.lender.hear(self, word))
+        self.lender = Lender(Purse(Sum()), list)
+
+    def tell(self, **word: Any) -> None:
+        asyncio.get_running_loop().call_soon(self.talk.hear, word)
+
+    def open(self, lender: Lender) -> Budget:
+        """Its budget, which lives on what it borrows; call it in a context of its own."""
+        self.lender = lender
+        self.talk.share(2)
+        return Budget(tokens=100)
+
+
+async def test_a_process_waits_for_what_calls_of_the_others_leave_and_makes_every_call_that_fits() -> None:
+    one, other = Spender("one"), Spender("other")
+    lender = Lender(Purse(Sum(100, math.inf), processes=2), lambda: [one, other])
+    first = copy_context().run(one.open, lender)
+    second = copy_context().run(other.open, lender)
+    held = await first.reserve(Sum.of(80))
+    assert isinstance(held, Reservation)
+    waiting = [asyncio.create_task(second.reserve(Sum.of(need))) for need in (95, 60, 50)]
+    await asyncio.sleep(0.3)
+    assert not any(one.done() for one in waiting)  # 20 are left, and the call of the first may turn out cheaper
+    first.settle(held, Sum.of(30))  # 70 are left
+    fits = await waiting[2]
+    assert isinstance(fits, Reservation)
+    second.settle(fits, Sum.of(45))  # 25 are left
+    refused = [await waiting[0], await waiting[1]]
+    assert ["25 is neither spent nor reserved" in str(one) for one in refused] == [True, True]
+
+
+async def test_what_a_process_gave_back_while_it_waited_for_more_is_there_for_all() -> None:
+    one, other = Spender("one"), Spender("other")
+    lender = Lender(Purse(Sum(100, math.inf), processes=2), lambda: [one, other])
+    first = copy_context().run(one.open, lender)
+    second = copy_context().run(other.open, lender)
+    ended = await first.reserve(Sum.of(40))
+    assert isinstance(ended, Reservation)
+    first.settle(ended, Sum.of(10))
+    running = await first.reserve(Sum.of(5))
+    assert isinstance(running, Reservation)
+    waiting = [asyncio.create_task(budget.reserve(Sum.of(95))) for budget in (second, first)]
+    await asyncio.sleep(0.3)  # the first has 25 to spare, which it gives back while its own request waits
+    first.settle(running, Sum.of(5))
+    assert ["85 is neither spent nor reserved" in str(await one) for one in waiting] == [True, True]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from autorubric.errors import ConfigError
 from autorubric.llm.billing import Activity, Bill, Reservation
-from autorubric.llm.budget import Budget, check_priced
+from autorubric.llm.budget import Budget
+from autorubric.llm.models import check_priced
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 from autorubric.llm.sharing import Sharing, Sum, sharing
@@ -223,6 +224,8 @@ def test_a_budget_in_dollars_names_every_model_without_a_price() -> None:
     names = r"no price is known for judge \(scripted\), merge \(scripted\); a budget in dollars needs one"
     with pytest.raises(ConfigError, match=names):
         check_priced(models, 1.0)
+    with pytest.raises(ConfigError, match="no price is known for scripted; a budget"):
+        check_priced({"scripted": ScriptedModel(lambda request: "yes")}, 1.0)
 
 
 def test_limits_that_are_no_limits_are_refused_together() -> None:
@@ -420,3 +423,23 @@ async def test_one_of_several_processes_may_overrun_what_it_has_borrowed(caplog:
 @each(("limits", "words"), [({"tokens": 0}, "budget of 0 tokens reached"), ({"usd": 0.0}, "budget of $0.00 reached")])
 def test_a_budget_of_nothing_is_called_so(limits: dict[str, Any], words: str) -> None:
     assert words in asyncio.run(refused(Budget(**limits), 1, 0.01))
+
+
+async def test_a_large_call_lets_smaller_ones_go_out_once_nothing_runs_and_all_that_fit_are_made() -> None:
+    budget = Budget(tokens=100)
+    first = await budget.reserve(Sum.of(60))
+    assert isinstance(first, Reservation)
+    waiting = [asyncio.create_task(budget.reserve(Sum.of(need))) for need in (90, 70, 30, 90, 10)]
+    await asyncio.sleep(0)
+    assert not any(one.done() for one in waiting)  # the call that runs may turn out cheaper
+    budget.settle(first, Sum.of(60))  # 40 are left: for 30, and then for 10, but for none of the others
+    third = await waiting[2]
+    assert isinstance(third, Reservation)
+    assert not any(waiting[place].done() for place in (0, 1, 3, 4))
+    budget.settle(third, Sum.of(30))
+    last = await waiting[4]
+    assert isinstance(last, Reservation)
+    budget.settle(last, Sum.of(9))
+    refused = [await waiting[place] for place in (0, 1, 3)]
+    assert [one.kind for one in refused if isinstance(one, Failure)] == ["budget"] * 3
+    assert all("reserved for calls" not in str(one) for one in refused)

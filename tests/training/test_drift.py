@@ -171,6 +171,8 @@ def test_a_second_judge_that_failed_is_no_gap() -> None:
             "rate_limit",
         ),
         ("criterion 'C1': parse: unreadable: the reply holds no JSON object", "unreadable"),
+        ("criterion 'Tone': timeout: no answer in 60 s", "timeout"),
+        ("criterion 'Tone': budget of 900 tokens reached after 1 call: 500 spent, and the next", "budget"),
         ("criterion 'C1': check: the text is no table", "check"),
         ("unknown: something broke", "unknown"),
         ("no criterion of positive weight, or a gate, could be assessed", "unassessed"),

@@ -33,4 +33,4 @@ def serve(settings: ServeSettings) -> int:
     failed = sum(a.failures for a in activity)
     print(f"stopped; {counted(paid, 'judge call')}, {hits:,} answered from the ledger, {failed:,} failed")
     print(f"  see how rewards changed:  autorubric drift {settings.out}")
-    return print_early_end(engine.stopped, settings.again, interrupted=False) or 0
+    return print_early_end(engine.stopped, settings.again, interrupted=engine.stopped == "interrupted") or 0

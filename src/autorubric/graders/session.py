@@ -22,11 +22,11 @@ from autorubric.errors import ConfigError
 from autorubric.graders.assembly import Recipe
 from autorubric.graders.judge_replies import classify_grading_error
 from autorubric.graders.without_model import ChecksFirst
-from autorubric.llm.budget import Budget, check_priced
+from autorubric.llm.budget import Budget
 from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import open_models
+from autorubric.llm.models import check_priced, open_models
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.stores import NoRecords, shared_ledger

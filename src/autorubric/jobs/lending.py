@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-import secrets
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,10 +23,10 @@ class Purse:
 
     Example:
         >>> purse = Purse(Sum(100, math.inf), processes=2)
-        >>> purse.lend("a", Sum(), Sum(30, 0)), purse.lend("b", Sum(), Sum(80, 0))
+        >>> purse.lend("a", Sum(30, 0)), purse.lend("b", Sum(80, 0))
         (Sum(tokens=30, pico=0), None)
         >>> purse.give_back("a", Sum(20, 0))
-        >>> purse.lend("b", Sum(), Sum(80, 0))
+        >>> purse.lend("b", Sum(80, 0))
         Sum(tokens=80, pico=0)
     """
 
@@ -35,17 +34,13 @@ class Purse:
     processes: int = 1
     lent: dict[Any, Sum] = field(default_factory=dict)
 
-    def lend(self, to: Any, held: Sum, missing: Sum) -> Sum | None:
-        """More budget for a process that has `held` and lacks `missing`; None if too little is left."""
-        self.lent[to] = Sum(*(part if part < math.inf else 0 for part in held))
-        left = self.left()
+    def lend(self, to: Any, missing: Sum) -> Sum | None:
+        """More budget for a process that lacks `missing`; None if too little is left."""
+        left, pieces = self.left(), _PIECES * self.processes
         if not missing.within(left):
             return None
-        pieces = _PIECES * self.processes
-        more = Sum(
-            *(max(lack, here // pieces) if here < math.inf else 0 for lack, here in zip(missing, left, strict=True))
-        )
-        self.lent[to] = self.lent[to].plus(more)
+        more = Sum(*(max(lack, here // pieces) for lack, here in zip(missing, left.bounded(), strict=True)))
+        self.lent[to] = self.lent.get(to, Sum()).plus(more)
         return more
 
     def left(self) -> Sum:
@@ -65,6 +60,9 @@ _SPENDS = SPENDS / 2
 
 _TOGETHER = 0.01
 """Seconds between two grants of permits, at least."""
+
+_AGAIN = 0.1
+"""Seconds between two looks at what calls of other processes have left."""
 
 _INSTANT = 1e-6  # seconds; smaller waits are rounding errors
 
@@ -175,7 +173,9 @@ class Lender:
     purse: Purse
     borrowers: Callable[[], Iterable[Borrower]]
     clock: Callable[[], float] = time.monotonic
-    _returns: dict[int, tuple[asyncio.Future[None], set[Hashable]]] = field(default_factory=dict)
+    _asked: set[Hashable] = field(default_factory=set)  # who has to tell yet what it can spare
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)
+    _more: bool = False
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
     _accounts: dict[str, SharedPace] = field(default_factory=dict)
@@ -187,46 +187,46 @@ class Lender:
                 self._accounts[account] = SharedPace(account, self.borrowers, self.clock)
             self._accounts[account].hear(one, told)
         if "borrow" in word:
-            task = asyncio.create_task(self._lend(one, *(Sum(*part) for part in word["borrow"])))
+            held, missing = (Sum(*part) for part in word["borrow"])
+            self.purse.lent[one.name] = held.bounded()  # now: later it may have given back a part
+            task = asyncio.create_task(self._lend(one, missing))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if "gave" in word:
             self.purse.give_back(one.name, Sum(*word["gave"]))
-            self._returned(word["to"], one.name)
+            self._more |= word["more"]
+            self._answer(one.name)
         if "spare" in word:
             self.purse.give_back(one.name, Sum(*word["spare"]))
 
     def gone(self, one: Borrower) -> None:
         """Stop waiting for messages of a process that has ended."""
-        for number in list(self._returns):
-            self._returned(number, one.name)
+        self._answer(one.name)
         for account in self._accounts.values():
             account.gone(one)
 
-    async def _lend(self, one: Borrower, held: Sum, missing: Sum) -> None:
+    async def _lend(self, one: Borrower, missing: Sum) -> None:
         async with self._lending:
-            lent = self.purse.lend(one.name, held, missing)
-            if lent is None:
+            while (lent := self.purse.lend(one.name, missing)) is None:
                 await self._collect(one)
-                lent = self.purse.lend(one.name, held, missing)
+                if missing.within(self.purse.left()):
+                    continue
+                if not self._more:
+                    break
+                await asyncio.sleep(_AGAIN)
         one.tell(lent=lent, left=self.purse.left())
 
     async def _collect(self, one: Borrower) -> None:
-        """Take back what the other processes can spare."""
-        others = self._others(one)
-        number, done = secrets.randbits(30), asyncio.get_running_loop().create_future()
-        self._returns[number] = done, {other.name for other in others}
+        """Take back what the other processes can spare, and ask whether calls of theirs may leave more."""
+        others = [other for other in self.borrowers() if other is not one]
+        self._asked, self._more = {other.name for other in others}, False
         for other in others:
-            other.tell(give=number)
+            other.tell(give=True)
+        self._answered.clear()
         if others:
-            await done
-        del self._returns[number]
+            await self._answered.wait()
 
-    def _others(self, one: Borrower) -> list[Borrower]:
-        return [other for other in self.borrowers() if other is not one]
-
-    def _returned(self, number: int, name: Hashable) -> None:
-        done, others = self._returns.get(number, (None, set()))
-        others.discard(name)
-        if done is not None and not others and not done.done():
-            done.set_result(None)
+    def _answer(self, name: Hashable) -> None:
+        self._asked.discard(name)
+        if not self._asked:
+            self._answered.set()

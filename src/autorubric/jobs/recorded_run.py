@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from autorubric.errors import InputError
-from autorubric.llm.budget import check_priced
-from autorubric.llm.models import stand_ins
+from autorubric.llm.models import check_priced, stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from autorubric.jobs.grade import GradeData, check_data
 from autorubric.jobs.job import RubricSource, RunSettings, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, read_dataset
+from autorubric.llm.request import Model
 from autorubric.runs.another_run import REWARDS
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.progress import RunState, StageState, reported
@@ -120,7 +121,8 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
         grader = make_grader(settings, run_dir=out / LEDGER_FOLDER)
         async with aclosing(grader):
             rewarder, session = _CountingRewarder(grader, settings.rule()), await grader.open_session()
-            run = _RewardRun(executor=session.executor, samples=samples, rewarder=rewarder)
+            models = session.models.values()
+            run = _RewardRun(executor=session.executor, samples=samples, models=models, rewarder=rewarder)
             with run.shown_in(out), (settings.stop or Stop()).bound(run):
                 async with reported(settings.progress, run.state):
                     await run.to_the_end()
@@ -147,6 +149,7 @@ class _RewardRun(StoppableRun):
     """The rewards of some samples; where it is stopped, the others have none."""
 
     samples: Sequence[Sample]
+    models: Collection[Model]
     rewarder: _CountingRewarder
     rewards: list[Reward] = field(default_factory=list)
 
@@ -173,7 +176,7 @@ class _RewardRun(StoppableRun):
     def _manifest(self, status: str) -> dict[str, Any]:
         given, failed = self.rewarder.given, self.rewarder.failed
         counts = {"rows": len(self.samples), "finished": given - failed, "failed": failed}
-        error = self.stopped or (self.executor and self.executor.over_budget)
+        error = self.stopped or (self.executor and self.executor.find_refusal(self.models))
         return {"kind": REWARDS, "status": status, "counts": counts, "error": error}
 
     def state(self) -> RunState:

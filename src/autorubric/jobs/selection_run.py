@@ -18,12 +18,11 @@ from autorubric.graders.session import Limits
 from autorubric.jobs.judges import GradingSettings, experiment_plan, recorded_examples
 from autorubric.jobs.recorded_run import ledger_to_estimate
 from autorubric.llm.batches.setting import batching, widened
-from autorubric.llm.budget import check_priced
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.failure_groups import NOT_MADE, FailureGroups
 from autorubric.llm.limits import ModelEstimate
-from autorubric.llm.models import open_models, stand_ins
+from autorubric.llm.models import check_priced, open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Model, Request

@@ -19,10 +19,10 @@ from autorubric.jobs.evolution_settings import OF_EVOLUTION, EvolutionSettings
 from autorubric.jobs.job import ReplaceableSettings, blocking, flags_given, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.reward import RewardRuleSettings
-from autorubric.llm.budget import Budget, check_priced
+from autorubric.llm.budget import Budget
 from autorubric.llm.http.access import checked_token
 from autorubric.llm.http.endpoints import one_limit
-from autorubric.llm.models import open_models
+from autorubric.llm.models import check_priced, open_models
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.stopping import Stop

@@ -144,8 +144,7 @@ class ServiceProcesses:
             elif one.failed_starts > _MOST_FAILED_STARTS:
                 self._fail(AutorubricError(f"process {one.place + 1} of the service does not start: {why}"))
             else:
-                words = f"process {one.place + 1} of the service {why}; it is restarted"
-                warn(words)
+                warn(f"process {one.place + 1} of the service {why}; it is restarted")
                 await asyncio.sleep(min(one.failed_starts - 1, 1))
 
     async def _run_once(self, one: _Worker) -> int | None:

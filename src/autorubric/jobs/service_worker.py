@@ -89,7 +89,7 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
         talk.listen(heard, gone, 2 * settings.grace + _BACKSTOP)
         telling = asyncio.create_task(_tell(talk, service))
         try:
-            await serve_connections(
+            engine.interrupted = await serve_connections(
                 service.handle,
                 lambda runner: HandedSite(runner, channel).start(),
                 settings.grace,
@@ -97,7 +97,7 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
                 ends,
             )
         finally:
-            await engine.finish(settings.grace)
+            await engine.finish(0 if engine.interrupted else settings.grace)
             telling.cancel()
             with suppress(asyncio.CancelledError):
                 await telling

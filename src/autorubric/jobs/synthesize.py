@@ -17,9 +17,9 @@ from autorubric.files.strict_json import dump_json
 from autorubric.jobs.job import BatchSettings, blocking, job
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
-from autorubric.llm.budget import Budget, check_priced
+from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import load_ahead, open_models
+from autorubric.llm.models import check_priced, load_ahead, open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run

@@ -49,11 +49,9 @@ class Child:
         """Send a message to the process; ignored if it has ended."""
         if self.process is None or self.process.stdin is None:
             return
-        try:
+        with suppress(OSError, ValueError):
             self.process.stdin.write(json.dumps(word).encode() + b"\n")
             self.process.stdin.flush()
-        except (OSError, ValueError):
-            return
 
     @contextmanager
     def started(
@@ -170,7 +168,9 @@ class Talk:
             return None
         self._answer = asyncio.get_running_loop().create_future()
         self.say(borrow=[held, missing])
-        return await self._answer
+        lent = await self._answer
+        self._answer = None
+        return lent
 
     def _end_borrowing(self) -> None:
         """The parent has ended: refuse everything that waits for more budget."""
@@ -190,12 +190,14 @@ class Talk:
     def hear(self, word: dict[str, Any]) -> None:
         """Handle a message of the parent about shared limits."""
         assert self._shared is not None
+        budget = self._shared.budget
         if "lent" in word and self._answer is not None and not self._answer.done():
-            if word["lent"] is None:
-                self._shared.left = Sum(*word["left"])
+            if word["lent"] is None and budget is not None:
+                self._shared.left = Sum(*word["left"]).plus(budget.left())
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
         if "give" in word:
-            self.say(gave=self.spare(), to=word["give"])
+            is_lent = self._answer is not None and self._answer.done()  # to a call that runs in a moment
+            self.say(gave=self.spare(), more=is_lent or (budget is not None and budget.running > 0))
         if "permits" in word:
             self._shared.grant(word["permits"])
 

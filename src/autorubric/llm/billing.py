@@ -100,11 +100,6 @@ class Reservation:
             return None
         return self.claim.stated if self.budget is None else self.budget.ceiling(self.claim)
 
-    def release(self) -> None:
-        """Give back what is reserved, unless the call has ended."""
-        if self.budget is not None:
-            self.budget.give_back(self)
-
     async def extend(self) -> None:
         """Reserve the worst case once more, for another attempt; a `CallError` if the budget forbids it.
 

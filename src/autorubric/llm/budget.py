@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, counted
 from autorubric.llm.billing import Claim, Reservation
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.stores import Records
@@ -19,16 +19,12 @@ from autorubric.llm.sharing import Sharing, Sum, sharing, turn, turns
 _log = logging.getLogger("autorubric.llm")
 
 NOTE = "reply excess"
-
-
-def check_priced(models: Mapping[str, Model], usd: float | None) -> None:
-    """Raise a `ConfigError` that names all models without the price that a budget in dollars needs."""
-    unpriced = [f"{name} ({model.name})" for name, model in models.items() if model.cost(Usage(1, 1)) is None]
-    if unpriced and usd is not None:
-        raise ConfigError(
-            f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: give prices "
-            "(--prices FILE, LLMConfig.prices), or a budget in tokens instead (--budget-tokens)"
-        )
+_OVER = " (over the budget: a reply exceeded max_tokens, or the budget was lowered)"
+_EXCEEDED = (
+    "%s: a reply took %s tokens (%s of the prompt) where at most %s + %s were allowed, so the endpoint ignores "
+    "max_tokens or adds to the prompt. The budget reserves more for its calls from now on, but those already in "
+    "flight may overrun it."
+)
 
 
 class Budget:
@@ -50,6 +46,7 @@ class Budget:
 
     Attributes:
         refused: the refusal of the last call that was decided; None if it was admitted.
+        running: calls that may turn out cheaper than what is reserved for them.
 
     Raises:
         ConfigError: a limit is not a number from 0 up, or earlier calls have no known price.
@@ -67,24 +64,22 @@ class Budget:
     def __init__(self, *, usd: float | None = None, tokens: int | None = None, spent: Spent | None = None) -> None:
         before = spent or Spent()
         _check_limits(usd, tokens, before)
-        self.usd = usd
-        self.tokens = tokens
+        self.usd, self.tokens = usd, tokens
         self.refused: Failure | None = None
         self._calls = before.calls
         self._spent = Sum.of(before.tokens, before.cost)
         self._reserved = Sum()
-        whole = Sum.of(math.inf if tokens is None else tokens, math.inf if usd is None else usd)
+        self._limit = Sum.of(math.inf if tokens is None else tokens, math.inf if usd is None else usd)
         self._shared = sharing.get()
-        # Of several processes, each may spend what it has borrowed.
-        own = zip(whole, self._spent, strict=True)
-        self._limit = whole if self._shared is None else Sum(*(a if a == math.inf else b for a, b in own))
+        if self._shared is not None:  # of several processes, each may spend what it has borrowed
+            self._limit = Sum(*(a if a == math.inf else b for a, b in zip(self._limit, self._spent, strict=True)))
         self._borrowing: asyncio.Task[None] | None = None
         self._may_borrow = self._shared is not None
-        self._running = 0
+        self.running = 0
         self._queue: list[tuple[int, int, Reservation, asyncio.Future[bool]]] = []  # a heap
         self._live: set[Reservation] = set()
-        self._excess: dict[int, Usage] = {}  # by model object: two models may share a name
         self._records: Records | None = None
+        self._excess: dict[int, Usage] = {}  # by model object: two models may share a name
         self._known_excess: dict[str, list[int]] = {}  # of earlier sessions and this one, by name and address
         self._overrun_logged = False
 
@@ -213,21 +208,35 @@ class Budget:
         """Admit or refuse waiting calls in the order of `turn`, until one has to wait longer."""
         while self._queue:
             _, _, reservation, place = self._queue[0]
-            need = reservation.need
-            fits = self.fits(need)
-            if not fits and not place.done() and (self._borrows(need) or self._running):
+            if place.done():  # decided, or cancelled
+                heappop(self._queue)
+            elif self.fits(reservation.need):
+                self._admit(reservation, place)
+            elif self._borrows(reservation.need) or self.running:
                 return
-            heappop(self._queue)
-            if place.done():
-                continue
-            if fits:
-                self.refused = None  # smaller calls still fit
-                self._reserved = self._reserved.plus(need)
-                self._tell_used()
-                reservation.held += 1
-                reservation.must_be_covered = False
-                self._run(reservation, True)
-            place.set_result(fits)
+            else:
+                self._admit_smaller()
+
+    def _admit(self, reservation: Reservation, place: asyncio.Future[bool]) -> None:
+        self.refused = None
+        self._reserved = self._reserved.plus(reservation.need)
+        self._tell_used()
+        reservation.held += 1
+        reservation.must_be_covered = False
+        self._run(reservation, True)
+        place.set_result(True)
+
+    def _admit_smaller(self) -> None:
+        """Admit the first waiting call that fits, or refuse all: nothing runs that may leave more to the others."""
+        waiting = [entry for entry in self._queue if not entry[3].done()]
+        fitting = [entry for entry in waiting if self.fits(entry[2].need)]
+        if fitting:
+            self._admit(*min(fitting)[2:])
+            return
+        self._queue.clear()
+        self._may_borrow = self._shared is not None
+        for _, _, _, place in waiting:
+            place.set_result(False)
 
     def left(self) -> Sum:
         """What is neither spent nor reserved."""
@@ -247,17 +256,22 @@ class Budget:
     def _borrows(self, need: Sum) -> bool:
         """Whether more is being asked for, so that a call has to wait for the answer."""
         if self._borrowing is None and self._shared is not None and self._may_borrow:
-            self._shared.budget = self
+            self._shared.budget, self._may_borrow = self, False
             self._borrowing = asyncio.create_task(self._borrow(self._shared, need))
         return self._borrowing is not None
 
     async def _borrow(self, shared: Sharing, need: Sum) -> None:
-        missing = self._spent.plus(self._reserved).plus(need).minus(self._limit).bounded()
-        lent = await shared.borrow(self._limit, missing)
-        self._borrowing, self._may_borrow = None, lent is not None
+        lent = await shared.borrow(self._limit, self._missing(need))
+        if lent is None and self._queue and not self.running:
+            smallest = self._missing(min(reservation.need for _, _, reservation, _ in self._queue))
+            lent = None if smallest == Sum() else await shared.borrow(self._limit, smallest)
+        self._borrowing = None
         if lent is not None:
-            self._limit = self._limit.plus(lent)
+            self._limit, self._may_borrow = self._limit.plus(lent), True
         self._admit_waiting()
+
+    def _missing(self, need: Sum) -> Sum:
+        return self._spent.plus(self._reserved).plus(need).minus(self._limit).bounded()
 
     def _drop(self, reservation: Reservation) -> None:
         reservation.settled = True
@@ -272,7 +286,7 @@ class Budget:
 
     def _run(self, reservation: Reservation, runs: bool) -> None:
         """Note whether a call runs, so that others may wait for what it leaves over."""
-        self._running += runs - reservation.runs
+        self.running += runs - reservation.runs
         reservation.runs = runs
 
     def _need(self, claim: Claim) -> Sum:
@@ -302,16 +316,9 @@ class Budget:
         if self._records is not None:
             self._records.keep_note(NOTE, self._known_excess, united)
         if known == Usage():
-            _log.warning(
-                "%s: a reply took %s tokens (%s of the prompt) where at most %s + %s were allowed, so the endpoint "
-                "ignores max_tokens or adds to the prompt. The budget reserves more for its calls from now on, but "
-                "those already in flight may overrun it.",
-                claim.model.name,
-                f"{usage.total_tokens:,}",
-                f"{usage.prompt_tokens:,}",
-                f"{claim.stated.prompt_tokens:,}",
-                f"{claim.stated.completion_tokens:,}",
-            )
+            stated = claim.stated
+            counts = usage.total_tokens, usage.prompt_tokens, stated.prompt_tokens, stated.completion_tokens
+            _log.warning(_EXCEEDED, claim.model.name, *map("{:,}".format, counts))
         for held in self._live:
             if held.claim is None or held.claim.model is not claim.model:
                 continue
@@ -326,7 +333,6 @@ class Budget:
                 self._reserved = self._reserved.plus(held.need.times(attempts))
 
     def _refusal(self, need: Sum) -> Failure:
-        spent, reserved = self.spent(), self.reserved()
         left = None if self._shared is None else self._shared.left
         room = left or Sum(self.tokens or 0).minus(self._spent)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
@@ -339,16 +345,11 @@ class Budget:
         limit = shown(Sum.of(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
         next_call = f"the next call may cost {shown(need)}; raise the budget to resume"
         if self._shared is not None and left is not None:
-            free = shown(left.bounded())
-            head = f"reached by {self._shared.processes} processes: {free} is neither spent nor reserved"
-            return Failure("budget", f"budget of {limit} {head}, and {next_call}")
-        waiting = f", {shown(reserved)} reserved for calls that have begun" if reserved != Sum() else ""
-        over = (
-            ""
-            if self._spent.within(self._limit)
-            else " (over the budget: a reply exceeded max_tokens, or the budget was lowered)"
-        )
-        head = f"reached after {self._calls:,} call{'s' * (self._calls != 1)}: {shown(spent)} spent"
+            by = f"reached by {self._shared.processes} processes: {shown(left.bounded())}"
+            return Failure("budget", f"budget of {limit} {by} is neither spent nor reserved, and {next_call}")
+        waiting = f", {shown(self._reserved)} reserved for calls that have begun" if self._reserved != Sum() else ""
+        over = "" if self._spent.within(self._limit) else _OVER
+        head = f"reached after {counted(self._calls, 'call')}: {shown(self._spent)} spent"
         return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
 
 

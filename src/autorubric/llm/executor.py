@@ -80,7 +80,8 @@ class Executor:
         self._never_sent: Failure | None = None
         self._flights = Flights(lambda: self._stopped, detached=detached)
         # By object, not by identity: two models may differ in nothing but their key, and one key be wrong.
-        self._ended: dict[int, tuple[Model, Failure]] = {}
+        self._refusing: dict[int, tuple[Model, Failure]] = {}  # models whose last call ended like every later one
+        self._ended: set[int] = set()  # those of them that are not asked any more
         self._tally = Tally(Activity)
         self._limits = ReplyLimits(ledger)
         how = batching.get()
@@ -238,11 +239,12 @@ class Executor:
         """Return once no call is in flight."""
         await self._flights.drain()
 
-    @property
-    def over_budget(self) -> str | None:
-        """Why the budget refused a call in this session; None if it refused none."""
-        refused = None if self.budget is None else self.budget.refused
-        return None if refused is None else refused.message
+    def find_refusal(self, models: Iterable[Model]) -> str | None:
+        """Why one of these models, or the budget, refused the last call; None if it was made."""
+        refused = [self._refusing[id(model)][1] for model in models if id(model) in self._refusing]
+        if self.budget is not None and self.budget.refused is not None:
+            refused.append(self.budget.refused)
+        return refused[0].message if refused else None
 
     def snapshot(self) -> dict[str, Activity]:
         """What this session has done so far, by role."""
@@ -250,7 +252,7 @@ class Executor:
 
     def _refusal(self, model: Model) -> Failure | None:
         left = None if self._batch_queue is None else self._batch_queue.left
-        return self._stopped or left or self._ended.get(id(model), (model, None))[1]
+        return self._stopped or left or (self._refusing[id(model)][1] if id(model) in self._ended else None)
 
     async def _claimed_call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
         """The reply that another executor on the same records has recorded in the meantime, or that of the call."""
@@ -280,10 +282,13 @@ class Executor:
         outcome: Reply | Failure
         try:
             outcome = await model.complete(request)
+            self._refusing.pop(id(model), None)
+            self._ended.discard(id(model))
         except CallError as error:
             outcome = error.failure
             if outcome.kind in _ENDS_MODEL:
-                self._ended[id(model)] = (model, outcome)
+                self._refusing[id(model)] = (model, outcome)
+                self._ended.add(id(model))
         except BaseException as error:
             self._note_ended(key, model, request, reservation, error)
             raise

@@ -13,7 +13,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.endpoints import Endpoints
 from autorubric.llm.http.providers import canonical, is_builtin, resolve
-from autorubric.llm.request import Model
+from autorubric.llm.request import Model, Usage
 
 OFFLINE = "builtin/offline"
 _STAND_IN = (
@@ -58,6 +58,20 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
     finally:
         for model in models.values():
             await model.close()
+
+
+def check_priced(models: Mapping[str, Model], usd: float | None) -> None:
+    """Raise a `ConfigError` that names all models without the price that a budget in dollars needs."""
+    unpriced = [
+        name if name == model.name else f"{name} ({model.name})"
+        for name, model in models.items()
+        if model.cost(Usage(1, 1)) is None
+    ]
+    if unpriced and usd is not None:
+        raise ConfigError(
+            f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: give prices "
+            "(--prices FILE, LLMConfig.prices), or a budget in tokens instead (--budget-tokens)"
+        )
 
 
 def load_ahead(models: Iterable[Model]) -> None:

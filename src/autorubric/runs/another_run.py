@@ -233,8 +233,7 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
         parts.started = time.monotonic()
         parts.folders = await parts.workers.run(directory)
     else:
-        with open_ledger(directory):  # takes in what a killed process left
-            pass
+        open_ledger(directory).close()  # takes in what a killed process left
     places = dict(parts.places(dataset)) if dataset is not None and parts.folders else {}
     for shard, folder in parts.folders.items():
         name = str(shard) if parts.workers is None else folder.name
@@ -247,8 +246,7 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
 
 def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
     """Take in the shards of workers whose parent was killed, and remove them."""
-    with open_ledger(directory):  # takes in what a killed process left
-        pass
+    open_ledger(directory).close()  # takes in what a killed process left
     for folder in sorted(left.glob("*")):
         if (folder / MACHINES_FILE).exists():
             _take_in_machines(directory, (folder / MACHINES_FILE).read_text(encoding="utf-8").splitlines())
@@ -295,8 +293,7 @@ def recovered_name(folder: Path) -> str:
 
 
 def _unite(directory: Path, folder: Path, name: str) -> None:
-    with open_ledger(folder):  # takes in what a killed process left
-        pass
+    open_ledger(folder).close()  # takes in what a killed process left
     add_ledger(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, name)
 
 

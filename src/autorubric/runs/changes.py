@@ -20,7 +20,7 @@ from autorubric import __version__
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, shortened
+from autorubric.errors import InputError, counted, shortened
 from autorubric.files import write_atomically
 from autorubric.llm.records.ledger import Ledger
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
@@ -213,8 +213,7 @@ def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
     gone = [index for index, content in enumerate(old) if missing[content] > 0]
     if not gone:
         return []
-    noun = "item" if len(old) == 1 else "items"
-    head = f"dataset: {len(old)} {noun} before, now {len(new)}"
+    head = f"dataset: {counted(len(old), 'item')} before, now {len(new):,}"
     if gone[0] >= len(new):
         return [f"{head}; item {gone[0]} is missing"]
     example = next(_differences(before, now, gone[0]), f"item {gone[0]} has changed")

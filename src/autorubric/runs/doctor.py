@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric import __version__
+from autorubric.errors import counted
 from autorubric.files import parse_json
 from autorubric.files.descriptors import open_file_limits
 from autorubric.llm.config import LLMConfig
@@ -28,14 +29,13 @@ from autorubric.llm.http.providers import AZURE_KEY, Endpoint, is_builtin, list_
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.transport import HttpReply, transport_error
 from autorubric.llm.http.wire import read_answer
-from autorubric.llm.records.lock import find_filesystem
+from autorubric.llm.records.lock import NETWORK, find_filesystem
 from autorubric.llm.request import CallError, Message, Request
 
 if TYPE_CHECKING:
     import aiohttp
 
 
-_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
 DISTRIBUTION = "autorubric-hub"
 PACKAGE = "autorubric"
 _SYNCS = 40
@@ -87,16 +87,15 @@ def sqlite_finding(version: str = sqlite3.sqlite_version) -> Finding:
     """
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if numbers == (3, 52, 0):
-        return Finding(
-            "sqlite", version, "note", "this version was withdrawn; 3.51.3 or 3.53.0 and later are not affected"
-        )
-    if numbers < (3, 51, 3) and not any(fixed <= numbers < (3, fixed[1] + 1) for fixed in _BACKPORTS):
+        advice = "this version was withdrawn; 3.51.3 or 3.53.0 and later are not affected"
+    elif numbers < (3, 51, 3) and not any(fixed <= numbers < (3, fixed[1] + 1) for fixed in _BACKPORTS):
         advice = (
             "versions before 3.51.3, except 3.44.6 and 3.50.7, can corrupt a WAL file that several connections "
             "write; a ledger has one writer at a time, so it is not affected"
         )
-        return Finding("sqlite", version, "note", advice)
-    return Finding("sqlite", version)
+    else:
+        return Finding("sqlite", version)
+    return Finding("sqlite", version, "note", advice)
 
 
 def disk_findings(directory: Path) -> Iterator[Finding]:
@@ -116,7 +115,7 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
         )
         return
     kind = find_filesystem(directory)
-    if kind in _NETWORK:
+    if kind in NETWORK:
         advice = "locks and syncs cannot be trusted on it; choose a run directory on a local disk"
         yield Finding("filesystem", kind or "", "problem", advice)
     else:
@@ -323,8 +322,7 @@ async def _endpoint_finding(session: aiohttp.ClientSession, endpoint: Endpoint, 
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for /chat/completions"
         return Finding("endpoint", value, "problem", await _address_advice(session, endpoint))
     if listing.models is not None:
-        count = len(listing.models)
-        return Finding("endpoint", f"{value}, {count} model{'s' * (count != 1)}")
+        return Finding("endpoint", f"{value}, {counted(len(listing.models), 'model')}")
     if status >= 500:
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for an empty request"
         return Finding("endpoint", value, "note", "name a model with --model to see whether it answers")

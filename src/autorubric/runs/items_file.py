@@ -173,15 +173,13 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         if self.damaged:
             raise InputError(_damage(self._path, f"line {self.damaged[0]}"))
         for index, line in self.in_order():
-            if not _is_json(line):
+            if _parsed_head(line) is None:
                 raise InputError(_damage(self._path, f"the line of item {index}"))
 
     def in_order(self) -> Iterator[tuple[int, bytes]]:
         """Index and line of each item, by index."""
-        for index, slot in sorted(self._found.items()):
-            assert self._file is not None
-            self._file.seek(self._places[2 * slot])
-            yield index, self._file.read(self._places[2 * slot + 1])
+        for index in sorted(self._found):
+            yield index, self[index][1]
 
     def __getitem__(self, index: int) -> tuple[float, bytes]:
         slot = self._found[index]
@@ -230,14 +228,6 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
 
     def __len__(self) -> int:
         return len(self._order)
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def renumbered(line: bytes, index: int) -> bytes:

@@ -19,7 +19,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError, counted
 from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries
-from autorubric.runs.items_file import Report, read_items, read_run, report_from, report_json
+from autorubric.runs.items_file import Report, read_items, read_run, report_from, report_json, stored_report
 from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest
 from autorubric.runs.summary import EvalTimingStats
 
@@ -285,10 +285,8 @@ class StoredItems(Sequence[ItemResult]):
         if index >= len(self._dataset):
             known = f"{DATASET_FILE}, which has {counted(len(self._dataset), 'item')}"
             raise InputError(f"{self._path}: item {index} is not in {known}")
-        try:
-            return ItemResult.from_dict(record, self._dataset[index])
-        except (TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"{self._path}: the line of item {index} is damaged: {error}") from None
+        report = stored_report(self._path, record)
+        return ItemResult(index, self._dataset[index], report, record["duration_seconds"], record["error"])
 
     def __len__(self) -> int:
         return len(self._items)

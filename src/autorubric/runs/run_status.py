@@ -101,9 +101,9 @@ class RunStatus:
                 "--start-over, which pays again for the replies in the ledger"
             )
         if self.open_batches or self.state == "completed":
-            return f"{self._batch_advice}: {again}" if self.open_batches else "nothing; the run is complete"
+            return f"{self._batch_advice}; {again}" if self.open_batches else "nothing; the run is complete"
         if self.state == "died":
-            return f"its process has ended; saved replies are kept, so resume it: {again}"
+            return f"its process has ended; saved replies are kept; to resume it, {again}"
         if "budget" in self.stopped:
             how, command = resumption(self.stopped, self.again)
             return f"resume it with{how}:  {command}" if command else f"run it again with{how or ' a higher budget'}"

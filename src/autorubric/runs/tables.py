@@ -190,11 +190,10 @@ def write_table(path: Path, rows: Iterator[Row], columns: Mapping[str, type] = C
         Traceback (most recent call last):
         autorubric.errors.InputError: results.xlsx: unknown format 'xlsx'; expected json, jsonl, csv or parquet
     """
-    writer = _WRITERS.get(path.suffix.removeprefix("."))
-    if writer is None:
-        kind = path.suffix.removeprefix(".")
+    kind = path.suffix.removeprefix(".")
+    if kind not in _WRITERS:
         raise InputError(f"{path}: unknown format {kind!r}; expected json, jsonl, csv or parquet")
-    writer(path, rows, columns)
+    _WRITERS[kind](path, rows, columns)
 
 
 def _write_json(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:

@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from autorubric.core.criterion import criterion_names
 from autorubric.core.report import (
@@ -20,6 +20,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.files.strict_json import json_bytes
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import FailureKind
 from autorubric.training.rewards import Reward, RewardRule
 
 if TYPE_CHECKING:
@@ -234,20 +235,18 @@ def failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Se
     return [index for index, one in zip(kept, entries, strict=False) if one.is_error]
 
 
+_KINDS = frozenset({*get_args(FailureKind), "check", "unknown"})
+
+
 def failure_kind(failure: str) -> str:
     """The kind of failure in the message of a reward.
 
     Example:
-        >>> failure_kind("criterion 'Tone': infrastructure: timeout: no answer in 60 s")
+        >>> failure_kind("criterion 'Tone': timeout: no answer in 60 s")
         'timeout'
     """
-    pieces = failure.split(": ")
-    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
-        if piece in ("infrastructure", "parse") and following is not None:
-            return following
-        if piece in ("check", "unknown"):
-            return piece
-    return "unassessed"
+    pieces = ["budget" if piece.startswith("budget of ") else piece for piece in failure.split(": ")]
+    return next((piece for piece in pieces if piece in _KINDS), "unassessed")
 
 
 class FailureLog:

@@ -14,6 +14,7 @@ trainer gets: never 0, unless the caller sets 0 as the neutral value.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -315,6 +316,10 @@ def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardR
     return points / positive if positive > 0 else None
 
 
+_CATEGORY = re.compile(r"\binfrastructure: (?:budget: (?=budget of ))?")
+"""Words of reports that the reason after them says, too."""
+
+
 def _failure(
     report: EvaluationReport | EnsembleEvaluationReport, judged: Sequence[Judged], names: Sequence[str]
 ) -> str:
@@ -322,7 +327,7 @@ def _failure(
     if errors:
         name, error = errors[0]
         more = f" (and {len(errors) - 1} more of {len(judged)} criteria)" if len(errors) > 1 else ""
-        return f"criterion {name!r}: {error}{more}"
+        return f"criterion {name!r}: {_CATEGORY.sub('', error)}{more}"
     if judged:
         return "no criterion that the reward depends on could be assessed"
     return report.error or "the report has no criteria"

@@ -278,7 +278,7 @@ def test_detached_batches_are_shown_collected_and_not_paid_beside(
         assert run(["status", str(tmp_path / "run")]) == 0
         said = capsys.readouterr().out
         assert "2 requests to openai/judge (batch_" in said
-        assert "collect them: run:" in said
+        assert "collect them; run:" in said
         # Requests that are sent alone would be paid a second time.
         assert run(words) == 2
         assert "3 open batches that will be charged: 6 requests to openai/judge" in capsys.readouterr().err
@@ -523,7 +523,7 @@ def test_a_batch_whose_downloads_break_off_stays_open_with_what_arrived_on_recor
         assert run(["status", str(tmp_path / "run")]) == 0
         said = capsys.readouterr().out
         assert f"\n             the download broke off: batch {job} (" in said
-        assert "or collect them: " in said
+        assert "or collect them; " in said
         assert graded(tmp_path, dialect).get_scores() == [1.0] * ITEMS
         assert (endpoint.books.paid.total(), max(endpoint.books.paid.values())) == (ASKED, 1)
         assert (len(endpoint.books.jobs), endpoint.counts.requests) == (1, 0)

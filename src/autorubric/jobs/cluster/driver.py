@@ -135,8 +135,7 @@ class RayWorkers(WorkerProcesses):
         self._spool = self._main / WORKERS_FOLDER / secrets.token_hex(4)
         self._spool.mkdir(parents=True, mode=0o700)
         (self._spool / MACHINES_FILE).touch()
-        with open_ledger(directory):  # made where the run is new
-            pass
+        open_ledger(directory).close()  # made where the run is new
 
     async def _work(self, number: int) -> None:
         """Pass over all records once; what a lost worker had borrowed in an earlier round stays spent."""

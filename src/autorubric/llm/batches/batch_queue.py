@@ -171,7 +171,8 @@ class BatchQueue:
                 task.cancel()
         # Nothing more is sent, so nobody has to wait for what open batches leave of the budget.
         for hold in (*self._holds.values(), *(self._ahead.holds if self._ahead is not None else ())):
-            hold.release()
+            if hold.budget is not None:
+                hold.budget.give_back(hold)
         if self._ahead is not None:
             self._ahead.cancel()
         for one in (*self._waiting, *self._sent.values()):

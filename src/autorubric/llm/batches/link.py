@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -134,10 +134,8 @@ class Link:
 
     async def delete(self, path: str) -> None:
         """Delete what is at a path; a failure leaves it there."""
-        try:
+        with suppress(LinkFault):
             await self._send("DELETE", path)
-        except LinkFault:
-            return
 
     async def records(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """The JSON objects of a file, a line each, as they arrive; a `LinkFault` where it breaks off.

@@ -17,6 +17,9 @@ WEB_PAGE = "the answer is a web page, not a chat completion"
 MOST_BLOCKED = 200
 """Items that may be refused by a firewall before the first reply."""
 
+MOST_BROKEN = 20
+"""Requests in a row that may be broken off, or have an answer that cannot be read, before the first answer."""
+
 _ONE_TEXT = (
     "a firewall or proxy refuses this text, and lets other requests pass; ask its operator, or leave the text out"
 )
@@ -43,6 +46,7 @@ class Address:
     def __init__(self) -> None:
         self.answered = self.accepted = False
         self._blocked: set[str] = set()
+        self._broken: list[str] = []
         self._passed_at = self._refused_at = -math.inf
         self._asking: asyncio.Future[None] | None = None
 
@@ -65,6 +69,10 @@ class Address:
             return unreachable(fault)
         if fault.status is not None:
             self.answered = True
+        elif fault.kind == "network" and not self.answered:
+            self._broken.append(item)
+            if len(self._broken) >= MOST_BROKEN and len(set(self._broken)) > 1:
+                return unreachable(fault)
         return await self._by_firewall(fault, sent_at, item, ask) if _is_of_firewall(fault) else fault
 
     async def _by_firewall(self, fault: Fault, sent_at: float, item: str, ask: Ask) -> Fault:
@@ -78,8 +86,8 @@ class Address:
         return replace(_with_reason(fault, _ONE_TEXT), kind="rejected")
 
     def holds_back(self, fault: Fault) -> bool:
-        """Whether calls go out one by one after a fault: a firewall refused a text, and none was accepted so far."""
-        return _is_of_firewall(fault) and not self.accepted
+        """Whether calls go out one by one after a fault: no text was accepted, or no answer could be read so far."""
+        return (_is_of_firewall(fault) and not self.accepted) or (fault.kind == "network" and not self.answered)
 
     async def _refuses_all(self, fault: Fault, sent_at: float, ask: Ask) -> bool:
         """Whether a request without a text is refused, too; of calls refused at the same time one finds out."""

@@ -304,7 +304,7 @@ class ChatModel:
 
     def _pass_on(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
         """Tell the calls that wait for the first one what it met."""
-        failure = self._failure(fault, 0)
+        failure = dataclasses.replace(self._failure(fault, 0), sent=False)
         if fault.kind in ("auth", "quota", "unreachable"):
             for gate in gates:
                 gate.refuse(failure)

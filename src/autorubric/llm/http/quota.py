@@ -70,11 +70,11 @@ def readings(headers: Mapping[str, str], now: float | None = None) -> Iterator[R
     for unit, remaining, until, most in _NAMES:
         if remaining not in headers or unit in found:
             continue
-        left, reset = _number(headers[remaining]), reset_seconds(headers.get(until), _clock(headers, now))
-        if left is None or reset is None:
+        left, reset = as_number(headers[remaining]), reset_seconds(headers.get(until), _clock(headers, now))
+        if left is None or reset is None or math.inf in (left, reset):
             continue
         found.add(unit)
-        limit = _number(headers.get(most))
+        limit = as_number(headers.get(most))
         yield Reading(unit, limit and max(limit, left), left, min(reset, LONGEST_RESET))
 
 
@@ -89,7 +89,7 @@ def reset_seconds(text: str | None, now: float) -> float | None:
     text = (text or "").strip()
     if not text:
         return None
-    seconds = _number(text)
+    seconds = as_number(text)
     if seconds is not None:
         if seconds > 1e12:  # milliseconds since the epoch
             seconds /= 1000
@@ -130,12 +130,13 @@ def _clock(headers: Mapping[str, str], now: float | None) -> float:
         return time.time() if now is None else now
 
 
-def _number(text: str | None) -> float | None:
+def as_number(text: str | None) -> float | None:
+    """The number from 0 up in a header, or None."""
     try:
         number = float(text or "")
     except ValueError:
         return None
-    return number if 0 <= number < math.inf else None
+    return number if number >= 0 else None
 
 
 class Quota:

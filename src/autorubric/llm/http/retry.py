@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from autorubric.llm.http.providers import Endpoint
-from autorubric.llm.http.quota import reset_seconds, wait_in_words
+from autorubric.llm.http.quota import as_number, reset_seconds, wait_in_words
 from autorubric.llm.http.secrets import redacted
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
@@ -56,10 +56,9 @@ class Fault:
 
 
 def transport_fault(error: TransportError, *secrets: str | None) -> Fault:
-    """The fault of an attempt without a complete response, which is retried unless no response can be read."""
+    """The fault of an attempt without a complete response, which is retried."""
     message = redacted(str(error), *secrets)[:LONGEST_QUOTE]
-    status, again = (200, False) if error.kind == "unreachable" else (None, True)
-    return Fault(error.kind, message, status, again, maybe_billed=error.maybe_billed)
+    return Fault(error.kind, message, again=True, maybe_billed=error.maybe_billed)
 
 
 def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None) -> Fault | None:
@@ -273,32 +272,18 @@ def _one_line(text: str) -> str:
 
 def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds to wait by `Retry-After` (a number, an HTTP date or a form of `reset_seconds`), capped, or None."""
-    milliseconds = _finite(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
-    if milliseconds is not None:
-        return min(milliseconds / 1000, LONGEST_RETRY_AFTER)
-    value = headers.get("Retry-After") or headers.get("retry-after")
-    if not value:
-        return None
-    seconds = _finite(value)
     now = time.time() if now is None else now
-    if seconds is not None and not 1e9 < seconds < math.inf:
-        return min(seconds, LONGEST_RETRY_AFTER)
-    if (wait := reset_seconds(value, now)) is not None:
-        return min(wait, LONGEST_RETRY_AFTER)
-    try:
-        moment = parsedate_to_datetime(value).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None
-    wait = moment - now
-    return min(wait, LONGEST_RETRY_AFTER) if wait > 0 else None
-
-
-def _finite(text: str | None) -> float | None:
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return number if number >= 0 and not math.isnan(number) else None
+    milliseconds = as_number(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
+    value = headers.get("Retry-After") or headers.get("retry-after")
+    wait = reset_seconds(value, now) if milliseconds is None else milliseconds / 1000
+    if wait is None:
+        try:
+            wait = parsedate_to_datetime(value or "").timestamp() - now
+        except (ValueError, TypeError, OverflowError):
+            return None
+        if wait <= 0:
+            return None
+    return min(wait, LONGEST_RETRY_AFTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,8 +335,11 @@ class Retries:
 
 def unreachable(fault: Fault) -> Fault:
     """The fault of an address where nothing has answered yet."""
-    message = f"{fault.message}; no response so far; check the address, and that the server is running"
-    return replace(fault, kind="unreachable", message=message, again=False)
+    what = "readable response" if fault.maybe_billed else "response"
+    message = f"{fault.message}; no {what} so far; check the address, and that the server is running"
+    # An attempt that reached the endpoint is charged at its worst case, as if a response had been lost.
+    status = 200 if fault.maybe_billed else None
+    return replace(fault, kind="unreachable", message=message, status=status, again=False)
 
 
 def wrong_address(fault: Fault) -> Fault:

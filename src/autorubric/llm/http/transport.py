@@ -60,7 +60,7 @@ def _is_plain(proxy: str, parts: SplitResult) -> bool:
     return proxy.isascii() and proxy.isprintable() and " " not in proxy and parts.path in ("", "/")
 
 
-_Kind: TypeAlias = Literal["timeout", "network", "unreachable"]
+_Kind: TypeAlias = Literal["timeout", "network"]
 
 LARGEST_BODY = 8 * 1024 * 1024
 """Bytes after which a response counts as endless; no chat completion comes near."""
@@ -76,10 +76,7 @@ class HttpReply:
 
 
 class TransportError(Exception):
-    """No complete response; `maybe_billed` unless the request certainly never reached the endpoint.
-
-    It is `unreachable` if no response of the endpoint can be read here.
-    """
+    """No complete response; `maybe_billed` unless the request certainly never reached the endpoint."""
 
     def __init__(self, kind: _Kind, message: str, *, maybe_billed: bool) -> None:
         self.kind: _Kind = kind
@@ -297,10 +294,7 @@ def transport_error(error: Exception, timeout: float, is_connected: bool = True)
     if isinstance(error, aiohttp.ClientConnectorError):
         message = f"cannot connect to {error.host}:{error.port}: {_reason(error)}"
         return TransportError("network", message, maybe_billed=False)
-    # A compression that was not asked for: aiohttp names the package that reads it.
-    is_alien = isinstance(error, aiohttp.http.HttpProcessingError) and "Please install" in error.message
-    kind: _Kind = "unreachable" if is_alien else "network"
-    return TransportError(kind, _describe(error), maybe_billed=is_connected)
+    return TransportError("network", _describe(error), maybe_billed=is_connected)
 
 
 def _reason(error: aiohttp.ClientConnectorError) -> str:

@@ -198,14 +198,12 @@ def read_note(connection: sqlite3.Connection, name: str, place: str = "main") ->
         raise damaged from error
 
 
-def insert_note(name: str, value: Any, connection: sqlite3.Connection) -> None:
-    """Store a JSON value under a name, replacing the previous one."""
+def insert_note(
+    name: str, value: Any, connection: sqlite3.Connection, united: Callable[[Any, Any], Any] | None = None
+) -> None:
+    """Store a JSON value under a name: `value`, or what `united` makes of the previous one (None) and it."""
+    value = value if united is None else united(read_note(connection, name), value)
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note:{name}", json.dumps(value)))
-
-
-def unite_note(name: str, value: Any, united: Callable[[Any, Any], Any], connection: sqlite3.Connection) -> None:
-    """Store what `united` makes of the JSON value under a name (None if there is none) and another one."""
-    insert_note(name, united(read_note(connection, name), value), connection)
 
 
 def mark_damaged(key: bytes, call: int, connection: sqlite3.Connection) -> None:

@@ -33,7 +33,6 @@ from autorubric.llm.records.database import (
     refuse_reading,
     transaction,
     translate_read_errors,
-    unite_note,
 )
 from autorubric.llm.records.key_index import KeyIndex, has_intact_replies
 from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view, session_start
@@ -219,8 +218,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
-        write = partial(insert_note, name, value) if united is None else partial(unite_note, name, value, united)
-        self._commits.write(write)
+        self._commits.write(partial(insert_note, name, value, united=united))
         if self.changes is not None:
             self.changes.add(notes=True)
 

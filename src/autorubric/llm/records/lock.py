@@ -29,7 +29,9 @@ HOLDER_NAME = "run.holder"
 PROCESSES_FOLDER = "processes"
 """In the directory of a ledger that several processes write: a folder with the lock and the logs of each of them."""
 
-_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
+NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"})
+"""Types of filesystems where locks and syncs cannot be trusted."""
+
 _WRITE_POLL = 0.002  # seconds; a commit takes about one millisecond
 _RUN_POLL = 0.05  # seconds
 _CLAIMS_FILE = "claims.lock"
@@ -49,7 +51,7 @@ def private_file(directory: Path, name: str) -> Path:
             raise
         raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
     kind = find_filesystem(directory)
-    if kind in _NETWORK:
+    if kind in NETWORK:
         raise InputError(
             f"{directory} is on a network filesystem ({kind}), where locks and syncs cannot be trusted; "
             "choose a run directory on a local disk"

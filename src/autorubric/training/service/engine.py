@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from autorubric.core.report import EnsembleEvaluationReport
@@ -14,6 +14,7 @@ from autorubric.graders.judge import Ask, JudgeInput
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Model
 from autorubric.training.audit import AUDIT_ROLE, Auditor, AuditPlan
 from autorubric.training.background_grading import Repeater, grade_anyway
 from autorubric.training.observations import Observer
@@ -58,15 +59,19 @@ class RewardEngine(RewardPath):
             self.repeater = Repeater(repeat_share, grader, ledger, rule, self.executor)
         self._prefix_first = prefix_first
         self.broken = ""  # why nothing more can be recorded
+        self._judges: Collection[Model] = ()
+        self.interrupted = False  # before all open requests were answered
 
     @property
     def stopped(self) -> str | None:
-        """Why it gives no rewards any more: its records or its budget; None while it does."""
-        return self.broken or self.executor.over_budget
+        """Why it gives no rewards any more: its records, a judge, its budget or who ended it; None while it does."""
+        return self.broken or ("interrupted" if self.interrupted else self.executor.find_refusal(self._judges))
 
     async def check(self, samples: Sequence[Sample]) -> None:
         """Reject what cannot be rewarded, before anything is spent."""
-        self._check(samples, await self.grader.open_session())
+        session = await self.grader.open_session()
+        self._judges = session.models.values()
+        self._check(samples, session)
 
     async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport:
         if time.monotonic() - self._readmitted > READMIT_SECONDS:

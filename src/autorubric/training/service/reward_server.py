@@ -142,8 +142,8 @@ def at_socket(listening: socket.socket) -> Open:
 
 async def serve_connections(
     handle: Handle, opened: Open, grace: float, started: Callable[[], object], ends: asyncio.Queue[None]
-) -> None:
-    """Answer requests until the first of `ends`, then give open ones `grace` seconds; a second one ends them."""
+) -> bool:
+    """Answer requests until the first of `ends`, then open ones for `grace` seconds; whether a second ended them."""
     runner = web.ServerRunner(Connections(handle, affordable_connections()), shutdown_timeout=grace)
     await runner.setup()
     try:
@@ -154,9 +154,11 @@ async def serve_connections(
         ending = asyncio.create_task(runner.cleanup())
         second = asyncio.create_task(ends.get())
         await asyncio.wait((ending, second), return_when=asyncio.FIRST_COMPLETED)
+        interrupted = not ending.done()
         for task in (ending, second):
             task.cancel()
         await asyncio.gather(ending, second, return_exceptions=True)
+    return interrupted
 
 
 LINGER = 0.004
@@ -212,9 +214,10 @@ async def serve_rewards(
         stack.enter_context(ending_heard(partial(ends.put_nowait, None)))
         stack.enter_context((stop or Stop()).heard_by(partial(ends.put_nowait, None)))
         try:
-            await serve_connections(service.handle, at_socket(listening), settings.grace, lambda: announce(url), ends)
+            opened, started = at_socket(listening), partial(announce, url)
+            engine.interrupted = await serve_connections(service.handle, opened, settings.grace, started, ends)
         finally:
-            await engine.finish(settings.grace)
+            await engine.finish(0 if engine.interrupted else settings.grace)
     return engine
 
 

@@ -1,0 +1,92 @@
+"""Answers that cannot be read: one fails its request alone, and a server that gives no other ends the run early."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, LLMConfig, Rubric, RubricDataset, evaluate
+from autorubric.llm.http.address import MOST_BROKEN
+from tests.offenders import offenders
+
+if TYPE_CHECKING:
+    from tests.llm.http.chat.conftest import Loopback
+
+VERDICT = '{"explanation": "Seen.", "criterion_status": "MET"}'
+ITEMS, CONCURRENCY = 60, 8
+
+
+async def encoded(endpoint: Loopback, body: bytes, encoding: str) -> web.StreamResponse:
+    assert endpoint.raw_request is not None
+    response = web.StreamResponse(headers={"Content-Encoding": encoding, "Content-Type": "application/json"})
+    response.content_length = len(body)
+    await response.prepare(endpoint.raw_request)
+    await response.write(body)
+    return response
+
+
+async def reset(endpoint: Loopback) -> web.StreamResponse:
+    assert endpoint.raw_request is not None and endpoint.raw_request.transport is not None
+    endpoint.raw_request.transport.abort()
+    return endpoint.ok()
+
+
+BROKEN = {
+    "brotli": lambda endpoint: encoded(endpoint, b"\x0b\x02\x80not", "br"),
+    "broken gzip": lambda endpoint: encoded(endpoint, gzip.compress(b'{"choices": []}')[:9] + b"\xff" * 40, "gzip"),
+    "reset": reset,
+}
+
+
+async def graded(endpoint: Loopback, folder: Path) -> EvalResult:
+    config = LLMConfig(
+        "judge",
+        api_base=endpoint.url,
+        api_key=endpoint.key,
+        max_parallel_requests=CONCURRENCY,
+        retry_min_wait=0.0,
+        retry_max_wait=0.0,
+    )
+    dataset = RubricDataset(
+        "Why?", Rubric([Criterion(requirement="Is kind.")]), [DataItem(f"So {n}.", "") for n in range(ITEMS)]
+    )
+    grader = CriterionGrader(judge_model_config=config)
+    return await evaluate(dataset, grader, experiments_dir=folder, experiment_name="e", show_progress=False)
+
+
+async def test_a_server_that_gives_no_readable_answer_ends_the_run_early_and_it_can_be_resumed(
+    endpoint: Loopback, tmp_path: Path
+) -> None:
+    with offenders() as case:
+        for name, broken in BROKEN.items():
+            with case(name):
+                endpoint.bodies.clear()
+                endpoint.answer = lambda n, body, broken=broken: broken(endpoint)
+                result = await graded(endpoint, tmp_path / name)
+                assert result.stopped is not None and "no readable response so far" in result.stopped
+                assert MOST_BROKEN <= len(endpoint.bodies) < MOST_BROKEN + CONCURRENCY
+                endpoint.bodies.clear()
+                endpoint.answer = lambda n, body: endpoint.ok(VERDICT)
+                result = await graded(endpoint, tmp_path / name)
+                assert (result.stopped, result.get_scores()) == (None, [1.0] * ITEMS)
+                assert len(endpoint.bodies) == ITEMS
+
+
+async def test_an_answer_that_cannot_be_read_is_asked_for_again_and_costs_no_other_call(
+    endpoint: Loopback, tmp_path: Path
+) -> None:
+    with offenders() as case:
+        for name, broken in BROKEN.items():
+            with case(name):
+                endpoint.bodies.clear()
+
+                def answer(number: int, body: dict[str, Any], broken: Any = broken) -> Any:
+                    return broken(endpoint) if number % 20 == 7 else endpoint.ok(VERDICT)
+
+                endpoint.answer = answer
+                result = await graded(endpoint, tmp_path / name)
+                assert (result.stopped, result.get_scores()) == (None, [1.0] * ITEMS)
+                assert len(endpoint.bodies) == ITEMS + 3
