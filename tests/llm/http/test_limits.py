@@ -166,6 +166,29 @@ def test_the_strictest_limit_counts_until_its_owner_leaves() -> None:
     assert limiter.limit == 64
 
 
+def test_a_stricter_limit_of_tokens_counts_from_when_it_comes_and_another_limit_fills_no_bucket() -> None:
+    """6,000 tokens a minute are 100 at once, then 100 a second; 600 are 10 at once, then 591 in 60 s."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        limiter, other, sent = limiter_on(loop, Allowance(9, None, 6000)), Owner(), []
+        for tokens, joined in (
+            (100, None),
+            (100, Allowance(9, 6000, None)),
+            (10, Allowance(9, None, 600)),
+            (10, None),
+        ):
+            if joined is not None:
+                limiter.join(other, joined)
+            await limiter.acquire(tokens)
+            sent.append(loop.time())
+            limiter.release()
+        return sent
+
+    first, second, *rest = on_jumping_clock(main)
+    assert (first, second) == (0.0, pytest.approx(100 / (5901 / 60), abs=0.01))
+    assert [at - second for at in rest] == pytest.approx([0.0, 10 / (591 / 60)], abs=0.01)
+
+
 def test_waiters_of_a_dead_event_loop_are_forgotten() -> None:
     limiter, owner = Limiter(), Owner()
     limiter.join(owner, Allowance(1))
