@@ -71,3 +71,11 @@ def test_a_note_of_a_thread_or_task_is_placed_at_the_package(tmp_path: Path) -> 
         with ThreadPoolExecutor(1) as pool:
             pool.submit(warn, "in a thread").result()
     assert set(places) == {("autorubric", 1)}
+
+
+def test_a_note_is_placed_at_the_line_that_calls() -> None:
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        line = sys._getframe().f_lineno + 1
+        warn("here")
+    assert [(note.filename, note.lineno) for note in notes] == [(__file__, line)]
