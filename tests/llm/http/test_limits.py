@@ -189,6 +189,26 @@ def test_a_stricter_limit_of_tokens_counts_from_when_it_comes_and_another_limit_
     assert [at - second for at in rest] == pytest.approx([0.0, 10 / (591 / 60)], abs=0.01)
 
 
+def test_who_waits_for_a_minute_goes_earlier_once_the_limit_is_raised() -> None:
+    """Of two who wait, one leaves as soon as 30 a minute are allowed, and the other 2 s later."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        limiter, strict, sent = limiter_on(loop, Allowance(9, 30)), Owner(), []
+        limiter.join(strict, Allowance(9, 1))
+
+        async def call() -> None:
+            await limiter.acquire()
+            sent.append(loop.time())
+
+        calls = [loop.create_task(call()) for _ in range(3)]
+        await asyncio.sleep(1)
+        limiter.leave(strict)
+        await asyncio.gather(*calls)
+        return sent
+
+    assert on_jumping_clock(main) == pytest.approx([0.0, 1.0, 3.0], abs=0.01)
+
+
 def test_waiters_of_a_dead_event_loop_are_forgotten() -> None:
     limiter, owner = Limiter(), Owner()
     limiter.join(owner, Allowance(1))
