@@ -1,7 +1,7 @@
 """`make bench`: every benchmark in turn, or the ones named: `python -m benchmarks synthesis_speed`.
 
-What they measured goes into `benchmarks/last.json`. A missed limit does not keep the others from running; the exit
-status is then 1.
+What they measured goes into `benchmarks/last.json`, unless `--forget` is given, as on a busy machine. A missed limit
+does not keep the others from running; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ ALL = (
 )
 
 
-def measured(name: str) -> list[str]:
-    """Run a benchmark and keep its record; the limits that it missed."""
+def measured(name: str, forget: bool) -> list[str]:
+    """Run a benchmark and keep its record, unless it is to be forgotten; the limits that it missed."""
     try:
         found = importlib.import_module(f"benchmarks.{name}").run()
     except SystemExit as failed:
         return [f"{name}: {failed}"]
     if not isinstance(found, Record):
         return []
-    keep({name: found})
+    if not forget:
+        keep({name: found})
     return [f"{name}: {one}" for one in found.missed]
 
 
@@ -41,14 +42,18 @@ if __name__ == "__main__":
         "python -m benchmarks", description="Run benchmarks and record what they measure."
     )
     parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; default: those of `make bench`")
-    names = parser.parse_args().names
+    parser.add_argument(
+        "--forget", action="store_true", help="record nothing; only print, and fail where a limit is missed"
+    )
+    options = parser.parse_args()
+    names = options.names
     if unknown := set(names) - set(known):
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}; see --help")
     missed = []
     for name in names or ALL:
         print(f"\n=== {name}", flush=True)
         started = time.perf_counter()
-        missed += measured(name)
+        missed += measured(name, options.forget)
         print(f"--- {time.perf_counter() - started:.0f} s", flush=True)
     if missed:
         raise SystemExit("\n".join(["limits missed:", *missed]))

@@ -135,6 +135,9 @@ def run() -> Record:
             size = (directory / ITEMS_FILE).stat().st_size / 1e6
             cpu, memory = resources("agree", str(directory))
             rows.append([f"{items * 10:,}", f"{size:.0f}", f"{floor:.2f}", f"{cpu:.2f}", f"{memory:.0f}"])
+        if items == 10_000:
+            record.limit("agree: s of CPU of 100,000 pairs", cpu, most=2.0)
+            record.limit("agree: MB of 100,000 pairs", memory, most=200.0)
     record.limit("agree: CPU of a million pairs, times the floor", cpu / floor, most=MOST_CPU)
     record.limit("agree: MB of a million pairs", memory, most=MOST_MEMORY)
     record.table("agree", ["pairs", "run, MB", "floor s of CPU", "s of CPU", "peak MB"], rows)

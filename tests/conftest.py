@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.collected import take_over
+from tests.warm_commands import forked_python, share_with_workers, start
 
 # Tests start some hundred processes. Where Python may not write bytecode, each of them would compile the package
 # again, which takes longer than most tests. Bytecode goes next to the source, where pip puts that of dependencies.
@@ -58,8 +59,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
-    from tests.warm_commands import share_with_workers, start
-
     share_with_workers()
     ignored = config.getoption("ignore") or config.getoption("ignore_glob")
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS and not ignored:
@@ -72,6 +71,12 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     take_over(session)
     return (yield)
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that the package starts are forked from one that has imported it."""
+    monkeypatch.setattr(sys, "executable", forked_python())
 
 
 @pytest.fixture

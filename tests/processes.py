@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.warm_commands import SOURCE, WarmProcess, WarmPython
+from tests.warm_commands import SOURCE, WarmProcess, WarmPython, forked_python
 
 LONG = 600
 """Seconds after which a process counts as hung, also on a machine that does ten other things."""
@@ -46,6 +47,14 @@ def finish_with_packages(
     with WarmPython(command, cwd=folder, env=variables, stdout=pipe, stderr=pipe) as process:
         out, err = process.communicate()
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def write_command_with_packages(site: Path, into: Path) -> None:
+    """Make a command `autorubric` for a shell that finds the packages of a directory too."""
+    command = shlex.join([forked_python(), "-c", _WITH_PACKAGES, str(site)])
+    into.mkdir()
+    (into / "autorubric").write_text(f'#!/bin/sh\nexec {command} "$@"\n', "utf-8")
+    (into / "autorubric").chmod(0o700)
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
-from tests.processes import free_port
+from tests.processes import free_port, write_command_with_packages
 from tests.remote.s3 import serving
 from tests.warm_commands import warm_folder
 
@@ -108,13 +108,15 @@ def storage(guide: Path) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize("path", guides_with("bash"))
 def test_the_commands_of_a_guide_run_in_order(path: Path, workshop: Path) -> None:
-    # A package that a guide installs is found by processes that start after it.
-    commands_in = [] if "pip install ./" in path.read_text("utf-8") else [str(warm_folder())]
+    commands_in = warm_folder()
+    if "pip install ./" in path.read_text("utf-8"):
+        commands_in = workshop / "bin"
+        write_command_with_packages(workshop / "site", commands_in)
     with LoopbackEndpoint().in_thread() as endpoint, storage(path) as in_cloud:
         environment = {
             **os.environ,
             **in_cloud,
-            "PATH": os.pathsep.join([*commands_in, str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([str(commands_in), str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(workshop / "site")]),
             "OPENAI_BASE_URL": endpoint.base_url,
             "OPENAI_API_KEY": "key-of-the-guides",

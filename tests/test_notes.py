@@ -81,3 +81,11 @@ def test_a_note_on_files_that_were_moved_away_names_the_line_that_made_the_call(
         )
     places = {note.filename for note in notes if "are now in" in str(note.message)}
     assert not any("contextlib" in place for place in places), places
+
+
+def test_a_note_is_placed_at_the_line_that_calls() -> None:
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        line = sys._getframe().f_lineno + 1
+        warn("here")
+    assert [(note.filename, note.lineno) for note in notes] == [(__file__, line)]

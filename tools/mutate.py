@@ -287,7 +287,8 @@ def traced(test_files: list[str], modules: list[Path], folder: Path) -> Traced:
         told = folder / "traced.jsonl"
         told.write_text("", encoding="utf-8")
         plugin = Tracer({str(folder / one): str(one) for one in modules}, told)
-        run_tests(folder, missing, plugin)
+        if run_tests(folder, missing, plugin) > 1:  # some are missing, or do not start
+            sys.exit(f"the tests do not run:\n{(folder / 'told.txt').read_text(encoding='utf-8')}")
         rows = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
         if failed := [row["test"] for row in rows if row["failed"]]:
             print(f"left out, as they fail without a mutant: {' '.join(failed)}", flush=True)

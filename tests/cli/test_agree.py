@@ -275,6 +275,15 @@ def test_a_run_with_one_label_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert "only 1 item has both labels and verdicts" in capsys.readouterr().err
 
 
+def test_a_dataset_of_labels_is_given_alone(one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset, other = one.with_suffix(".json"), tmp_path / "labels.csv"
+    other.write_text("id,criterion,label\n0,Short,MET\n")
+    for first, then in ((dataset, other), (other, dataset)):
+        assert run(["agree", str(one), "--labels", str(first), "--labels", str(then)]) == 2
+        said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert f"{dataset}: --labels takes either one dataset or other files; not both" in said
+
+
 def test_labels_of_other_texts_are_refused(one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = RubricDataset.from_file(one.with_suffix(".json"))
     for item in dataset.items:

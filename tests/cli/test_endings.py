@@ -193,6 +193,7 @@ def test_a_run_that_a_signal_ended_says_how_to_resume_it(tmp_path: Path) -> None
                     assert calls <= endpoint.counts.requests <= calls + 2
 
 
+@pytest.mark.usefixtures("forked")
 def test_processes_that_a_refused_key_ended_say_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

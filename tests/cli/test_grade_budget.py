@@ -37,6 +37,7 @@ def spent(out: Path) -> tuple[int, float]:
         return view.spent().tokens, view.spent().cost
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("budget", "stopped", "processes"),
     [

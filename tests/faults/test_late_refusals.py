@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from autorubric.cli.app import run
 from tests.faults.commands import COMMANDS, Command
 from tests.faults.scene import Scene
@@ -50,6 +52,7 @@ def test_what_was_paid_for_outlives_a_file_that_cannot_be_written(scene: Scene) 
                 assert scene.endpoint.counts.requests - before == command.calls
 
 
+@pytest.mark.usefixtures("forked")
 def test_what_several_processes_paid_for_outlives_it_too(scene: Scene) -> None:
     [command] = [command for command in COMMANDS if command.name == "grade"]
     end_in_the_way(scene, command, scene.folder, "--processes", "2").rmdir()

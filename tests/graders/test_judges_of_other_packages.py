@@ -59,15 +59,10 @@ def words_of_grade(folder: Path, source: str, calls: str, texts: Sequence[str] =
     return ["grade", "data.json", "-o", "run", "--judge", "builtin/offline", "--calls", calls]
 
 
-def grade(folder: Path, source: str, texts: Sequence[str] = TEXTS) -> subprocess.CompletedProcess[str]:
-    """Grades texts with the judge `keyword` in a fresh interpreter, where its package is installed."""
-    command = [sys.executable, "-m", "autorubric", *words_of_grade(folder, source, "keyword", texts)]
-    environment = {**os.environ, "PYTHONPATH": str(folder / "site")}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
 def test_an_installed_judge_grades_in_the_command_and_is_named_in_the_manifest(tmp_path: Path) -> None:
-    ended = grade(tmp_path, KEYWORD)
+    command = [sys.executable, "-m", "autorubric", *words_of_grade(tmp_path, KEYWORD, "keyword")]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     lines = (tmp_path / "run" / "items.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["report"]["score"] for line in lines] == [1.0, 0.0]
@@ -75,7 +70,8 @@ def test_an_installed_judge_grades_in_the_command_and_is_named_in_the_manifest(t
 
 
 def test_an_installed_judge_that_does_not_number_equal_items_gets_a_reply_for_each(tmp_path: Path) -> None:
-    ended = grade(tmp_path, WITHOUT_COPY, ["It is blue."] * 3)
+    words = words_of_grade(tmp_path, WITHOUT_COPY, "keyword", ["It is blue."] * 3)
+    ended = finish_with_packages(tmp_path / "site", words, tmp_path, os.environ)
     assert ended.returncode == 0, ended.stderr
     assert "judge builtin/offline: 3 calls, " in ended.stdout
 

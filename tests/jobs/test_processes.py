@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -24,7 +23,6 @@ from autorubric.testing.faults import Body
 from tests.cli.in_process import NearEndpoint
 from tests.jobs.test_shards import OFFLINE, QUERIES, calls, different, essays, rubrics
 from tests.processes import start, wait_until
-from tests.warm_commands import forked_python
 
 ITEMS = 24
 
@@ -44,12 +42,6 @@ def jobs(folder: Path, url: str) -> dict[str, list[str]]:
         "select": [*selected, "--sample", OFFLINE, "-k", "2"],
         "synthesize": ["synthesize", str(QUERIES), "--limit", "4", "--models", OFFLINE],
     }
-
-
-@pytest.fixture
-def forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processes of a run are forked."""
-    monkeypatch.setattr(sys, "executable", forked_python())
 
 
 @pytest.mark.usefixtures("forked")
@@ -191,6 +183,7 @@ def graded(directory: Path) -> list[int]:
     return [line["item_idx"] for line in lines if line["error"] is None]
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the processes in /proc")
 def test_a_killed_process_is_started_again_and_a_killed_parent_leaves_none_behind(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -221,6 +214,7 @@ def test_a_killed_process_is_started_again_and_a_killed_parent_leaves_none_behin
         assert endpoint.stats()["requests"] <= ITEMS + 2 + 4
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the processes in /proc")
 def test_a_process_that_would_read_a_changed_input_is_refused_and_loses_nothing(tmp_path: Path) -> None:
     with running(tmp_path) as (words, endpoint):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from autorubric import Criterion, Rubric, RunState, Stop, reward, serve
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import offenders
@@ -38,6 +40,7 @@ def test_rewards_report_their_progress_and_a_stopped_run_resumes_without_paying_
     assert (last.rows, last.finished, last.calls, last.reused) == (8, 8, 8 - paid, paid)
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_service_ends_when_it_is_stopped(tmp_path: Path) -> None:
     with offenders() as case:
         for processes in (None, 2):

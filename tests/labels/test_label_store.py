@@ -4,7 +4,6 @@ import resource
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import warnings
 from pathlib import Path
@@ -16,6 +15,7 @@ from autorubric.errors import NotSavedError, RunLockedError
 from autorubric.labels import Ask, History, label_queue, label_store, read_history, store_path
 from tests.labels.runs import answers, graded
 from tests.processes import LONG, environment
+from tests.warm_commands import forked_python
 
 # For each word that comes in, a fork labels pairs and says so after each has returned, until it is killed or the disk
 # is full. A fork, as importing the package takes longer than the test.
@@ -51,7 +51,7 @@ with label_queue(Path(sys.argv[1])) as queue:
 
 def start(run: Path, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", LABELS, str(run), *more],
+        [forked_python(), "-c", LABELS, str(run), *more],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -130,7 +130,7 @@ def test_a_second_process_is_told_who_labels_and_can_read_meanwhile(run: Path) -
     with label_queue(run) as queue:
         queue.label("ana", 0, 0, "MET")
         done = subprocess.run(
-            [sys.executable, "-c", code, str(run)],
+            [forked_python(), "-c", code, str(run)],
             capture_output=True,
             text=True,
             env=environment(),

@@ -250,6 +250,7 @@ def test_options_are_choices(tmp_path: Path) -> None:
             queue.label("ana", 0, 2, "MET")
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_large_run_is_drawn_in_a_child_process_alike(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policies: list[Policy] = ["label_next", "random"]
     here = [draw_batch(run, Ask(policy, size=9, seed=4), [], 2) for policy in policies]

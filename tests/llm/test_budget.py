@@ -195,6 +195,17 @@ async def test_another_attempt_is_covered_like_a_call_of_its_own() -> None:
     assert (budget.spent(), budget.reserved()) == (Sum.of(90), Sum.of(20))
 
 
+async def test_a_call_waits_for_one_whose_second_attempt_is_in_flight() -> None:
+    budget = Budget(tokens=200)
+    first = await reserved(budget, 80)
+    await budget.reserve_again(first)
+    second = asyncio.create_task(budget.reserve(Sum.of(80)))  # 160 are held
+    await asyncio.sleep(0)
+    assert not second.done()
+    budget.settle(first, Sum.of(100))
+    assert isinstance(await second, Reservation)
+
+
 async def test_calls_that_all_wait_for_another_attempt_do_not_wait_for_each_other_for_ever() -> None:
     budget = Budget(tokens=100)
     held = [await reserved(budget, 40), await reserved(budget, 40)]

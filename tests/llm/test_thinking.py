@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from autorubric.llm.thinking import without_thinking
+from autorubric.llm.request import Reply
+from autorubric.llm.thinking import misplaced_answer, without_thinking
 from tests.offenders import each
 
 
@@ -43,3 +44,26 @@ from tests.offenders import each
 )
 def test_only_thinking_in_front_is_set_aside(text: str, answer: str) -> None:
     assert without_thinking(text) == answer
+
+
+ANSWER = '{"a": 1}'
+
+
+@each(
+    ("reply", "answer"),
+    [
+        (Reply("", reasoning=f" {ANSWER}\n"), ANSWER),
+        (Reply("", reasoning="[1]"), "[1]"),
+        (Reply("", reasoning=f"{ANSWER}, I think"), None),
+        (Reply("", reasoning=f"I think {ANSWER}"), None),
+        (Reply("", reasoning="[1}"), None),
+        (Reply("", reasoning=None), None),
+        (Reply("Four.", reasoning=ANSWER), None),
+        (Reply("", refusal="I cannot.", reasoning=ANSWER), None),
+        (Reply("", "length", reasoning=ANSWER), None),
+    ],
+)
+def test_reasoning_is_the_answer_only_where_it_is_all_json_of_a_finished_reply_without_text(
+    reply: Reply, answer: str | None
+) -> None:
+    assert misplaced_answer(reply) == (None if answer is None else (answer, ["the answer came as reasoning"]))

@@ -23,6 +23,7 @@ def graded(folder: Path, url: str, *more: str) -> list[str]:
     return ["grade", str(ESSAYS), "--judge", f"judge@{url}", "-o", str(folder / "run"), *more]
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("more", [(), ("--processes", "2")])
 def test_a_verdict_that_was_flipped_is_told_until_the_run_is_repeated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]

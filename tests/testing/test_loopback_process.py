@@ -15,16 +15,12 @@ import pytest
 from autorubric.errors import ConfigError
 from autorubric.testing import LoopbackProcess
 from tests.offenders import each
-from tests.warm_commands import forked_python
 
 PYTHON = sys.executable
 ASKED = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Why?"}]}).encode()
 
 
-@pytest.fixture(autouse=True)
-def forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes of endpoints are forked from one that has imported the package."""
-    monkeypatch.setattr(sys, "executable", forked_python())
+pytestmark = pytest.mark.usefixtures("forked")
 
 
 def ask(base_url: str, key: str = "") -> int:

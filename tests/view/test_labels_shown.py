@@ -64,6 +64,7 @@ def check(numbers: Any, n: int, same: int, items: int) -> None:
     assert sum((one["agreement"] or 0) * one["labelled"] for one in shown["criteria"]) == pytest.approx(same)
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("places", [(0, 1), (1,)])
 def test_labels_of_the_store_are_in_report_view_and_agree(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], places: tuple[int, ...]
@@ -98,6 +99,7 @@ def test_labels_of_the_store_are_in_report_view_and_agree(
     assert [entry["label"] for entry in one] == [LABELS[2][place] if place in places else None for place in (0, 1)]
 
 
+@pytest.mark.usefixtures("forked")
 def test_labels_of_drawn_pairs_have_the_weighted_numbers_of_agree(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +126,7 @@ def test_labels_of_drawn_pairs_have_the_weighted_numbers_of_agree(
             )
 
 
+@pytest.mark.usefixtures("forked")
 def test_the_labels_of_the_dataset_come_first_and_labels_chooses_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

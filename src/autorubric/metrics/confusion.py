@@ -129,12 +129,12 @@ def kappas(counts: ArrayLike, weights: Floats | None = None) -> Floats:
     κ_w = (p_o − p_e) / (1 − p_e), p_o = Σ w·p, p_e = Σ w·p_row·p_column. Source: Cohen 1968, equation 6.
     """
     table = np.asarray(counts, float)
-    p = ratio(table, table.sum(axis=(-2, -1), keepdims=True))
-    w = np.eye(p.shape[-1]) if weights is None else weights
-    chance = p.sum(axis=-1)[..., :, None] * p.sum(axis=-2)[..., None, :]
-    # Both as disagreement: 1 − p_e is exact where everything is one category.
-    apart = (chance * (1.0 - w)).sum(axis=(-2, -1))
-    return np.asarray(1.0 - ratio((p * (1.0 - w)).sum(axis=(-2, -1)), apart))
+    size = table.shape[-1]
+    # Both as disagreement, times the square of the sum: 1 − p_e is exact where everything is one category.
+    apart = 1.0 - (np.eye(size) if weights is None else weights)
+    rows, columns = table @ np.ones(size), np.ones(size) @ table
+    observed = table.reshape(*table.shape[:-2], size * size) @ apart.ravel() * (rows @ np.ones(size))
+    return np.asarray(1.0 - ratio(observed, (rows @ apart * columns) @ np.ones(size)))
 
 
 def cohen_kappa(

@@ -166,6 +166,49 @@ def test_the_strictest_limit_counts_until_its_owner_leaves() -> None:
     assert limiter.limit == 64
 
 
+def test_a_stricter_limit_of_tokens_counts_from_when_it_comes_and_another_limit_fills_no_bucket() -> None:
+    """6,000 tokens a minute are 100 at once, then 100 a second; 600 are 10 at once, then 591 in 60 s."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        limiter, other, sent = limiter_on(loop, Allowance(9, None, 6000)), Owner(), []
+        for tokens, joined in (
+            (100, None),
+            (100, Allowance(9, 6000, None)),
+            (10, Allowance(9, None, 600)),
+            (10, None),
+        ):
+            if joined is not None:
+                limiter.join(other, joined)
+            await limiter.acquire(tokens)
+            sent.append(loop.time())
+            limiter.release()
+        return sent
+
+    first, second, *rest = on_jumping_clock(main)
+    assert first == 0.0 and second == pytest.approx(100 / (5901 / 60), abs=0.01)
+    assert [at - second for at in rest] == pytest.approx([0.0, 10 / (591 / 60)], abs=0.01)
+
+
+def test_who_waits_for_a_minute_goes_earlier_once_the_limit_is_raised() -> None:
+    """Of two who wait, one leaves as soon as 30 a minute are allowed, and the other 2 s later."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        limiter, strict, sent = limiter_on(loop, Allowance(9, 30)), Owner(), []
+        limiter.join(strict, Allowance(9, 1))
+
+        async def call() -> None:
+            await limiter.acquire()
+            sent.append(loop.time())
+
+        calls = [loop.create_task(call()) for _ in range(3)]
+        await asyncio.sleep(1)
+        limiter.leave(strict)
+        await asyncio.gather(*calls)
+        return sent
+
+    assert on_jumping_clock(main) == pytest.approx([0.0, 1.0, 3.0], abs=0.01)
+
+
 def test_waiters_of_a_dead_event_loop_are_forgotten() -> None:
     limiter, owner = Limiter(), Owner()
     limiter.join(owner, Allowance(1))

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import Any
+
+from autorubric.core.misread_keys import misread_keys, section_weights, stray_weights, unread_notes
+from tests.offenders import each
+
+WRONG_WAY = "give a criterion that describes a fault a negative weight"
+VERIFIERS = {"choices": ["MET", "UNMET"], "text": "Is rude."}
+
+
+@each(
+    ("entry", "known", "said"),
+    [
+        ({"score_1": "poor", "score_5": "good"}, {}, "'score_1', 'score_5' describe a scale"),
+        ({"score_1": "poor"}, {}, ""),
+        ({"score_1": "poor", "score_5": "good"}, {"options": []}, ""),
+        (VERIFIERS, {}, WRONG_WAY),
+        (VERIFIERS, {"weight": -1}, ""),
+        (VERIFIERS, {"weight": 0}, WRONG_WAY),
+        (VERIFIERS, {"options": []}, ""),
+        ({"choices": ["MET", "UNMET"]}, {}, ""),
+        ({"choices": ["UNMET", "MET"], "text": "Is kind."}, {}, ""),
+        ({"pitfalls": [{"requirement": "Is rude."}]}, {}, "'pitfalls' has 1 more"),
+        ({"items": [{"criterion": "Is rude.", "points": 2}]}, {}, "'items' has 1 more"),
+        ({"items": [{"criterion": "Is rude."}]}, {}, ""),
+    ],
+)
+def test_a_key_that_would_change_the_criterion_is_told(
+    entry: dict[str, Any], known: dict[str, Any], said: str
+) -> None:
+    told = list(misread_keys(entry, known))
+    assert (said in told[0] and len(told) == 1) if said else told == []
+
+
+@each(
+    ("entries", "notes"),
+    [
+        ([{"requirement": "Is kind.", "why": "Not too long."}], ["'why' of the criteria is metadata"]),
+        ([{"requirement": "Is kind.", "why": "Too long."}], []),
+        (
+            [{"requirement": "A", "weight": 1}, {"requirement": "B"}, {"requirement": "C"}],
+            ["2 of 3 criteria have no weight and count 10, the first is criterion 2"],
+        ),
+        ([{"requirement": "A"}, {"requirement": "B"}], []),
+        ([{"requirement": "A", "weight": 1}, {"requirement": "B", "weight": None}], []),
+        ([{"criterion": "A", "weight": 1}, {"criterion": "B"}], []),  # other formats have rules of their own
+    ],
+)
+def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, Any]], notes: list[str]) -> None:
+    found = unread_notes(entries, {"requirement", "criterion"})
+    assert [note[: len(said)] for note, said in zip(found, notes, strict=True)] == notes
+
+
+@each(
+    ("weight", "weights", "told"),
+    [
+        (5, [2, 3], False),  # a total
+        (5, [2, 3, -4], False),  # what can be reached
+        (11, [1, None], False),  # a missing weight is 10
+        (5, ["all", 5], False),
+        (1, [2, 3], False),
+        (0, [2, 3], True),
+        (4, [2, 3], True),
+    ],
+)
+def test_the_weight_of_a_section_is_told_unless_it_is_a_total(weight: int, weights: list[Any], told: bool) -> None:
+    entries = [{} if one is None else {"weight": one} for one in weights]
+    assert bool(list(section_weights({"points": weight}, entries))) == told
+
+
+@each(
+    ("around", "said"),
+    [
+        ({"weights": [1, 2]}, ["'weights' is [1, 2]; write each weight into its criterion"]),
+        ({"weights": []}, []),
+        ({"weight": 2}, []),
+        ({"more": [{"requirement": "Is kind."}]}, ["'more' has 1 more criteria; write all criteria into one list"]),
+    ],
+)
+def test_what_stands_next_to_the_criteria_and_belongs_into_them_is_told(
+    around: dict[str, Any], said: list[str]
+) -> None:
+    assert [one.partition(", or put")[0] for one in stray_weights(around)] == said
