@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from autorubric.core.misread_keys import misread_keys, section_weights, stray_weights, unread_notes
+from autorubric.core.criterion import Criterion
+from autorubric.core.misread_keys import misread_keys, section_weights, stray_keys, unread_notes
 from tests.offenders import each
 
 WRONG_WAY = "give a criterion that describes a fault a negative weight"
@@ -14,11 +15,11 @@ VERIFIERS = {"choices": ["MET", "UNMET"], "text": "Is rude."}
     [
         ({"score_1": "poor", "score_5": "good"}, {}, "'score_1', 'score_5' describe a scale"),
         ({"score_1": "poor"}, {}, ""),
-        ({"score_1": "poor", "score_5": "good"}, {"options": []}, ""),
+        ({"score_1": "poor", "score_5": "good"}, {"options": ["Good"]}, ""),
         (VERIFIERS, {}, WRONG_WAY),
         (VERIFIERS, {"weight": -1}, ""),
         (VERIFIERS, {"weight": 0}, WRONG_WAY),
-        (VERIFIERS, {"options": []}, ""),
+        (VERIFIERS, {"options": ["Good"]}, ""),
         ({"choices": ["MET", "UNMET"]}, {}, ""),
         ({"choices": ["UNMET", "MET"], "text": "Is kind."}, {}, ""),
         ({"pitfalls": [{"requirement": "Is rude."}]}, {}, "'pitfalls' has 1 more"),
@@ -37,18 +38,21 @@ def test_a_key_that_would_change_the_criterion_is_told(
     ("entries", "notes"),
     [
         ([{"requirement": "Is kind.", "why": "Not too long."}], ["'why' of the criteria is metadata"]),
-        ([{"requirement": "Is kind.", "why": "Too long."}], []),
+        ([{"requirement": "Is kind.", "why": "long"}], []),
         (
             [{"requirement": "A", "weight": 1}, {"requirement": "B"}, {"requirement": "C"}],
             ["2 of 3 criteria have no weight and count 10, the first is criterion 2"],
         ),
         ([{"requirement": "A"}, {"requirement": "B"}], []),
-        ([{"requirement": "A", "weight": 1}, {"requirement": "B", "weight": None}], []),
-        ([{"criterion": "A", "weight": 1}, {"criterion": "B"}], []),  # other formats have rules of their own
+        (
+            [{"requirement": "A"}, {"requirement": "B", "tags": ["pitfall"]}],
+            ["criterion 2 has the tags ['pitfall'] and a positive weight"],
+        ),
+        ([{"requirement": "A", "weight": -1, "tags": ["pitfall"]}], []),
     ],
 )
 def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, Any]], notes: list[str]) -> None:
-    found = unread_notes(entries, {"requirement", "criterion"})
+    found = unread_notes([Criterion.model_validate(entry) for entry in entries])
     assert [note[: len(said)] for note, said in zip(found, notes, strict=True)] == notes
 
 
@@ -65,8 +69,7 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
     ],
 )
 def test_the_weight_of_a_section_is_told_unless_it_is_a_total(weight: int, weights: list[Any], told: bool) -> None:
-    entries = [{} if one is None else {"weight": one} for one in weights]
-    assert bool(list(section_weights({"points": weight}, entries))) == told
+    assert bool(list(section_weights({"points": weight}, weights))) == told
 
 
 @each(
@@ -81,4 +84,4 @@ def test_the_weight_of_a_section_is_told_unless_it_is_a_total(weight: int, weigh
 def test_what_stands_next_to_the_criteria_and_belongs_into_them_is_told(
     around: dict[str, Any], said: list[str]
 ) -> None:
-    assert [one.partition(", or put")[0] for one in stray_weights(around)] == said
+    assert [one.partition(", or put")[0] for one in stray_keys(around, [])] == said

@@ -316,10 +316,6 @@ def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardR
     return points / positive if positive > 0 else None
 
 
-_CATEGORY = re.compile(r"\binfrastructure: (?:budget: (?=budget of ))?")
-"""Words of reports that the reason after them says, too."""
-
-
 def _failure(
     report: EvaluationReport | EnsembleEvaluationReport, judged: Sequence[Judged], names: Sequence[str]
 ) -> str:
@@ -327,7 +323,8 @@ def _failure(
     if errors:
         name, error = errors[0]
         more = f" (and {len(errors) - 1} more of {len(judged)} criteria)" if len(errors) > 1 else ""
-        return f"criterion {name!r}: {_CATEGORY.sub('', error)}{more}"
+        told = re.sub(r"\binfrastructure: (?:budget: (?=budget of ))?", "", error)  # the reason after it says so, too
+        return f"criterion {name!r}: {told}{more}"
     if judged:
         return "no criterion that the reward depends on could be assessed"
     return report.error or "the report has no criteria"

@@ -17,7 +17,7 @@ WEB_PAGE = "the answer is a web page, not a chat completion"
 MOST_BLOCKED = 200
 """Items that may be refused by a firewall before the first reply."""
 
-MOST_BROKEN = 20
+MOST_BROKEN = 8
 """Requests in a row that may be broken off, or have an answer that cannot be read, before the first answer."""
 
 _ONE_TEXT = (
