@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from autorubric import status
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.in_process import NearEndpoint, finish
@@ -243,33 +242,6 @@ def test_a_budget_ends_the_run_and_a_higher_one_goes_on(tmp_path: Path, capsys: 
         assert 0 < endpoint.counts.requests < 10
         assert run(command) == 0
         assert endpoint.counts.requests == 10
-
-
-def test_a_budget_that_ends_before_all_is_sampled_leaves_queries_that_are_decided(tmp_path: Path) -> None:
-    def answered(body: dict[str, Any]) -> str:
-        if len(body["messages"]) == 1:
-            return GOOD
-        # Of one query: such replies are not paid for a second time within a session.
-        return "I cannot say." if "Why 1?" in str(body) else judged(body)
-
-    out = tmp_path / "run"
-    with LoopbackEndpoint(replier=answered).in_thread() as endpoint:
-        at, source = f"@{endpoint.base_url}", str(data(tmp_path, 12))
-        command = ["select", source, "--sample", f"writer{at}", "-k", "2", "--judge", f"judge{at}"]
-        command += ["--sample-max-tokens", "512", "--max-tokens", "64", "-j", "2"]
-        assert run([*command, "-o", str(tmp_path / "other")]) == 1
-        whole = endpoint.counts.requests
-        assert run([*command, "-o", str(out), "--budget-tokens", "20000"]) == 1
-        decided, found = [one["status"] for one in rows(out / "decisions.jsonl")], status(out)
-        assert decided[0] == "selected" and decided[-1] == "undecided" and "dropped" not in decided
-        assert found.state == "unfinished" and (found.stopped or "").startswith("budget of 20,000 tokens")
-        assert found.row_counts is not None and found.row_counts.rows == 24
-        writers = sum("writer" in str(one.body["model"]) for one in endpoint.received)
-        assert 24 < writers < 2 * 24  # not all of the second run's were sampled
-        made = endpoint.counts.requests
-        assert run([*command, "-o", str(tmp_path / "enough"), "--budget-tokens", "900000"]) == 1
-        assert endpoint.counts.requests == made + whole
-        assert rows(tmp_path / "enough" / "decisions.jsonl") == rows(tmp_path / "other" / "decisions.jsonl")
 
 
 @pytest.mark.parametrize(

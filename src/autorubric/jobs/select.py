@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import astuple
@@ -15,38 +14,26 @@ from pydantic import PlainValidator, model_validator
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import make_path
-from autorubric.jobs.job import ReplaceableSettings, blocking, flags_given, job
+from autorubric.jobs.job import blocking, flags_given, job
 from autorubric.jobs.judges import GradingSettings, make_grader
-from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, selected, selection_files
+from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
+from autorubric.jobs.selection_run import selected_from_run as from_run
 from autorubric.jobs.submissions import check_weighed, columns_named
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.endpoints import one_limit
 from autorubric.llm.http.secrets import VariableName
 from autorubric.notes import warn
-from autorubric.runs.another_run import move_run_away, refuse_another_run
-from autorubric.runs.changes import changed_values
-from autorubric.runs.manifest import ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.result import EvalResult
-from autorubric.runs.run_folder import run_folder
 from autorubric.settings import FileName, Names, NewDirectory, setting
-from autorubric.training.candidates import (
-    CandidateAnswer,
-    check_candidates,
-    own_answers,
-    read_candidates,
-    read_graded_run,
-)
+from autorubric.training.candidates import CandidateAnswer, check_candidates, own_answers, read_candidates
 from autorubric.training.queries import RubricQuery, read_queries
 from autorubric.training.selection import Keep, parse_keep
-from autorubric.training.selection_summary import Pool, write_selection
 from autorubric.training.trainer_files import check_trainers
 
 SelectData: TypeAlias = EvalResult | Path | str
 """The result or the run directory of a finished grading run, or a file of queries with rubrics."""
 
 _ROLES = ("query", "rubric", "id", "submission")
-_MARKS = (MANIFEST_FILE, ITEMS_FILE)
 _OF_GRADED_RUNS = frozenset({"data", "out", "replace", "upload", "threshold", "keep", "margin", "trainer", "limit"})
 
 
@@ -149,10 +136,10 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
         autorubric.errors.MissingFileError: Data not found: no-such-file.jsonl
     """
     path, trainers = cast("Path", data), check_trainers(settings.trainer)
-    if _is_run_directory(path):
+    if is_run_directory(path):
         _refuse_unused(settings, path)
         await check_upload(settings)
-        return await _uploaded(_selected_from_run(path, settings.rule(), trainers, settings), settings)
+        return await _uploaded(from_run(path, settings.rule(), trainers, settings), settings)
     settings = settings.by_workers()
     grader = make_grader(settings)
     sampling = Sampling(_samplers(settings), settings.k) if settings.sample else None
@@ -164,7 +151,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
     taken = candidates if sampling is None else sampling
     selection = Selection(queries, taken, grader, settings.rule(), skipped, settings, trainers, part)
     async with aclosing(grader):
-        with settings.attempts_logged(), one_limit(settings.concurrency):
+        with settings.attempts_logged():
             await check_upload(settings)
             if settings.dry_run:
                 return await estimated(selection)
@@ -174,59 +161,10 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
 select = blocking(select_async)
 
 
-def _selected_from_run(
-    folder: Path, keep: Keep, trainers: tuple[str, ...], settings: ReplaceableSettings
-) -> SelectionResult:
-    """The selection from a finished grading run, with its own scores: no request is made.
-
-    Args:
-        folder: the directory of the grading run.
-        keep: the rule for what to keep.
-        trainers: the trainers to write files for.
-        settings: where it is written; `limit` takes the first queries only.
-
-    Raises:
-        InputError: the run has not finished or cannot be read, or the directory contains another selection.
-    """
-    out = Path(settings.out)
-    run = read_graded_run(folder).first(getattr(settings, "limit", None))
-    check_weighed((query.where or query.id, query.rubric) for query in run.queries)
-    source = read_manifest(folder) or {}
-    about = {"graded_run": str(folder.resolve()), "dataset_hash": source.get("dataset_hash")}
-    with run_folder(out, (*selection_files(), MANIFEST_FILE), [folder]):
-        if refuse_another_run(out, "selection", partial(_other_source, about), replace=settings.replace):
-            move_run_away(out)
-        write_manifest(out, {"kind": "selection", "status": "running", **about})
-        written = write_selection(out, Pool(run.queries, run.scored, run.items), keep, trainers)
-        counts = {"rows": len(run.queries), "finished": len(run.queries), "failed": 0}
-        write_manifest(out, {"kind": "selection", "status": "completed", **about, "counts": counts})
-    result = SelectionResult(out, len(run.queries), len(run.scored), written, graded_run=run.folder, again=run.again)
-    for one in run.scored:
-        if one.failure is not None:
-            result.failures.add_text(one.failure, one.candidate.sample_id)
-    return result
-
-
-def _other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """Whether an earlier selection was made from another grading run."""
-    before = {name: manifest[name] for name in about if name in manifest}
-    return changed_values(before, {name: about[name] for name in before})
-
-
 async def _uploaded(result: SelectionResult, settings: SelectSettings) -> SelectionResult:
     ended_early = result.stopped or result.interrupted or result.failures
     await upload_finished(settings, complete=result.written is not None and not ended_early)
     return result
-
-
-def _is_run_directory(data: Path) -> bool:
-    """Whether DATA is the directory of a run, rather than a file of queries.
-
-    Example:
-        >>> _is_run_directory(Path("final.jsonl"))
-        False
-    """
-    return os.path.isdir(data) and any((data / name).exists() for name in _MARKS)  # noqa: PTH112 (long names)
 
 
 def _refuse_unused(settings: SelectSettings, run: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -12,34 +13,33 @@ from typing import Any
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.graders.criterion_judge import PrefixFirst
-from autorubric.graders.judge import Answered, Occurrences, Read
 from autorubric.graders.session import Limits
+from autorubric.jobs.job import ReplaceableSettings
 from autorubric.jobs.judges import GradingSettings, experiment_plan, recorded_examples
 from autorubric.jobs.recorded_run import ledger_to_estimate
-from autorubric.llm.batches.setting import batching, widened
+from autorubric.jobs.submissions import check_weighed
+from autorubric.llm.batches.setting import widened
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.executor import Executor, FollowUp
+from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE, FailureGroups
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import check_priced, open_models, stand_ins
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Failure, Model, Request
+from autorubric.llm.request import Model
 from autorubric.notes import warn
-from autorubric.runs.another_run import Opening, locked_ledger
+from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
 from autorubric.runs.blocks import all_records, feed
 from autorubric.runs.changes import changed_grader, changed_items, changed_values, describe_change
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.plan import describe_grader
 from autorubric.runs.progress import RunState, StageState, reported
 from autorubric.runs.result import EvalResult, ItemResult
-from autorubric.runs.run import DRAWS_A_GENERATION, REPLY_TOKENS, coming_generation, describe_input, estimate
+from autorubric.runs.run import REPLY_TOKENS, coming_generation, estimate
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import PART, Part
 from autorubric.runs.stopping import Stop
-from autorubric.training.background_grading import grade_anyway
 from autorubric.training.candidates import (
     ANSWER_TOKENS,
     ROLE,
@@ -48,6 +48,7 @@ from autorubric.training.candidates import (
     ScoredCandidate,
     estimate_sampling,
     graded_dataset,
+    read_graded_run,
 )
 from autorubric.training.queries import RubricQuery
 from autorubric.training.selection import Keep, compute_share
@@ -57,8 +58,8 @@ from autorubric.training.trainer_files import training_files
 SAMPLING, GRADING = range(2)
 """The rounds of workers of a cluster: a candidate has its number only when all are sampled."""
 
-_JUDGED = "judged when it was sampled"
 _GENERATION = "sampling_generation"
+_MARKS = (MANIFEST_FILE, ITEMS_FILE)
 _COMPARED = ("sample", "sample_temperature", "sample_max_tokens", "few_shot_examples", "share_equal", "shard")
 
 
@@ -136,6 +137,55 @@ class Selection:
         return Limits(self.settings.budget_usd, self.settings.budget_tokens, self.settings.concurrency)
 
 
+def is_run_directory(data: Path) -> bool:
+    """Whether DATA is the directory of a run, rather than a file of queries.
+
+    Example:
+        >>> is_run_directory(Path("final.jsonl"))
+        False
+    """
+    return os.path.isdir(data) and any((data / name).exists() for name in _MARKS)  # noqa: PTH112 (long names)
+
+
+def selected_from_run(
+    folder: Path, keep: Keep, trainers: tuple[str, ...], settings: ReplaceableSettings
+) -> SelectionResult:
+    """The selection from a finished grading run, with its own scores: no request is made.
+
+    Args:
+        folder: the directory of the grading run.
+        keep: the rule for what to keep.
+        trainers: the trainers to write files for.
+        settings: where it is written; `limit` takes the first queries only.
+
+    Raises:
+        InputError: the run has not finished or cannot be read, or the directory contains another selection.
+    """
+    out = Path(settings.out)
+    run = read_graded_run(folder).first(getattr(settings, "limit", None))
+    check_weighed((query.where or query.id, query.rubric) for query in run.queries)
+    source = read_manifest(folder) or {}
+    about = {"graded_run": str(folder.resolve()), "dataset_hash": source.get("dataset_hash")}
+    with run_folder(out, (*_selection_files(), MANIFEST_FILE), [folder]):
+        if refuse_another_run(out, "selection", partial(_other_source, about), replace=settings.replace):
+            move_run_away(out)
+        write_manifest(out, {"kind": "selection", "status": "running", **about})
+        written = write_selection(out, Pool(run.queries, run.scored, run.items), keep, trainers)
+        counts = {"rows": len(run.queries), "finished": len(run.queries), "failed": 0}
+        write_manifest(out, {"kind": "selection", "status": "completed", **about, "counts": counts})
+    result = SelectionResult(out, len(run.queries), len(run.scored), written, graded_run=run.folder, again=run.again)
+    for one in run.scored:
+        if one.failure is not None:
+            result.failures.add_text(one.failure, one.candidate.sample_id)
+    return result
+
+
+def _other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
+    """Whether an earlier selection was made from another grading run."""
+    before = {name: manifest[name] for name in about if name in manifest}
+    return changed_values(before, {name: about[name] for name in before})
+
+
 async def selected(selection: Selection) -> SelectionResult:
     """Sample candidates if models write them, grade them, and decide.
 
@@ -144,27 +194,23 @@ async def selected(selection: Selection) -> SelectionResult:
     """
     labels = stand_ins(await _model_names(selection))
     settings = selection.settings
-    files = (*selection_files(), DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
+    files = (*_selection_files(), DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
     sources, start_over = settings.sources(), settings.start_over
     with run_folder(selection.out, files, sources, start_over=start_over, parts=settings.parts):
         result = SelectionResult(selection.out, len(selection.queries), 0)
         unsampled: list[ScoredCandidate] = []
-        paid, stopped, replays = False, None, ""
+        paid = False
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
             run = await _sampled(selection, candidates, labels)
             paid = run.has_paid
             if run.refused and not run.interrupted and not paid:
                 raise InputError(run.stopped or "the endpoint refused the run", run.advice)
-            if run.interrupted or _round() == SAMPLING or (run.stopped and not (run.judged and run.answers)):
+            if run.interrupted or run.stopped or _round() == SAMPLING:
                 return replace(result, stopped=run.stopped, interrupted=run.interrupted)
             unsampled = [ScoredCandidate(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
-            candidates, stopped = run.candidates(), run.stopped
-            replays = (stopped or _JUDGED) if run.judged else ""
-        graded, scored, failures = await _graded(selection, candidates, labels, replays)
-        if stopped:
-            told = {"status": "failed", "error": stopped, "total_items": run.total}
-            write_manifest(selection.out, (read_manifest(selection.out) or {}) | told)
+            candidates = run.candidates()
+        graded, scored, failures = await _graded(selection, candidates, labels)
         summary = graded.summary
         assert summary is not None
         result = replace(
@@ -173,7 +219,7 @@ async def selected(selection: Selection) -> SelectionResult:
             failures=failures,
             totals=summary.totals,
             negotiated=summary.negotiated,
-            stopped=stopped or graded.stopped,
+            stopped=graded.stopped,
             interrupted=summary.interrupted,
         )
         if summary.interrupted:
@@ -254,8 +300,6 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
         if settings.start_over:
             ledger.keep_note(_GENERATION, generation)
         run = _sampling_run(selection, sampling, models, executor, generation)
-        if executor.budget is not None and not is_sampled and _round() is None and batching.get() is None:
-            run.judged = partial(_judged, selection, run, ledger, Occurrences())
 
         def state() -> RunState:
             done, failed = len(run.answers), sum(one.kind not in NOT_MADE for one in run.failed.values())
@@ -268,33 +312,6 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
                 await run.to_the_end()
         await executor.drain()
     return run
-
-
-async def _judged(
-    selection: Selection,
-    run: SamplingRun,
-    ledger: Ledger,
-    met: Occurrences,
-    query: RubricQuery,
-    candidate: CandidateAnswer,
-) -> None:
-    """Grade a candidate before others are sampled, so that a budget that ends leaves queries that are finished.
-
-    The grading run finds these replies in the ledger.
-    """
-    settings, grader, executor = selection.settings, selection.grader, run.executor
-    assert executor is not None
-    inputs = describe_input(graded_dataset([query], [candidate], ""), 0, grader, {})
-    inputs = replace(inputs if settings.share_equal else met.numbered(inputs), item=candidate.sample_id)
-    draws = coming_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
-
-    async def ask(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        answer = await executor.ask_for(model, replace(request, draw=request.draw + draws), read, follow_up)
-        if isinstance(answer, Failure):
-            run.end_with(answer)
-        return answer
-
-    await grade_anyway(grader, inputs, PrefixFirst(ask) if settings.prefix_first else ask)
 
 
 @contextmanager
@@ -314,13 +331,13 @@ def _shown_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]
 
 
 async def _graded(
-    selection: Selection, candidates: Sequence[CandidateAnswer], labels: Sequence[str], replays: str
+    selection: Selection, candidates: Sequence[CandidateAnswer], labels: Sequence[str]
 ) -> tuple[EvalResult, list[ScoredCandidate], FailureGroups]:
     """The grading run, the score of each candidate, and why judgments failed."""
     settings = selection.settings
     dataset = graded_dataset(selection.queries, candidates, selection.out.name)
     plan = experiment_plan(settings, dataset, selection.grader, selection.part, labels=labels, compared=_COMPARED)
-    plan = replace(plan, same_items=not isinstance(selection.candidates, Sampling), replays=replays)
+    plan = replace(plan, same_items=not isinstance(selection.candidates, Sampling))
     found: dict[int, ScoredCandidate] = {}
     failures = FailureGroups()
     config = selection.grader.scoring.cannot_assess
@@ -367,8 +384,7 @@ def _sampling_run(
     return SamplingRun(selection.queries, pairs, sampling.k, window, generation, executor=executor)
 
 
-def selection_files() -> tuple[str, ...]:
-    """The files that a selection may write."""
+def _selection_files() -> tuple[str, ...]:
     return (*training_files(), DECISIONS_FILE, SUMMARY_FILE)
 
 

@@ -60,7 +60,6 @@ class ExperimentPlan:
         replace: take the place of another run in the directory, whose files move to their own folder.
         compared: names in `settings` that change results.
         parts: the shards that this run unites, without a request; None for every other run.
-        replays: why no request is sent, and each ends as it did when it was last sent; empty where they are sent.
         same_items: whether items have to be those of the earlier run; False where models write them.
         write_tables: called once the items are on disk, while no other process works in the directory.
     """
@@ -77,7 +76,6 @@ class ExperimentPlan:
     replace: bool = False
     compared: tuple[str, ...] = ()
     parts: Parts | None = None
-    replays: str = ""
     same_items: bool = True
     write_tables: Callable[[], object] | None = None
 
@@ -160,20 +158,18 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
             models = (await grader.open_session()).models
-            await _let_ask(run, grader, ledger, plan.replays)
+            await _let_ask(run, grader, ledger)
         stack.enter_context(_ended(manifest, plan, run, models, ledger))
         yield run, manifest
 
 
-async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None, replays: str) -> None:
+async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
     """Give a run the executor of its grader, which records in the run's own ledger if there is one."""
     session = await grader.open_session()
     run.executor, run.totals = session.executor, grader.totals
     if ledger is not None:
         ledger.price(session.models.values())
         run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
-        if replays:
-            run.executor.replay(replays, ledger.failures())
 
 
 async def _finished_run(

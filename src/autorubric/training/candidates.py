@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -265,18 +265,13 @@ Key: TypeAlias = tuple[int, int, int]
 
 @dataclass
 class SamplingRun(StoppableRun):
-    """Samples K answers to each query from each model; `window` limits the answers in progress.
-
-    Attributes:
-        judged: called with each candidate as soon as it is there, before another one takes its place in the window.
-    """
+    """Samples K answers to each query from each model; `window` limits the answers in progress."""
 
     queries: Sequence[RubricQuery]
     models: Sequence[tuple[str, Model]]
     k: int
     window: int = 64
     generation: int = 0
-    judged: Callable[[RubricQuery, CandidateAnswer], Awaitable[object]] | None = None
     answers: dict[Key, str] = field(default_factory=dict)
     failed: dict[Key, Failure] = field(default_factory=dict)
 
@@ -296,9 +291,7 @@ class SamplingRun(StoppableRun):
 
     def unsampled(self) -> list[tuple[CandidateAnswer, Failure]]:
         """The candidates without an answer, each with the reason."""
-        left = Failure("stopped", self.stopped or "")
-        missing = (key for key in self.all_keys() if key not in self.answers)
-        return [(self.candidate(key, ""), self.failed.get(key, left)) for key in missing]
+        return [(self.candidate(key, ""), self.failed[key]) for key in self.all_keys() if key in self.failed]
 
     def candidate(self, key: Key, answer: str) -> CandidateAnswer:
         """The candidate with this answer."""
@@ -335,8 +328,6 @@ class SamplingRun(StoppableRun):
         outcome = await self.executor.ask_for(self.models[model][1], self.request(query, draw), read_text)
         if isinstance(outcome, Answer):
             self.answers[key] = outcome.value
-            if self.judged is not None:
-                await self.judged(self.queries[query], self.candidate(key, outcome.value))
         else:
             self.failed[key] = outcome
             self.end_with(outcome)
