@@ -164,8 +164,8 @@ def test_the_script_takes_every_variable_from_the_environment_and_no_key_into_ar
 OFFLINE = dict.fromkeys(ROLES, "builtin/offline")
 WRONG = [
     # An address or a key is filled in: whoever does that means a model of their own, not the offline one.
-    ({"BASE_URL": "http://localhost:8000/v1"}, "no model plays"),
-    ({"RUBRIC_B_API_KEY": "sk-planted"}, "no model plays"),
+    ({"BASE_URL": "http://localhost:8000/v1"}, "no model; pass --models"),
+    ({"RUBRIC_B_API_KEY": "sk-planted"}, "no model; pass --models"),
     ({**OFFLINE, "INPUT_JSONL": "nowhere.jsonl"}, "not found: nowhere.jsonl"),
     ({**OFFLINE, "MERGE_MODEL": "m", "MERGE_BASE_URL": "ftp://x/v1"}, "ftp://x/v1"),
 ]

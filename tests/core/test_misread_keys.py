@@ -2,8 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from autorubric.core.criterion import Criterion
-from autorubric.core.misread_keys import misread_keys, section_weights, stray_keys, unread_notes
+from autorubric.core.misread_keys import misread_keys, section_weights, stray_keys, total_rows, unread_notes
+from autorubric.core.rubric_from import rubric_from
+from autorubric.errors import InputError
 from tests.offenders import each
 
 WRONG_WAY = "give a criterion that describes a fault a negative weight"
@@ -85,3 +89,25 @@ def test_what_stands_next_to_the_criteria_and_belongs_into_them_is_told(
     around: dict[str, Any], said: list[str]
 ) -> None:
     assert [one.partition(", or put")[0] for one in stray_keys(around, [])] == said
+
+
+@each(
+    ("text", "weight", "told"),
+    [
+        ("Total", 5, True),
+        ("总分", 5, True),
+        ("Total", 4, False),
+        ("Names the total.", 5, False),
+        ("Is kind.", 5, False),
+    ],
+)
+def test_a_last_row_with_the_sum_of_the_weights_is_told(text: str, weight: float, told: bool) -> None:
+    rows = [Criterion(requirement="A", weight=3), Criterion(requirement="B", weight=2)]
+    assert bool(list(total_rows([*rows, Criterion(requirement=text, weight=weight)]))) == told
+
+
+def test_a_second_list_of_criteria_is_refused_unless_it_is_the_same_one() -> None:
+    first, second = ([{"criterion": text, "points": 3}] for text in ("Is kind.", "Is brief."))
+    assert len(rubric_from({"rubric": first, "criteria": first}, "row 1").rubric) == 1
+    with pytest.raises(InputError, match="'criteria' has 1 more criteria"):
+        rubric_from({"rubric": first, "criteria": second}, "row 1")

@@ -118,6 +118,19 @@ CONTRADICTED = [
 ]
 
 CONSISTENT = [
+    # What leads to a verdict and is not the last word.
+    (f"The length requirement is met.\nThe tone is off, though.\n{UNMET}", "UNMET"),
+    (f"The criterion is barely met on length, but fails on tone.\n{UNMET}", "UNMET"),
+    (f"I do not think this criterion is met.\n{UNMET}", "UNMET"),
+    (f"There is no evidence that the criterion is met.\n{UNMET}", "UNMET"),
+    (f"Neither requirement is met.\n{UNMET}", "UNMET"),
+    (f"The response finds that this requirement is not met, which is correct.\n{MET}", "MET"),
+    (f"The model identifies that the legal requirement is not met.\n{MET}", "MET"),
+    (f"该回答无法满足标准。\n{UNMET}", "UNMET"),
+    (f"该回答难以满足标准。\n{UNMET}", "UNMET"),
+    (f"基準を満たしているとは言えない。\n{UNMET}", "UNMET"),
+    (f"Answer: True\n{UNMET}", "UNMET"),
+    (f"Result: false\n{MET}", "MET"),
     # What a verdict would take, and what the criterion says.
     (f"{UNMET}\n\nMET would require a second cause.", "UNMET"),
     (f"{UNMET}\n\nNote: The criterion says it must be MET only if two causes are named.", "UNMET"),

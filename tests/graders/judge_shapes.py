@@ -66,6 +66,14 @@ FIELDS: list[tuple[str | dict[str, Any], str]] = [
     ('{"result": true}', "again"),
     ("<verdict>MET</verdict> <verdict>UNMET</verdict>", "again"),
     ("Status: done\nThe criterion is met.", "again"),
+    # Of something else than the criterion, or taken back.
+    ("The reference says so.\n\nAnswer: False\n\nThe submission agrees.", "again"),
+    ("Result: met\n\nHowever, one demand was ignored.", "again"),
+    ("Status: satisfied\n\nBut the date is missing, so the requirement fails.", "again"),
+    ("c1: MET\n\nc2: MET", "again"),
+    ('{"expected": "MET", "explanation": "x"}', "again"),
+    ('{"quote": "Met", "explanation": "The text omits it."}', "again"),
+    ('{"title": "unmet", "explanation": "All fine."}', "again"),
 ]  # fmt: skip
 
 ODD: list[tuple[str | dict[str, Any], str]] = [

@@ -19,6 +19,7 @@ REFUSED: dict[str, list[Any]] = {
     "no criteria": [],
     "a criterion of another format among ours": [GOOD, {"criterion": "Names two causes.", "points": 2}],
     "a weight with an underscore": [{**GOOD, "weight": "1_000"}],
+    "a last row with the sum": [GOOD, OTHER, {"requirement": "Total", "weight": 5}],
     "a truth value as weight": [{**GOOD, "weight": True}],
     "null as weight": [{**GOOD, "weight": None}],
     "too large a weight": [{**GOOD, "weight": 1e308}],

@@ -76,7 +76,7 @@ def test_of_equally_bad_answers_the_one_nearest_in_length_makes_the_pair() -> No
 
 
 def test_a_text_that_was_graded_twice_makes_no_pair_with_itself() -> None:
-    found = ("same", 0.9), ("same", 0.1)
+    found = ("same", 0.9), ("same\n", 0.1)
     assert decide(scored(*found), parse_keep("pairs")).status == "dropped"
     pair = decide(scored(*found, ("other", 0.5)), parse_keep("pairs")).rejected
     assert pair is not None and pair.candidate.answer == "other"

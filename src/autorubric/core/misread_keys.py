@@ -193,6 +193,23 @@ def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterat
             yield f"{key!r} is {value!r:.60}; give its criteria negative weights, {_ELSE}"
 
 
+def total_rows(criteria: Sequence[Criterion]) -> Iterator[str]:
+    """A sentence for a criterion that is the last row of a table, with the sum of the weights.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> rows = [Criterion(requirement="Is kind.", weight=3), Criterion(requirement="Total", weight=3)]
+        >>> list(total_rows(rows))
+        ["criterion 2 is 'Total' and has the sum of the other weights; leave it out"]
+    """
+    *others, last = criteria
+    words = _words(last.requirement) if others and len(last.requirement) < 40 else frozenset()
+    is_total = words & _MEANT["total"] and words <= _AMOUNTS
+    if is_total and math.isclose(sum(one.weight for one in others), last.weight):
+        told = f"criterion {len(criteria)} is {last.requirement!r}"
+        yield f"{told} and has the sum of the other weights; leave it out"
+
+
 @lru_cache(maxsize=4096)
 def _words(key: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORDS.findall(key))

@@ -18,7 +18,7 @@ from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption
 from autorubric.core.described_scores import has_described_scores, scored_criterion
 from autorubric.core.entries import USUAL, find_parts, is_foreign, read_entries, usual_fields, written_weights
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import section_weights, stray_keys
+from autorubric.core.misread_keys import section_weights, stray_keys, total_rows
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
@@ -109,6 +109,12 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     """
     if not entries:
         raise InputError("No criteria found")
+    if totals := list(total_rows(criteria := _read_criteria(entries))):
+        raise InputError(totals)
+    return criteria
+
+
+def _read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     if is_foreign(entries):
         return [*read_entries(entries, "rubric", USUAL, usual_fields)]
     # Tables and exporters that write all keys write an empty list.
@@ -167,15 +173,14 @@ def _holder(data: Mapping[str, Any], inside: str) -> str:
     there = [key for key in _HOLDERS if key in data]
     if there:
         holder = next((key for key in there if data[key]), there[0])
-        strangers = {key: value for key, value in data.items() if key not in _RUBRIC_KEYS}
+        others = {key: value for key, value in data.items() if key not in (holder, "guidelines", "metadata")}
+        strangers = {key: value for key, value in others.items() if value != data[holder]}
         if strangers and (strays := list(stray_keys(strangers, data[holder]))):
             raise InputError(strays)
         return holder
     if inside == "rubric":
         raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")
-    if inside:
-        raise InputError(f"Expected '{inside}' to be a list, got dict; {_keys(data)}")
-    raise InputError(_no_holder(data))
+    raise InputError(f"Expected '{inside}' to be a list, got dict; {_keys(data)}" if inside else _no_holder(data))
 
 
 def _no_holder(data: Mapping[str, Any]) -> str:

@@ -11,7 +11,16 @@ from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
 from autorubric.graders.judge import ShownOptions
-from autorubric.graders.verdict_words import Stated, find_conclusion, find_fields, find_statements, find_verdict
+from autorubric.graders.verdict_words import (
+    Stated,
+    find_conclusion,
+    find_fields,
+    find_statements,
+    find_verdict,
+    is_label,
+    is_taken_back,
+    last_sentence,
+)
 from autorubric.llm.reply_json import parse_json, scan_json
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
@@ -41,6 +50,9 @@ _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
 _CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # most explanations do not
+_NAMES_VERDICT = re.compile(
+    r"verdict|final|overall|status|judge?ment|conclu|correct|answer is|判定|结论|Urteil", re.I
+)
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
@@ -98,6 +110,9 @@ def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
         values = listed.value
     elif isinstance(listed, Unreadable):
         fields = find_fields(text)
+        ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
+        if len(ids) > 1 or (fields and is_taken_back(text[fields[-1].end() :])):
+            return None
         values = [field["value"] for field in fields] or [text]
         explanation = _explanation(text, fields)
     else:
@@ -163,7 +178,7 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
             stated.append(verdict)
     stated += [other for key in _OTHER_KEYS if (other := find_verdict(record.get(key))) is not None]
     if not stated:
-        words = [value for key, value in record.items() if isinstance(value, str) and key not in _EXPLANATIONS]
+        words = [value for key, value in record.items() if isinstance(value, str) and is_label(key)]
         found = [find_verdict(word) for word in words if word.casefold() not in _NO_WORDS]
         stated = [verdict for verdict in found if verdict is not None]
         if len(stated) != 1:
@@ -238,7 +253,10 @@ def _disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadab
     differing = {repr(value if stated is None else stated) for stated, value in read}
     if len(differing) > 1:
         return _refused(f"the reply states {len(differing)} different values of {keys[-1]}")
-    around = {find_conclusion(before, shown), *(stated for _, stated in find_statements(after, shown))}
+    # What is said before the JSON led to it, unless it names a verdict or is the last word.
+    sentence, last = next(find_statements(before, shown), ("", None))
+    concluded = last if shown or _NAMES_VERDICT.search(sentence) else find_conclusion(last_sentence(before))
+    around = {concluded, *(stated for _, stated in find_statements(after, shown))}
     around |= {_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
     own = said.verdict if shown is None else said.option
     return _refused("the text around the JSON states something else than the JSON") if around - {None, own} else None

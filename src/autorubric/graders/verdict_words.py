@@ -37,9 +37,12 @@ _SEPARATORS = re.compile(r"[\s_\-]+")
 _LABELS = (
     *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "correction", "final"),
-    *("判定", "判断", "判斷", "结论", "結論", "结果", "更正", "选项", "选择", "Urteil", "Ergebnis"),
+    *(r"\w{0,4}(?:判定|结果|状态|结论)", "判断", "判斷", "結論", "更正", "选项", "选择", "Urteil", "Ergebnis"),
 )
 _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
+_KEY = re.compile(_LABEL, re.IGNORECASE)
+_OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|判|Urteil", re.IGNORECASE)
+_OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
 _EDGE = r"[ \t*_`\"'“”|]*+"
 _VALUE = r"(?P<value>[^\n<|]{1,80}?)"
 _FIELDS = [
@@ -78,30 +81,46 @@ def find_verdict(said: Any, *, of_truth: bool = False) -> CriterionVerdict | Non
 def find_fields(text: str) -> list[re.Match[str]]:
     r"""The fields in a text that may state a verdict, in order, as matches with a `label` and a `value`.
 
-    A text with JSON that is never closed has none.
+    A text with JSON that is never closed has none. True, false and (not) satisfied count under a label for verdicts.
 
     Example:
-        >>> said = "Two are named.\n\n**Verdict:** MET"
+        >>> said = "Answer: True\n\n**Verdict:** MET"
         >>> [(field["label"], field["value"]) for field in find_fields(said)]
         [('Verdict', 'MET')]
     """
     if scan_json(text).broken is not None:
         return []
-    return sorted((found for field in _FIELDS for found in field.finditer(text)), key=lambda found: found.start())
+    fields = (found for field in _FIELDS for found in field.finditer(text))
+    told = (one for one in fields if _OF_VERDICT.search(one["label"]) or _folded(one["value"]) not in _OF_ANYTHING)
+    return sorted(told, key=lambda found: found.start())
+
+
+def is_label(key: str) -> bool:
+    """Whether a key may state a verdict.
+
+    Example:
+        >>> is_label("final_answer"), is_label("expected")
+        (True, False)
+    """
+    return _KEY.fullmatch(key) is not None
 
 
 # Sentences: a word of the schema states a verdict where nothing says that it is weighed, quoted, or of a part.
 
 _SHORT = re.compile(r"(n)['’]t\b|(?<=\bit)['’]s\b", re.IGNORECASE)
 _END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
-_QUOTED = re.compile(r"<(\w+)>[^<]*</\1>|^[ \t]*>.*|\"(?=\S* )[^\"\n]*\"|“(?=\S* )[^”\n]*”", re.MULTILINE)
+_QUOTED = re.compile(
+    r"<(\w+)>[^<]*</\1>|^[ \t]*>.*|\"(?=\S{0,200} )[^\"\n]{0,2000}\"|“(?=\S{0,200} )[^”\n]{0,2000}”", re.MULTILINE
+)
 _THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上)", re.I)
 _WEIGHED = re.compile(
     r"\bHad\b|^\W*To\b|(?i:\b(?:if|unless|whether|(?<!i )would|could|might|may|has to|have to|needs? to|so that|"
     r"(?<!ought )to be|at first|first \w+ (?:is|was)|initially|(?<!things )consider(?:ed)?|tempted|for an?|requires?|"
     r"seem\w*|appear\w*|argu\w+|claim\w*|says?|stat(?:es|ed)|asks?|tells?|instruct\w*|contains?|disregard|ignor\w+|"
-    r"no reason|becomes|wenn|falls|wäre|würde|könnte|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似"
+    r"no reason|becomes|not (?:think|believe)|evidence|neither|no (?:criterion|requirement)|never|barely|identif\w+|"
+    r"finds|wenn|falls|wäre|würde|könnte|kein\w*|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似|とは言えない"
 )
+_WORD = re.compile(r"\w")
 _CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 _OF_A_PART = re.compile(
     r"\s*(?:[-*•+]|\d+[.)]|\|)\s[^\w\n]*+\w.*\W|.*\b(?:condition|part|aspect|element|component|step|demand)\b",
@@ -123,7 +142,7 @@ _NEGATED = (
     r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|(?i:nicht) erfüllt"
 )
 _MENTION = re.compile(
-    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没有?|未能?|並?未)(?:完全)?[满滿]足|満たし?てい?ない|満たさない)|"
+    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全)?[满滿]足|満たし?てい?ない|満たさない)|"
     rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[评評判][估断斷])|"
     rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
 )
@@ -143,6 +162,27 @@ _DEFINED = re.compile(
     r"[\"'`*]* (?:(?:means?|requires?|applies|is(?! (?:my|the (?:final|correct|right))\b)|needs?|only)\b|=)",
     re.IGNORECASE,
 )
+
+
+def last_sentence(text: str) -> str:
+    r"""The last sentence of a text that has words, without what opens a block of code.
+
+    Example:
+        >>> last_sentence("It names one. So it is MET.\n```json\n")
+        'So it is MET.'
+    """
+    sentences = _END.split(text.removesuffix("```json\n").removesuffix("```\n"))
+    return next((one for one in reversed(sentences) if _WORD.search(one)), "")
+
+
+def is_taken_back(text: str) -> bool:
+    """Whether a text opens with a contrast to what stands before it.
+
+    Example:
+        >>> is_taken_back("However, the date is wrong."), is_taken_back("It names a date.")
+        (True, False)
+    """
+    return _CONTRAST.match(text) is not None
 
 
 def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tuple[str, Stated | None]]:

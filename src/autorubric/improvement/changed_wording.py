@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from autorubric.core.criterion import Criterion, criterion_names
@@ -74,7 +74,16 @@ class Wording:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return {**asdict(self), "requirements": list(self.requirements)}
+        return {  # in the order of stored files
+            "name": self.name,
+            "place": self.place,
+            "kind": self.kind,
+            "requirements": list(self.requirements),
+            "check": None if self.check is None else dict(self.check),
+            "author": self.author,
+            "reason": self.reason,
+            "parent": self.parent,
+        }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Wording:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import starmap
 from pathlib import Path
@@ -67,7 +67,14 @@ def build_request(template: Template, labelled: Labelled, commission: Commission
 
 
 def _shown(labelled: Labelled, case: ShownItem) -> dict[str, Any]:
-    return {**asdict(case), "submission": clipped(labelled.dataset[case.item].submission, _LONGEST_SHOWN)}
+    submission = clipped(labelled.dataset[case.item].submission, _LONGEST_SHOWN)
+    return {  # these keys in this order are part of requests
+        "submission": submission,
+        "label": case.label,
+        "verdict": case.verdict,
+        "reason": case.reason,
+        "votes": list(case.votes),
+    }
 
 
 @cache

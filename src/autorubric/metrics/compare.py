@@ -66,10 +66,11 @@ class JudgeComparison(Displayed, MetricModel):
         warnings: what a reader should know; `run a` and `run b` are the two.
 
     Example:
+        >>> import tempfile
         >>> from autorubric import Criterion, Rubric, compare, grade
         >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
         >>> rows = [{"submission": text, "ground_truth": ["MET"]} for text in ("Yes", "No", "That depends on it")]
-        >>> run = grade(rows, rubric=rubric, judge="builtin/offline")
+        >>> run = grade(rows, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
         >>> compare(run, against=run).accuracy.difference
         0.0
     """

@@ -202,10 +202,12 @@ class CriterionMetrics(_AnyCriterionMetrics):
     """Agreement on a binary criterion; MET is the positive category.
 
     Example:
+        >>> import tempfile
         >>> from autorubric import Criterion, Rubric, agree, grade
         >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
         >>> rows = [{"submission": text, "ground_truth": ["MET"]} for text in ("Yes", "No", "That depends on it")]
-        >>> [criterion] = agree(grade(rows, rubric=rubric, judge="builtin/offline")).per_criterion
+        >>> run = grade(rows, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> [criterion] = agree(run).per_criterion
         >>> criterion.name, round(criterion.accuracy, 2)
         ('Short', 0.67)
     """

@@ -207,10 +207,11 @@ class JudgeMetrics(MeasuredModel):
             items.
 
     Example:
+        >>> import tempfile
         >>> from autorubric import Criterion, Rubric, agree, grade
         >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
         >>> rows = [{"submission": text, "ground_truth": ["MET"]} for text in ("Yes", "No", "That depends on it")]
-        >>> run = grade(rows, rubric=rubric, judge="builtin/offline")
+        >>> run = grade(rows, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp())
         >>> [*agree(run, per_judge=True).per_judge]
         ['builtin/offline']
     """
@@ -305,10 +306,11 @@ class MetricsResult(Displayed, MeasuredModel):
         self_consistency: of each judge that was asked repeatedly. Statistics among judges take one vote of each.
 
     Example:
+        >>> import tempfile
         >>> from autorubric import Criterion, Rubric, agree, grade
         >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
         >>> rows = [{"submission": text, "ground_truth": ["MET"]} for text in ("Yes", "No", "That depends on it")]
-        >>> found = agree(grade(rows, rubric=rubric, judge="builtin/offline"))
+        >>> found = agree(grade(rows, rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp()))
         >>> found.n_items, round(found.criterion_accuracy, 2)
         (3, 0.67)
     """

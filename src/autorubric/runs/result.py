@@ -43,9 +43,10 @@ class ItemResult(Displayed):
         error: why the item has no report that counts; None if it has one.
 
     Example:
+        >>> import tempfile
         >>> from autorubric import Criterion, Rubric, grade
         >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
-        >>> [item] = grade(["Yes"], rubric=rubric, judge="builtin/offline").item_results
+        >>> [item] = grade(["Yes"], rubric=rubric, judge="builtin/offline", out=tempfile.mkdtemp()).item_results
         >>> item.report.score, item.error
         (1.0, None)
     """

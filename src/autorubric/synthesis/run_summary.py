@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,6 @@ from autorubric.errors import counted
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Totals
-from autorubric.runs.summary import Moments
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
@@ -257,7 +257,7 @@ class RubricCounts:
         self.rows = self.criteria = self.pitfalls = self.checks = self.left_out = self.rejected = 0
         self.points = self.evolved_points = self.draws = self.votes = 0.0
         self._gates: dict[str, Counter[str]] = {}
-        self._quality: dict[str, Moments] = {}
+        self._quality: dict[str, list[float]] = {}
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count the rubric of a row of `final_full` or `final`, or of the field `gated`."""
@@ -280,7 +280,7 @@ class RubricCounts:
                 self._count_votes(decision)
         for name, value in (row.get("quality") or {}).items():
             if value is not None:
-                self._quality.setdefault(name, Moments()).add(value)
+                self._quality.setdefault(name, []).append(value)
 
     def _count_votes(self, decision: Mapping[str, Any]) -> None:
         figures = decision.get("figures")
@@ -296,7 +296,7 @@ class RubricCounts:
     @property
     def quality(self) -> dict[str, tuple[float, int]]:
         """The mean of each measure over the rubrics that have it, and how many those are."""
-        return {name: (found.mean, found.count) for name, found in self._quality.items()}
+        return {name: (math.fsum(found) / len(found), len(found)) for name, found in self._quality.items()}
 
     @property
     def gates(self) -> dict[str, dict[str, int]]:

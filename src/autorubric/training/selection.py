@@ -184,7 +184,9 @@ def _without_repeats(ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]
 
 def _worse_than(best: ScoredCandidate, judged: Sequence[ScoredCandidate], margin: float) -> ScoredCandidate | None:
     top, length = _score(best), len(best.candidate.answer)
-    others = [one for one in judged if one.candidate.answer != best.candidate.answer and _score(one) < top]
+    others = [
+        one for one in judged if one.candidate.answer.split() != best.candidate.answer.split() and _score(one) < top
+    ]
     enough = [one for one in others if round(top - _score(one), _DIGITS) >= margin]
     return min(enough, key=lambda one: (_score(one), abs(len(one.candidate.answer) - length)), default=None)
 

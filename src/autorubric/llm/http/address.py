@@ -65,7 +65,9 @@ class Address:
         """
         if not self.answered and fault.message == WEB_PAGE:
             return wrong_address(fault)
-        if not self.answered and fault.status is None and not fault.maybe_billed:
+        # aiohttp names the package for a compression that nobody asked for: each answer of this server has it.
+        is_alien = "Please install" in fault.message
+        if not self.answered and fault.status is None and (is_alien or not fault.maybe_billed):
             return unreachable(fault)
         if fault.status is not None:
             self.answered = True
