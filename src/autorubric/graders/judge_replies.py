@@ -12,6 +12,7 @@ from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
 from autorubric.graders.judge import ShownOptions
 from autorubric.graders.verdict_words import (
+    OF_ANYTHING,
     Stated,
     find_conclusion,
     find_fields,
@@ -43,8 +44,6 @@ _OTHER_KEYS = (
 _OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer", "result", "选项", "选择")
 _ID = re.compile(r"c\d+")
 _KEYS = (*_STATUS_KEYS, "selected_option")
-_NO_WORDS = ("true", "false", "satisfied", "not satisfied")
-"""Words that are a verdict only under a key for one."""
 
 _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
@@ -179,7 +178,7 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
     stated += [other for key in _OTHER_KEYS if (other := find_verdict(record.get(key))) is not None]
     if not stated:
         words = [value for key, value in record.items() if isinstance(value, str) and is_label(key)]
-        found = [find_verdict(word) for word in words if word.casefold() not in _NO_WORDS]
+        found = [find_verdict(word) for word in words if word.casefold() not in OF_ANYTHING]
         stated = [verdict for verdict in found if verdict is not None]
         if len(stated) != 1:
             return _refused("the reply holds no criterion_status")

@@ -42,7 +42,8 @@ _LABELS = (
 _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
 _KEY = re.compile(_LABEL, re.IGNORECASE)
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|判|Urteil", re.IGNORECASE)
-_OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
+OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
+"""Words that are a verdict only under a label for one."""
 _EDGE = r"[ \t*_`\"'“”|]*+"
 _VALUE = r"(?P<value>[^\n<|]{1,80}?)"
 _FIELDS = [
@@ -91,7 +92,7 @@ def find_fields(text: str) -> list[re.Match[str]]:
     if scan_json(text).broken is not None:
         return []
     fields = (found for field in _FIELDS for found in field.finditer(text))
-    told = (one for one in fields if _OF_VERDICT.search(one["label"]) or _folded(one["value"]) not in _OF_ANYTHING)
+    told = (one for one in fields if _OF_VERDICT.search(one["label"]) or _folded(one["value"]) not in OF_ANYTHING)
     return sorted(told, key=lambda found: found.start())
 
 
