@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -83,6 +84,22 @@ def test_a_plan_that_a_kill_cut_short_leaves_nothing(tmp_path: Path, monkeypatch
         assert graded(tmp_path).get_scores() == [1.0] * ITEMS
         assert [path.suffix for path in folder.iterdir()] == [".json"]
         assert len(endpoint.books.jobs) == 1
+
+
+def test_batches_can_be_listed_while_others_are_planned(tmp_path: Path) -> None:
+    store = BatchStore(tmp_path)
+
+    def plan() -> None:
+        for _ in range(50):
+            record = store.begin("openai/m", "m", "https://api.openai.com/v1")
+            store.keep_plan(store.writer(record).close())
+
+    with ThreadPoolExecutor(1) as pool:
+        planned = pool.submit(plan)
+        while not planned.done():
+            store.records()
+    planned.result()
+    assert len(store.records()) == 50
 
 
 @each(

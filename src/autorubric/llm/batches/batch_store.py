@@ -148,20 +148,19 @@ class BatchStore:
 
     def records(self) -> list[BatchRecord]:
         """All batches, oldest first; a `LedgerError` for one that cannot be read, or has lost its record."""
-        found = [_read(path) for path in self._folder.glob("*.json")]
-        known = {record.id for record in found}
-        for path in self._folder.glob("*.rows"):
-            if path.stem not in known:
-                raise LedgerError(
-                    f"{path.with_suffix('.json')} is missing, the record of a batch that the provider may still "
-                    f"charge; restore it from a copy. If you remove {path.name} too, the batch is given up, and its "
-                    "requests are sent again"
-                )
-        return sorted(found, key=lambda record: record.planned_at)
+        names = {path.stem for kind in ("json", "rows") for path in self._folder.glob(f"*.{kind}")}
+        return sorted(map(self.find, names), key=lambda record: record.planned_at)
 
     def find(self, id: str) -> BatchRecord:
         """The batch of this name as it is on the disk."""
-        return _read(self._folder / f"{id}.json")
+        path = self._folder / f"{id}.json"
+        rows = path.with_suffix(".rows")
+        if rows.exists() and not path.exists():
+            raise LedgerError(
+                f"{path} is missing, the record of a batch that the provider may still charge; restore it from a "
+                f"copy. If you remove {rows.name} too, the batch is given up, and its requests are sent again"
+            )
+        return _read(path)
 
     def begin(self, model: str, served: str, base_url: str) -> BatchRecord:
         """A new batch, which is kept once its file is complete."""
