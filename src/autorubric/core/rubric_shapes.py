@@ -259,10 +259,11 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     strangers = {key: value for key, value in section.items() if key not in _SECTION_KEYS}
     wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
-    mappings = [entry for entry in as_entries(entries) if isinstance(entry, dict)]
+    entries = as_entries(entries)
+    mappings = [entry for entry in entries if isinstance(entry, dict)]
     problems += (f"{where}: {problem}" for problem in section_weights(strangers, written_weights(mappings)))
     flat: list[Any] = []
-    for index, entry in enumerate(as_entries(entries)):
+    for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
             kind = type(entry).__name__
             problems.append(f"{where}: Invalid item at index {index}: expected a dictionary, got {kind}")

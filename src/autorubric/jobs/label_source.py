@@ -140,7 +140,7 @@ def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
     Raises:
         InputError: `labels` names a label store and other files, or a file is wrong.
     """
-    paths = settings.files
+    paths = cast("list[Path]", settings.labels)
     stores = [store for path in paths if (store := run_of_store(path)) is not None]
     if stores and len(paths) > 1:
         raise InputError("--labels takes either one label store or files; not both")
