@@ -120,7 +120,6 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
 
 
 def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> list[Criterion]:
-    """The criteria of entries of which some are not plain."""
     if is_foreign(entries):
         return [*read_entries(entries, "rubric", USUAL, usual_fields)]
     # Tables and exporters that write all keys write an empty list.
