@@ -92,8 +92,8 @@ def atomic_writer(
     try:
         with file:
             wanted = permissions if permissions is not None else replaced and stat.S_IMODE(replaced)
-            if wanted is not None and hasattr(os, "fchmod"):
-                os.fchmod(file.fileno(), wanted)
+            if wanted is not None:
+                draft.chmod(wanted)
             yield file
             file.flush()
             os.fsync(file.fileno())
