@@ -22,8 +22,9 @@ from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.improvement.acceptance import Decision, decide, pooled
 from autorubric.improvement.changed_wording import Outcome
 from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.measures import FAILED, Comparing, Measure
+from autorubric.improvement.measures import Comparing, Measure
 from autorubric.improvement.samples import group_items
+from autorubric.metrics.table import FAILED
 
 Row = dict[str, Any]
 

@@ -331,8 +331,7 @@ def test_a_list_read_by_its_members_is_the_list(others: dict[str, object], membe
     others.pop("rows", None)
     text = dump_json({**others, "rows": members}, 2)
     try:
-        head, found = head_and_members(text, "rows")
-        read = list(found)
+        head, *read = head_and_members(text, "rows")
     except ValueError:  # doubtful: a colon as an escape, or "rows" deeper in the head
         return
     assert repr((head, read)) == repr((others, members))

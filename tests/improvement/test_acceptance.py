@@ -16,8 +16,9 @@ from autorubric.improvement.acceptance import (
     least_changed,
     share,
 )
-from autorubric.improvement.measures import ABSTAINED, FAILED, ac1, ac1_sums, agreement_sums, weighted_scores
+from autorubric.improvement.measures import ac1, ac1_sums, agreement_sums, weighted_scores
 from autorubric.metrics.confusion import confusion_counts, gwet_pairs
+from autorubric.metrics.table import ABSTAINED, FAILED
 from benchmarks.wrong_acceptance import simulate
 from tests.offenders import each
 from tests.oracles import stats

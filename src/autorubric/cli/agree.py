@@ -18,7 +18,7 @@ from autorubric.jobs.agree import (
     measured_agreement,
     refuse_simulation,
 )
-from autorubric.jobs.label_source import has_completed_files, label_source
+from autorubric.jobs.label_source import has_completed_files, label_source, stored_labels
 from autorubric.runs.items_file import read_run
 from autorubric.settings import setting
 
@@ -114,12 +114,10 @@ def _shown(settings: AgreeFlags) -> Shown:
         return show_judges(agree_pairwise(settings), settings.by)
     if settings.against is not None:
         return show_comparison(compare(settings))
+    if store is not None:
+        return _label_store_shown(settings)
     by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
-    return (
-        show_agreement(measured_agreement(run, by_judge), settings.by)
-        if store is None
-        else _label_store_shown(settings)
-    )
+    return show_agreement(measured_agreement(run, stored_labels(run, settings, store), by_judge), settings.by)
 
 
 def _label_store_shown(settings: AgreeFlags) -> Shown:

@@ -28,6 +28,7 @@ from autorubric.rows.record import HOLDERS, is_blank
 _HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}), "reward_model")
 _RUBRIC_KEYS = (*_HOLDERS, "guidelines", "metadata")
 _SECTION_KEYS = ("criteria", "name", "title")
+_PLAIN = frozenset({"weight", "requirement", "name", "id", "section", "tags", "metadata"})
 _CRITERIA = TypeAdapter(list[Criterion])
 TREE = "a tree of criteria, as in PaperBench; convert it: autorubric convert TREE RUBRIC --to llmdc"
 """The problem of a mapping with `sub_tasks`."""
@@ -109,20 +110,20 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     """
     if not entries:
         raise InputError("No criteria found")
-    if totals := list(total_rows(criteria := _read_criteria(entries))):
+    plain = [read_plain_criterion(entry) for entry in entries]
+    criteria = [made for made in plain if made is not None]
+    if len(criteria) < len(plain):
+        criteria = _read_others(entries, plain)
+    if totals := list(total_rows(criteria)):
         raise InputError(totals)
     return criteria
 
 
-def _read_criteria(entries: Sequence[Any]) -> list[Criterion]:
+def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> list[Criterion]:
     if is_foreign(entries):
         return [*read_entries(entries, "rubric", USUAL, usual_fields)]
     # Tables and exporters that write all keys write an empty list.
     entries = [_without_options(entry) for entry in entries]
-    plain = [read_plain_criterion(entry) for entry in entries]
-    read = [made for made in plain if made is not None]
-    if len(read) == len(plain):
-        return read
     try:
         return _CRITERIA.validate_python([made or entry for made, entry in zip(plain, entries, strict=True)])
     except ValidationError as error:
@@ -227,7 +228,7 @@ def _flat(entries: Any) -> list[Any]:
             problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")
         elif not isinstance(entry.get("criteria", ""), str):
             flat += _section(entry, f"Invalid section at index {index}", problems)
-        elif (wrong := _misspelt_criteria(entry)) is not None:
+        elif not _PLAIN.issuperset(entry) and (wrong := _misspelt_criteria(entry)) is not None:
             told = unknown_key(wrong, _SECTION_KEYS, "the section")
             problems.append(f"Invalid section at index {index}: {told}")
         else:
@@ -257,10 +258,11 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     strangers = {key: value for key, value in section.items() if key not in _SECTION_KEYS}
     wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
-    mappings = [entry for entry in as_entries(entries) if isinstance(entry, dict)]
+    entries = as_entries(entries)
+    mappings = [entry for entry in entries if isinstance(entry, dict)]
     problems += (f"{where}: {problem}" for problem in section_weights(strangers, written_weights(mappings)))
     flat: list[Any] = []
-    for index, entry in enumerate(as_entries(entries)):
+    for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
             kind = type(entry).__name__
             problems.append(f"{where}: Invalid item at index {index}: expected a dictionary, got {kind}")
@@ -329,7 +331,6 @@ def check_extension(name: str) -> str:
     return extension
 
 
-_PLAIN = frozenset({"weight", "requirement", "name", "id", "section", "tags", "metadata"})
 _ONLY_TEXT = frozenset({str})
 _new = object.__new__
 _set = object.__setattr__

@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from autorubric.core.rubric import Rubric
-from autorubric.core.rubric_from import rubric_from
+from autorubric.core.rubric_shapes import parse_rubric
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
-from autorubric.errors import InputError, collected
+from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.rows import listed
 
@@ -203,8 +203,10 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
         known = ", ".join(REF + key for key in shared) or "none"
         problems.append(f"{where}unknown shared rubric {ref!r}; known are: {known}")
         return None
-    with collected(problems):
-        return rubric_from(record, where.removesuffix(": "), nulls=True)
+    try:
+        return Rubric.from_dict(parse_rubric(record) if isinstance(record, str) else record)
+    except InputError as error:
+        problems += (where + problem for problem in error.problems)
     return None
 
 

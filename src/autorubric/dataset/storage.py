@@ -85,9 +85,9 @@ def parse_dataset(text: str, kind: str, where: str = "") -> Parts | list[Any]:
     if kind == "json":
         # A JSON text with its items last and nothing wrong in it: each item is made as soon as it is read.
         try:
-            head, records = head_and_members(text, "items")
-            if head.keys() >= {"prompt", "rubric"}:
-                return read_parts(head, enumerate(records), [], lambda index: "")
+            members = head_and_members(text, "items")
+            if (head := next(members)).keys() >= {"prompt", "rubric"}:
+                return read_parts(head, enumerate(members), [], lambda index: "")
         except (ValueError, RecursionError):
             pass
     if kind == "toml":
@@ -270,8 +270,8 @@ _COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 _END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
 
 
-def head_and_members(text: str, key: str) -> tuple[dict[str, Any], Iterator[Any]]:
-    """The other members of a JSON object whose last one is a list, and what the list contains.
+def head_and_members(text: str, key: str) -> Iterator[Any]:
+    """The other members of a JSON object whose last one is a list, as one mapping, then what the list contains.
 
     A member of the list is read when it is taken, so that it can go before the next. Only what is strict JSON
     beyond doubt is read; `parse_json` reads the rest, and tells what is wrong.
@@ -281,13 +281,12 @@ def head_and_members(text: str, key: str) -> tuple[dict[str, Any], Iterator[Any]
         key: the key of the list, which is not empty.
 
     Raises:
-        ValueError: the text has another form, or may not be strict JSON; also while the list is read.
-        RecursionError: it nests too deeply; also while the list is read.
+        ValueError: the text has another form, or may not be strict JSON.
+        RecursionError: it nests too deeply.
 
     Example:
-        >>> head, items = head_and_members('{"name": "day", "items": [{"id": "a"}, {"id": "b"}]}', "items")
-        >>> head, list(items)
-        ({'name': 'day'}, [{'id': 'a'}, {'id': 'b'}])
+        >>> list(head_and_members('{"name": "day", "items": [{"id": "a"}, {"id": "b"}]}', "items"))
+        [{'name': 'day'}, {'id': 'a'}, {'id': 'b'}]
     """
     found = re.search(rf'"{re.escape(key)}"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*', text)
     if found is None:
@@ -295,10 +294,8 @@ def head_and_members(text: str, key: str) -> tuple[dict[str, Any], Iterator[Any]
     head = parse_json(text[: found.end()] + "]}")
     if not isinstance(head, dict) or head.pop(key, None) != []:
         raise ValueError(f"the list {key!r} is nested deeper")
-    return head, _members(text, found.end())
-
-
-def _members(text: str, start: int) -> Iterator[Any]:
+    yield head
+    start = found.end()
     while True:
         value, end = decode_quickly(text, start)
         brackets = text.count("[", start, end) + text.count("{", start, end)

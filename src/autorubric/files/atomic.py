@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, overload
 
 from autorubric.errors import InputError
-from autorubric.files.descriptors import is_exhausted, opened, set_permissions, sync_folder
+from autorubric.files.descriptors import is_exhausted, opened, sync_folder
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
@@ -93,7 +93,7 @@ def atomic_writer(
         with file:
             wanted = permissions if permissions is not None else replaced and stat.S_IMODE(replaced)
             if wanted is not None:
-                set_permissions(file.fileno(), wanted)
+                draft.chmod(wanted)
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -205,12 +205,6 @@ def _lock_on_windows(descriptor: int, place: int, how: str) -> None:
     msvcrt.locking(descriptor, getattr(msvcrt, how), 1)
 
 
-def set_permissions(descriptor: int, permissions: int) -> None:
-    """Set the mode of an open file, where files have modes."""
-    if hasattr(os, "fchmod"):
-        os.fchmod(descriptor, permissions)
-
-
 def sync_folder(folder: Path) -> None:
     """Make a rename durable: it is so only once its folder is. Where folders cannot be synced, nothing happens."""
     with suppress(OSError):

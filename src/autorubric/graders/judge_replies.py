@@ -12,6 +12,7 @@ from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
 from autorubric.graders.judge import ShownOptions
 from autorubric.graders.verdict_words import (
+    HINT,
     OF_ANYTHING,
     Stated,
     find_conclusion,
@@ -28,6 +29,7 @@ from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import without_thinking
 
 _EXPLANATIONS = ("explanation", "reason", "rationale")
+_VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _OTHER_KEYS = (
     "verdict",
@@ -171,11 +173,13 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
     stated = []
     for key, expected in (("criterion_status", "MET, UNMET or CANNOT_ASSESS"), ("criteria_met", "true or false")):
         if (value := record.get(key)) is not None:
-            verdict = find_verdict(value, of_truth=key == "criteria_met")
+            exact = CriterionVerdict(value) if value in _VERDICTS else None
+            verdict = exact or find_verdict(value, of_truth=key == "criteria_met")
             if verdict is None:
                 return _refused(f"{key} is {value!r:.80}; expected {expected}")
             stated.append(verdict)
-    stated += [other for key in _OTHER_KEYS if (other := find_verdict(record.get(key))) is not None]
+    others = [find_verdict(record[key]) for key in _OTHER_KEYS if key in record]
+    stated += [verdict for verdict in others if verdict is not None]
     if not stated:
         words = [value for key, value in record.items() if isinstance(value, str) and is_label(key)]
         found = [find_verdict(word) for word in words if word.casefold() not in OF_ANYTHING]
@@ -289,8 +293,8 @@ def _account(
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
-    elif verdict and _CONCLUDES.search(explanation) and find_conclusion(explanation) not in (None, verdict):
-        flags.append("contradictory")
+    elif verdict and _CONCLUDES.search(explanation) and HINT.search(explanation):  # most do not
+        flags += ["contradictory"] if find_conclusion(explanation) not in (None, verdict) else []
     affected = record.get("affected_criteria")
     if explanation is not None and isinstance(affected, list) and affected:
         explanation += f" [Affects: {', '.join(f'#{number}' for number in affected)}]"

@@ -27,7 +27,6 @@ _WORDS = {
     ),
 }
 _VERDICTS = {word: verdict for verdict, words in _WORDS.items() for word in words}
-_EXACT = {verdict.value: verdict for verdict in CriterionVerdict}
 # To the question whether a criterion is met, yes and no are answers; to that for its status they are not.
 _TRUTHS = {"yes": MET, "no": UNMET}
 
@@ -72,8 +71,6 @@ def find_verdict(said: Any, *, of_truth: bool = False) -> CriterionVerdict | Non
         return MET if said else UNMET
     if not isinstance(said, str):
         return None
-    if (exact := _EXACT.get(said)) is not None:
-        return exact
     field = _FIELDS[0].fullmatch(said.strip())
     word = _folded(field["value"] if field else said)
     return _VERDICTS.get(word) or (_TRUTHS.get(word) if of_truth else None)
@@ -147,7 +144,8 @@ _MENTION = re.compile(
     rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[评評判][估断斷])|"
     rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
 )
-_HINT = re.compile(r"mee?t|satisf|fulfil|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
+HINT = re.compile(r"mee?t|satisf|fulfil|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
+"""What a sentence that states a verdict contains."""
 _OPTION = re.compile(
     r"\b(?:option|choice|answer)(?: is| should be| to)?\W{0,4}(?P<number>\d{1,3})\b(?!\s*(?:[%/|,]|or\b))",
     re.IGNORECASE,
@@ -197,7 +195,7 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
         >>> [verdict.value for _, verdict in find_statements(said)]
         ['UNMET']
     """
-    hint = _HINT if shown is None else _OPTION
+    hint = HINT if shown is None else _OPTION
     if not hint.search(text):
         return
     text = _SHORT.sub(lambda found: " not" if found[1] else " is", _QUOTED.sub(" ", text))

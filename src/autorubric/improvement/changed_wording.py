@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import CriterionVerdict, Judgment
 from autorubric.core.rubric import Rubric
-from autorubric.improvement.measures import ABSTAINED, FAILED
+from autorubric.metrics.table import ABSTAINED, FAILED
 
 Kind: TypeAlias = Literal["original", "reword", "split", "anchor", "check"]
 KINDS: tuple[Kind, ...] = ("reword", "split", "anchor", "check")

@@ -15,6 +15,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.errors import InputError
 from autorubric.improvement.acceptance import Pairs, pooled, share
 from autorubric.metrics.arrays import Floats, Ints, ratio
+from autorubric.metrics.table import ABSTAINED, FAILED
 
 if TYPE_CHECKING:
     from autorubric.improvement.changed_wording import Outcomes
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
 
 Measure: TypeAlias = Literal["agreement", "ac1", "score_error"]
 
-NO_LABEL = -1
-"""The label of an item that nobody labelled, or whose label is an abstention."""
-ABSTAINED, FAILED = -1, -2
-"""Verdicts of a judge that abstained, and of one whose call or reply failed. Neither ever agrees with a label."""
+NO_LABEL = ABSTAINED
+"""The label of an item that nobody labelled, or whose label is an abstention, which never agrees with a verdict."""
 
 
 def categories(criterion: Criterion) -> list[str]:

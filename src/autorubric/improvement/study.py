@@ -12,11 +12,12 @@ import numpy as np
 from autorubric.improvement.acceptance import Decision, Pairs, compute_interval, decide, pooled
 from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, original
 from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.measures import FAILED, Comparing, Measure, fit_weights
+from autorubric.improvement.measures import Comparing, Measure, fit_weights
 from autorubric.improvement.refusals import Guard, unlabelled_problem
 from autorubric.improvement.samples import Split
 from autorubric.improvement.search import Judging, Note, Rules, Search, Searched, Writing
 from autorubric.metrics.arrays import Floats
+from autorubric.metrics.table import FAILED
 
 WEIGHTS = "weights"
 """The name of the fitted weights among the candidates that are tested."""

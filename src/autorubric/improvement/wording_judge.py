@@ -10,11 +10,11 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.judge import Answered, Read
 from autorubric.improvement.changed_wording import Outcome, Wording, read_outcome
 from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.measures import FAILED
 from autorubric.improvement.writing import Stopped
 from autorubric.llm.batches.setting import widened
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.request import Failure, Model, Request
+from autorubric.metrics.table import FAILED
 
 RETEST_DRAWS = 500
 """Where the draws of the second grading of the original begin; repeats of a judge use those from 0."""

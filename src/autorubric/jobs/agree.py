@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from autorubric.errors import InputError
-from autorubric.jobs.label_source import LabelSettings, drawn_labels, known_annotator, read_labels, stored_labels
+from autorubric.jobs.label_source import (
+    LabelSettings,
+    has_drawn_labels,
+    known_annotator,
+    label_source,
+    read_labels,
+    stored_labels,
+)
 from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
@@ -20,6 +27,7 @@ from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import Settings, setting
 
 if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
     from autorubric.metrics.rubric_analysis import RubricAnalysis
 
 Abstentions: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
@@ -121,12 +129,12 @@ def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
         >>> found.n_items, round(found.majority_baseline, 2)
         (3, 0.67)
     """
-    return measured_agreement(read_run(run), settings)
+    stored = read_run(run)
+    return measured_agreement(stored, stored_labels(stored, settings, label_source(settings, stored)), settings)
 
 
-def measured_agreement(stored: StoredRun, settings: AgreeSettings) -> MetricsResult:
-    """`agree` for a run that was read already."""
-    truth = stored_labels(stored, settings)
+def measured_agreement(stored: StoredRun, truth: RubricDataset, settings: AgreeSettings) -> MetricsResult:
+    """`agree` for a run and labels that were read already."""
     if all(item.ground_truth is None for item in truth.items):
         raise InputError(
             "no item has labels to compare the verdicts with",
@@ -170,8 +178,8 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
         raise InputError("nothing to compare with; pass --against RUN (Python: against=)")
     refuse_simulation(settings, "with another run")
     stored, other = read_run(run), read_run(settings.against)
-    history = drawn_labels(stored, settings)
-    if history is not None:
+    history = label_source(settings, stored)
+    if history is not None and has_drawn_labels(history):
         from autorubric.labels.label_agreement import compare_by_labels
 
         who, modes = known_annotator(history, settings.annotator), Modes(settings.cannot_assess, settings.na)
@@ -179,7 +187,7 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
     return compare_judges(
         stored,
         other,
-        stored_labels(stored, settings),
+        stored_labels(stored, settings, history),
         n_replicates=settings.replicates,
         confidence_level=settings.confidence,
         seed=settings.seed,

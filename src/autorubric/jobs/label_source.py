@@ -76,22 +76,26 @@ def read_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
     return labelled(truth, table)
 
 
-def stored_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
+def stored_labels(run: StoredRun, settings: LabelChoice, history: History | None) -> RubricDataset:
     """`read_labels`, or the labels of the label store where they are for whole items and nothing was drawn.
+
+    Args:
+        run: the run.
+        settings: what was chosen.
+        history: what `label_source` returned.
 
     Raises:
         InputError: the labels are for other items or criteria, a file is wrong, or pairs were drawn for labelling.
     """
-    history = label_source(settings, run)
     if history is None:
-        if settings.labels or settings.dataset is not None or settings.column or settings.annotator:
+        if not settings.is_default:
             return read_labels(run, settings)
         if store_path(run.directory).exists():
             note_other_labels(run.directory)
         return run.dataset
     from autorubric.labels.exchange import labelled_dataset
 
-    if any(history.labels(key) for key in history.draws):
+    if has_drawn_labels(history):
         raise InputError(
             "the labelled pairs were drawn with unequal chances, so unweighted metrics would be biased",
             "`autorubric agree RUN` without another mode weights them (Python: autorubric.label_agreement).",
@@ -99,10 +103,9 @@ def stored_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
     return labelled_dataset(history, run.dataset, known_annotator(history, settings.annotator))
 
 
-def drawn_labels(run: StoredRun, settings: LabelChoice) -> History | None:
-    """The labels that the settings refer to, if some are of drawn pairs; else None."""
-    history = label_source(settings, run)
-    return history if history is not None and any(history.labels(key) for key in history.draws) else None
+def has_drawn_labels(history: History) -> bool:
+    """Whether some of the labels are of drawn pairs."""
+    return any(history.labels(key) for key in history.draws)
 
 
 def known_annotator(history: History, name: str | None) -> str | None:

@@ -13,7 +13,7 @@ from autorubric.files import write_atomically
 from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreementSettings, refuse_simulation
 from autorubric.jobs.job import refuse_existing
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
-from autorubric.jobs.label_source import drawn_labels, known_annotator, label_source, stored_labels
+from autorubric.jobs.label_source import has_drawn_labels, known_annotator, label_source, stored_labels
 from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.annotators import Annotators, compare_annotators
@@ -153,12 +153,12 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
 def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
     """The scores of a run, corrected for the judge's errors; with `simulate`, how often their intervals cover."""
     run, confidence = read_run(settings.run), settings.confidence
-    history = drawn_labels(run, settings)
-    if history is not None:
+    history = label_source(settings, run)
+    if history is not None and has_drawn_labels(history):
         refuse_simulation(settings, OF_LABEL_STORES)
         who = known_annotator(history, settings.annotator)
         return correct_by_labels(run, run.dataset, history, confidence, who), None
-    table = graded_table(run, stored_labels(run, settings))
+    table = graded_table(run, stored_labels(run, settings, history))
     simulated = simulate_table(table, confidence, settings.seed) if settings.simulate else None
     return correct_table(table, confidence=confidence), simulated
 

@@ -13,7 +13,6 @@ from autorubric.core.misread_keys import unread_notes
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import ROLES, item_reader, item_records, query_notes, rubric_notes
 from autorubric.dataset.label_columns import own_label_notes, take_label_columns
 from autorubric.dataset.label_table import LabelTable
@@ -101,22 +100,12 @@ class Submissions:
     def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
         """The item of a row; none after adding to `problems` what is wrong with it."""
         found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.rubric is None)]
-        found += self._read_labels(record)
         if not found:
             try:
-                yield _made(record)
+                yield _made(record, self.rubric)
             except InputError as error:
                 found = [p if p.startswith(record.where) else f"{record.where}: {p}" for p in error.problems]
         problems += found
-
-    def _read_labels(self, record: Record) -> list[str]:
-        """What is wrong with a row's labels for the common rubric; labels for a row's own are read with the row."""
-        labels = record.fields.get("ground_truth")
-        if self.rubric is None or labels is None:
-            return []
-        found: list[str] = []
-        record.fields["ground_truth"] = GroundTruthReader(self.rubric).read(labels, found) or labels
-        return [f"{record.where}: {problem}" for problem in found]
 
 
 def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
@@ -222,14 +211,14 @@ def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
     return found
 
 
-def _made(record: Record) -> DataItem:
+def _made(record: Record, common: Rubric | None) -> DataItem:
     fields = record.fields
-    rubric = fields.get("rubric")
-    return DataItem(
+    own = fields.get("rubric")
+    item = DataItem(
         fields["submission"],
         fields.get("description") or "",
         fields.get("ground_truth"),
-        rubric if rubric is None or isinstance(rubric, Rubric) else rubric_from(rubric, record.where),
+        common or (own if own is None or isinstance(own, Rubric) else rubric_from(own, record.where)),
         fields.get("reference_submission"),
         fields.get("prompt", fields.get("query")),
         fields.get("ground_truth_reasons"),
@@ -239,6 +228,8 @@ def _made(record: Record) -> DataItem:
             **{key: fields[key] for key in fields if key not in (*_KEYS, "rubric")},
         },
     )
+    item.rubric = None if common else item.rubric  # its labels have been read by the common one
+    return item
 
 
 def read_dataset(

@@ -35,7 +35,7 @@ from autorubric.llm.records.database import (
     translate_read_errors,
 )
 from autorubric.llm.records.key_index import KeyIndex, has_intact_replies
-from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view, session_start
+from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view, session_began
 from autorubric.llm.records.lock import LEDGER_FILE, Changes, Claims, WriteLock, private_file
 from autorubric.llm.request import Model, Reply, Usage
 from autorubric.llm.sharing import sharing
@@ -95,7 +95,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             if directory is not None:
                 take_in_logs(self._writing, directory, logs)
             self._keys = KeyIndex(self._writing)
-        self.began = session_start()
+        self.began = session_began.get() or time.time()
         self._commits = GroupCommit(self._commit, self._turn, linger=linger)
 
     @classmethod

@@ -74,22 +74,18 @@ class Pace(NamedTuple):
     last: float | None
 
 
-_began: ContextVar[float | None] = ContextVar("began", default=None)
+session_began: ContextVar[float | None] = ContextVar("session_began", default=None)
+"""When the session began, in seconds since the epoch; None outside a `session`."""
 
 
 @contextmanager
 def session() -> Iterator[None]:
     """Within the block, all ledgers that are opened count as of one session."""
-    token = _began.set(_began.get() or time.time())
+    token = session_began.set(session_began.get() or time.time())
     try:
         yield
     finally:
-        _began.reset(token)
-
-
-def session_start() -> float:
-    """When the session began, in seconds since the epoch: now, outside a `session`."""
-    return _began.get() or time.time()
+        session_began.reset(token)
 
 
 class LedgerView:
