@@ -113,13 +113,13 @@ def _function(name: str, told_above: set[str]) -> Iterator[str]:
     yield from _docstring(doc, "###")
     told = dict(line.strip().split(": ", 1) for line in keywords.strip().splitlines() if ": " in line)
     parameters = inspect.signature(function).parameters
-    known = [one for one in parameters if one in told_above]
+    known, missing = [one for one in parameters if one in told_above], sorted(told_above - {"config", *parameters})
     own = [one for one in parameters if one in told and one not in told_above]
     yield from (
         "",
         "### Keyword arguments",
         "",
-        f"From the tables above: {', '.join(f'`{one}`' for one in known)}.",
+        f"From the tables above: {_all_or_few(known, missing)}.",
         "",
     )
     if own:
@@ -128,6 +128,13 @@ def _function(name: str, told_above: set[str]) -> Iterator[str]:
         default = parameters[one].default
         shown = "required" if default is inspect.Parameter.empty else f"`{default!r}`"
         yield f"| `{one}` | `{_cell(_type(parameters[one].annotation))}` | {shown} | {_cell(told[one])} |"
+
+
+def _all_or_few(known: list[str], missing: list[str]) -> str:
+    """The shorter of two lists: the keywords of the tables that a function takes, or those that it does not take."""
+    few = known if len(known) < len(missing) else missing
+    names = ", ".join(f"`{one}`" for one in few)
+    return names if few is known else f"all, except {names}" if names else "all"
 
 
 def _type(annotation: Any) -> str:
