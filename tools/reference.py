@@ -26,7 +26,7 @@ from tools.check_page import check_tables
 
 HOME = Path(__file__).parents[1] / "docs" / "reference"
 _ALSO = {
-    "agree": ("compare", "label_next", "label_agreement"),
+    "agree": ("compare", "agree_pairwise", "label_next", "label_agreement"),
     "labels": ("label_status", "import_labels", "export_labels"),
     "serve": ("reward",),
 }
@@ -174,11 +174,14 @@ def _classes_page() -> str:
 
 
 def _members(found: type) -> Iterator[str]:
+    """The members of a class, without those that it has from another class of the page."""
+    listed = {one for name in autorubric._NAMES if inspect.isclass(one := getattr(autorubric, name))} - {found}
+    told = {name for base in found.__mro__ if base in listed for name in dir(base)} - set(vars(found))
     for name, member in inspect.getmembers_static(found):
         inner = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         source = inner.fget if isinstance(inner, property) else inner
         is_own = (getattr(source, "__module__", None) or "").startswith("autorubric") and inspect.getdoc(inner)
-        if name.startswith("_") or not (inspect.isfunction(inner) or isinstance(inner, property)) or not is_own:
+        if name.startswith("_") or name in told or not (inspect.isfunction(inner) or isinstance(inner, property)) or not is_own:
             continue
         shown = f"{name}" if isinstance(inner, property) else f"{name}()"
         yield f"| `{shown}` | {_cell(_first_line(inspect.getdoc(inner)))} |"
