@@ -170,7 +170,7 @@ def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
         "metavar": flag.metavar or _metavar(field, kind),
         "rich_help_panel": None if flag.argument else flag.group,
         "hidden": flag.hidden,
-        "show_default": field.default not in (None, (), False),
+        "show_default": field.default not in (None, ()) and field.default is not False,
     }
     if flag.argument:
         made = typer.Argument(**{**options, "metavar": flag.name})

@@ -110,7 +110,7 @@ class JudgeSettings(ModelSettings):
     repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
         "as_is",
-        "Several demands in one: as_is, all or split.",
+        "Several demands: as_is, all, split (evolve).",
         group="Judges",
     )
     evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")

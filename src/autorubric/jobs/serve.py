@@ -74,9 +74,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     )
     audit_tolerance: float = setting(0.0, "Growth of the gap that raises no alarm.", group="Audit", ge=0, le=1)
     on_gap: Literal["warn", "stop"] = setting("warn", "On an alarm: warn or stop.", group="Audit")
-    repeat_share: float = setting(
-        0.0, "Share of rewards judged twice, to measure the judge's noise.", group="Audit", ge=0, le=1
-    )
+    repeat_share: float = setting(0.0, "Share of rewards judged twice, to measure noise.", group="Audit", ge=0, le=1)
     second_judge: str | None = setting(None, "Deprecated; use --audit.", group="Audit", hidden=True)
     second_share: float | None = setting(None, "Deprecated; use --audit-share.", group="Audit", hidden=True)
     evolve: str | None = setting(

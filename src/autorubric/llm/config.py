@@ -101,7 +101,8 @@ class LLMConfig:
         retry_max_wait: longest wait, in seconds, unless `Retry-After` is longer.
         max_parallel_requests: maximum concurrent requests to this address with this key, all graders of the process
             together; the strictest of the open models applies. None for the run's concurrency.
-        cache_enabled, cache_dir, cache_ttl: kept for compatibility; the ledger of a run replaces the cache.
+        cache_enabled, cache_dir: record replies in this directory, and do not send an equal request again; a run
+            records replies in its own directory anyway. `cache_ttl` has no effect.
         api_key: the key; prefer the provider's environment variable. Never shown, never stored.
         api_base: base URL of an OpenAI-compatible endpoint, without `/chat/completions`.
         thinking: level, number of thinking tokens, or `ThinkingConfig`.
