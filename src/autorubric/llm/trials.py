@@ -48,7 +48,7 @@ class Trials:
             self._ended.discard(id(model))
 
     def find_last(self, model: Model) -> Failure | None:
-        """The failure that ended a model, also where it is asked again; None once it has answered."""
+        """The failure that ended a model, before or after `readmit`; None once the model has replied."""
         return self._refusing[id(model)][1] if id(model) in self._refusing else None
 
     def find_refusal(self, model: Model) -> Failure | None:
@@ -95,9 +95,8 @@ class Trial:
     async def turn(self) -> None:
         """Wait until the model has given a usable reply, or fewer than `MOST_UNUSABLE` requests are asked."""
         await self._standing.turns.acquire()
-        self._has_turn = True
-        if self._standing.usable:
-            self._has_turn = False
+        self._has_turn = not self._standing.usable
+        if not self._has_turn:
             self._standing.turns.release()
 
     def note_usable(self, reply: Reply) -> None:
