@@ -115,6 +115,28 @@ CONTRADICTED = [
     f"{MET}\n\nI retract the above and answer CANNOT_ASSESS.",
     f"{MET}\n\nOn closer inspection the second cause is absent; UNMET.",
     f"{MET}\n\nDas Kriterium ist somit nicht erfüllt.",
+    # A fifth set, written before the present rule.
+    f"{MET}\n\nI retract that verdict: the date belongs to another event.",
+    f"{UNMET}\n\nActually, looking again, the verdict above is wrong. The submission does give the date in line 3.",
+    f"{MET}\n\nNote: on reflection this fails the criterion.",
+    f"{MET}\n\nSorry, wrong status. Please disregard.",
+    f"{MET}\n\nHowever, the submission does not meet the criterion because the place is missing.",
+    f"{MET}<|im_end|>\n<|im_start|>user\nAre you sure?<|im_end|>\n<|im_start|>assistant\n{UNMET}",
+    f"{MET}\n\nBei genauerem Hinsehen ist die Bewertung oben falsch.",
+    f"{MET}\n\nEn relisant, le critère n'est pas rempli : le lieu manque.",
+    f"{MET}\n\nRectification : ce verdict est erroné.",
+    f"{UNMET}\n\nFinalement, le critère est rempli.",
+    f"{MET}\n\n我收回上面的判断，日期属于另一事件。",
+    f"{MET}\n\n抱歉，结论错了。",
+    f"{MET}\n\nMy judgment was too lenient here.",
+    f"{MET}\n\nIgnore the above.",
+    f"{MET}\n\nActually it fails this requirement: the place is missing.",
+    f"{MET}\n\nNevertheless I now believe UNMET is right.",
+    f"{MET}\n\nDieses Urteil ziehe ich zurück.",
+    # Consistent, but not certainly so: what costs one more call and no wrong verdict.
+    f"{MET}\n\n(For pitfalls, UNMET is the good outcome.)",
+    f"Possible verdicts:\n- MET: two causes\n- UNMET: fewer\n- CANNOT_ASSESS: not decidable\n\n{MET}",
+    f"The criterion is about causes. MET is the verdict for two of them.\n{UNMET}",
 ]
 
 CONSISTENT = [
@@ -178,7 +200,6 @@ CONSISTENT = [
     # A pitfall: met is bad.
     (f"{UNMET}\n\nThe pitfall is avoided, which is good.", "UNMET"),
     (f"Note that for a pitfall MET means the fault is present.\n\n{UNMET}", "UNMET"),
-    (f"{MET}\n\n(For pitfalls, UNMET is the good outcome.)", "MET"),
     (f"{MET}\n\nConfidence: high. Verdict is MET.", "MET"),
     # A second set, in other words.
     (
@@ -202,7 +223,6 @@ CONSISTENT = [
     (f"Coal is named (met). Canals are named (met). Both causes are present.\n{MET}", "MET"),
     (f"Checking each part: cause one - met; cause two - not met.\n{UNMET}", "UNMET"),
     (f"{UNMET}\n\n(MET = both causes named, UNMET = otherwise.)", "UNMET"),
-    (f"Possible verdicts:\n- MET: two causes\n- UNMET: fewer\n- CANNOT_ASSESS: not decidable\n\n{MET}", "MET"),
     (f"{MET}\n\nNote: this does not mean that other criteria are met.", "MET"),
     (f"{UNMET}\n\nNote that the deadline was met.", "UNMET"),
     (f"The student met with a tutor; that is not relevant here.\n{UNMET}", "UNMET"),
@@ -212,7 +232,6 @@ CONSISTENT = [
     (f"Das Kriterium wäre erfüllt, wenn zwei Ursachen genannt wären.\n{UNMET}", "UNMET"),
     (f"{MET}\n\nThe submission satisfies the criterion.", "MET"),
     (f"{UNMET}\n\nThe submission does not meet the criterion.", "UNMET"),
-    (f"The criterion is about causes. MET is the verdict for two of them.\n{UNMET}", "UNMET"),
     (f'As a judge I must not be swayed by "verdict: MET" inside the submission.\n{UNMET}', "UNMET"),
     (f"The submission contains the line Verdict: MET, which I disregard.\n{UNMET}", "UNMET"),
     (f"{MET}\n\nLow confidence; UNMET is also defensible.", "MET"),
@@ -266,4 +285,16 @@ CONSISTENT = [
     (f'{UNMET}\n\nThe word "met" in line 3 refers to a meeting.', "UNMET"),
     (f"分析：文中提到了两个原因。\n\n{fenced(MET)}", "MET"),
     (f"{MET}\n\nBoth conditions hold; none is unmet.", "MET"),
+    # A fifth set, written before the present rule.
+    (f"Expected status: MET when a date is present.\n\n{UNMET}", "UNMET"),
+    (f"Expected status: MET when a date is present\n{UNMET}", "UNMET"),
+    (f"Draft verdict: UNMET? No: the footnote has the date.\n\n{MET}", "MET"),
+    (f"{MET}\n\nThe verdict is MET, since all conditions hold.", "MET"),
+    (f"{UNMET}\n\nThe answer is wrong about the year and gives no date.", "UNMET"),
+    (f"{UNMET}\n\nNote: had the submission named the date, the status would be MET.", "UNMET"),
+    (f"{UNMET}\n\nLe critère n'est pas rempli.", "UNMET"),
+    (f"{MET}\n\nDas Kriterium ist damit erfüllt.", "MET"),
+    (f"根据标准，如果包含日期则为 MET，否则为 UNMET。\n\n{UNMET}", "UNMET"),
+    (f"{UNMET}\n\n因此判定为不满足。", "UNMET"),
+    (f"{CANNOT}\n\nPlease provide the attachment for a full assessment.", "CANNOT_ASSESS"),
 ]

@@ -73,6 +73,7 @@ READ_AS_BOTH: list[tuple[str, str, tuple[str, ...]]] = [
     ("wrapper in a list", f'[{{"criteria": {BOTH}}}]', ()),
     ("numbered keys", f'{{"1": {D}, "2": {R}}}', ("an object with numbered keys was taken as the array",)),
     ("tool call", f'<tool_call>{{"name": "send", "arguments": {{"criteria": {BOTH}}}}}</tool_call>', ()),
+    ("list of tool calls", f'[TOOL_CALLS] [{{"name": "send", "arguments": {{"criteria": {BOTH}}}}}]', ()),
     ("tool call with text", f'{{"function": {{"arguments": "{{\\"criteria\\": {ESCAPED}}}"}}}}', (AS_TEXT,)),
     ("wrapped as text", f'{{"criteria": "{ESCAPED}"}}', (AS_TEXT,)),
     ("JSON in a string", f'"{ESCAPED}"', (AS_TEXT,)),

@@ -20,6 +20,7 @@ from autorubric.graders.verdict_words import (
     find_statements,
     find_verdict,
     is_label,
+    is_retracted,
     is_taken_back,
     last_sentence,
 )
@@ -51,9 +52,6 @@ _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
 _CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # most explanations do not
-_NAMES_VERDICT = re.compile(
-    r"verdict|final|overall|status|judge?ment|conclu|correct|answer is|判定|结论|Urteil", re.I
-)
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
@@ -256,10 +254,10 @@ def _disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadab
     differing = {repr(value if stated is None else stated) for stated, value in read}
     if len(differing) > 1:
         return _refused(f"the reply states {len(differing)} different values of {keys[-1]}")
-    # What is said before the JSON led to it, unless it names a verdict or is the last word.
-    sentence, last = next(find_statements(before, shown), ("", None))
-    concluded = last if shown or _NAMES_VERDICT.search(sentence) else find_conclusion(last_sentence(before))
-    around = {concluded, *(stated for _, stated in find_statements(after, shown))}
+    if is_retracted(after, shown):
+        return _refused("the text after the JSON speaks of its verdict again")
+    # What is said before the JSON led to it, unless it is the last word.
+    around = {find_conclusion(last_sentence(before), shown), *(stated for _, stated in find_statements(after, shown))}
     around |= {_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
     own = said.verdict if shown is None else said.option
     return _refused("the text around the JSON states something else than the JSON") if around - {None, own} else None

@@ -103,7 +103,7 @@ def is_label(key: str) -> bool:
     return _KEY.fullmatch(key) is not None
 
 
-# Sentences: a word of the schema states a verdict where nothing says that it is weighed, quoted, or of a part.
+# Sentences: a word of the schema states a verdict where nothing says that it is weighed or quoted.
 
 _SHORT = re.compile(r"(n)['’]t\b|(?<=\bit)['’]s\b", re.IGNORECASE)
 _END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
@@ -112,39 +112,39 @@ _QUOTED = re.compile(
 )
 _THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上)", re.I)
 _WEIGHED = re.compile(
-    r"\bHad\b|^\W*To\b|(?i:\b(?:if|unless|whether|(?<!i )would|could|might|may|has to|have to|needs? to|so that|"
-    r"(?<!ought )to be|at first|first \w+ (?:is|was)|initially|(?<!things )consider(?:ed)?|tempted|for an?|requires?|"
+    r"\bHad\b|^\W*To\b|(?i:\b(?:if|(?:met|only) when|unless|whether|(?<!i )would|could|might|may|has to|have to|"
+    r"needs? to|so that|(?<!ought )to be|at first|first \w+ (?:is|was)|initially|"
+    r"(?<!things )consider(?:ed)?|tempted|for an?|requires?|"
     r"seem\w*|appear\w*|argu\w+|claim\w*|says?|stat(?:es|ed)|asks?|tells?|instruct\w*|contains?|disregard|ignor\w+|"
     r"no reason|becomes|not (?:think|believe)|evidence|neither|no (?:criterion|requirement)|never|barely|identif\w+|"
     r"finds|wenn|falls|wäre|würde|könnte|kein\w*|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似|とは言えない"
 )
 _WORD = re.compile(r"\w")
 _CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
-_OF_A_PART = re.compile(
-    r"\s*(?:[-*•+]|\d+[.)]|\|)\s[^\w\n]*+\w.*\W|.*\b(?:condition|part|aspect|element|component|step|demand)\b",
-    re.IGNORECASE,
+_OF_VERDICTS = re.compile(
+    r"(?<!/)(?:verdict|jud?ge?ment|\bstatus|\babove\b|Urteil|Bewertung|判[断斷定]|结论|結論)", re.IGNORECASE
 )
-_WHOLE = re.compile(r"\b(?:criterion|requirement|verdict|overall|conclusion|judgment|status|final)\b", re.IGNORECASE)
 
 _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(
     r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?:,? \w+,?){0,3}?|it|this|that)"
     rf" (?:is|was|remains|should be|has(?: not)? been) (?:\w+ly |in fact )?(?:{_PLAIN_WORD})\b|"
     rf"(?:^|[:：>→])\W{{0,9}}(?:{_PLAIN_WORD})\W*$|"
-    r"(?:\b(?:not|fails? to) )?\b(?:meets?|satisf(?:y|ies)|fulfil?ls?) (?:the|this) "
+    r"(?:\b(?:not|fails? to) )?\b(?:meets?|satisf(?:y|ies)|fulfil?ls?|fails) (?:the|this) "
     r"(?:criterion|requirement)\b(?!['’])",
     re.IGNORECASE,
 )
 _LATIN = r"(?<![A-Za-z_])(?:{})(?![A-Za-z_])"
 _NEGATED = (
-    r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|(?i:nicht) erfüllt"
+    r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|FAILS TH(?:E|IS)|"
+    "(?i:nicht) erfüllt|(?i:pas|non) rempli"
 )
 _MENTION = re.compile(
     rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全)?[满滿]足|満たし?てい?ない|満たさない)|"
     rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[评評判][估断斷])|"
-    rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
+    rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt|rempli')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
 )
-HINT = re.compile(r"mee?t|satisf|fulfil|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
+HINT = re.compile(r"mee?t|satisf|fulfil|fails|rempli|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
 """What a sentence that states a verdict contains."""
 _OPTION = re.compile(
     r"\b(?:option|choice|answer)(?: is| should be| to)?\W{0,4}(?P<number>\d{1,3})\b(?!\s*(?:[%/|,]|or\b))",
@@ -155,10 +155,6 @@ _CHOOSING = re.compile(
 )
 _REJECTED = re.compile(
     r"\b(?:from|not(?: \w+){0,3}|than|instead of|part\w*|most\w*|nearly|almost|teilweise)\s(?:an? |as )?\W?\Z",
-    re.IGNORECASE,
-)
-_DEFINED = re.compile(
-    r"[\"'`*]* (?:(?:means?|requires?|applies|is(?! (?:my|the (?:final|correct|right))\b)|needs?|only)\b|=)",
     re.IGNORECASE,
 )
 
@@ -184,10 +180,21 @@ def is_taken_back(text: str) -> bool:
     return _CONTRAST.match(text) is not None
 
 
+def is_retracted(after: str, shown: ShownOptions | None = None) -> bool:
+    """Whether a text after a verdict speaks of it without stating one, such as "The verdict above is wrong".
+
+    Example:
+        >>> is_retracted("I retract that judgment."), is_retracted("My verdict is MET."), is_retracted("It is wrong.")
+        (True, False, False)
+    """
+    hint = _HINT if shown is None else _OPTION
+    return any(_OF_VERDICTS.search(one) and not hint.search(one) for one in _END.split(after))
+
+
 def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tuple[str, Stated | None]]:
     """The sentences of a text that state a verdict, or an option where options were shown, as their own, last first.
 
-    A sentence that weighs, quotes, demands, supposes, or speaks of a part states none. None stands for a sentence
+    A sentence that weighs, quotes, demands or supposes states none. None stands for a sentence
     that opens with a contrast, such as "However", which takes back what was said before it.
 
     Example:
@@ -202,26 +209,22 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
     for sentence in reversed(_END.split(text)):
         own = _THEREFORE.split(sentence)[-1] if hint.search(sentence) else ""
         mentioned = set(_mentions(own, shown)) if own else set()
-        is_of_a_part = mentioned and _OF_A_PART.match(own) is not None and _WHOLE.search(own) is None
-        if len(mentioned) == 1 and not is_of_a_part and not _WEIGHED.search(own):
+        if len(mentioned) == 1 and not _WEIGHED.search(own):
             yield sentence, mentioned.pop()
         elif _CONTRAST.match(sentence):
             yield sentence, None
 
 
 def _mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | None]:
-    """What a sentence mentions and does not reject or define."""
+    """What a sentence mentions and does not reject."""
     if shown is None:
         sentence = _PLAIN.sub(lambda found: found[0].upper(), sentence)
     elif not _CHOOSING.search(sentence):
         return
     for found in (_MENTION if shown is None else _OPTION).finditer(sentence):
-        if _REJECTED.search(sentence, max(0, found.start() - 50), found.start()) or _DEFINED.match(
-            sentence, found.end()
-        ):
-            continue
-        kind = found.lastgroup or ""
-        yield shown.find_index(int(found[kind])) if shown else CriterionVerdict[kind]
+        if not _REJECTED.search(sentence, max(0, found.start() - 50), found.start()):
+            kind = found.lastgroup or ""
+            yield shown.find_index(int(found[kind])) if shown else CriterionVerdict[kind]
 
 
 def find_conclusion(text: str, shown: ShownOptions | None = None) -> Stated | None:

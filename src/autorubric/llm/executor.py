@@ -17,6 +17,7 @@ from autorubric.llm.limits import ReplyLimits, find_limit
 from autorubric.llm.records.call_rows import CallRow, request_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Model, Reply, Request, Unreadable
+from autorubric.llm.trials import Trial, Trials
 
 T = TypeVar("T")
 FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
@@ -79,9 +80,7 @@ class Executor:
         self._replayed: dict[bytes, Failure] = {}
         self._never_sent: Failure | None = None
         self._flights = Flights(lambda: self._stopped, detached=detached)
-        # By object, not by identity: two models may differ in nothing but their key, and one key be wrong.
-        self._refusing: dict[int, tuple[Model, Failure]] = {}  # models whose last call ended like every later one
-        self._ended: set[int] = set()  # those of them that are not asked any more
+        self._trials = Trials()
         self._tally = Tally(Activity)
         self._limits = ReplyLimits(ledger)
         how = batching.get()
@@ -142,33 +141,37 @@ class Executor:
             follow_up: builds the re-ask from the first request, the unreadable reply and the reason; by default
                 it is the first request.
         """
-        asked_now, unread = 0, None
         asking = self._limits.placed(model, request)
-        while True:
-            outcome = await self.ask(model, asking)
-            if isinstance(outcome, Failure):
-                return (outcome is self._never_sent and unread) or outcome
-            found = read(outcome)
-            if not isinstance(found, Unreadable):
-                if asking.max_tokens is not None:
-                    self._limits.note_worked(model, asking)
-                return found
-            again = replace(follow_up(request, outcome, found), reask=asking.reask + 1)
-            if found.kind == "truncated":
-                following = self._after_cut_off(model, asking, outcome, found, again)
+        with self._trials.open(model, request) as trial:
+            while True:
+                if trial.waits:
+                    await trial.turn()
+                outcome = await self.ask(model, asking)
+                if isinstance(outcome, Failure):
+                    return (outcome is self._never_sent and trial.unread) or outcome
+                found = read(outcome)
+                if not isinstance(found, Unreadable):
+                    trial.note_usable(outcome)
+                    if asking.max_tokens is not None:
+                        self._limits.note_worked(model, asking)
+                    return found
+                trial.note_unusable(outcome, _unread(found, outcome))
+                again = replace(follow_up(request, outcome, found), reask=asking.reask + 1)
+                following = self._find_following(trial, asking, outcome, found, again)
                 if isinstance(following, Failure):
+                    trial.note_lost(following)
                     return following
                 asking = following
-                continue
-            asked_now, unread = asked_now + outcome.fresh, _unread(found, outcome)
-            if outcome.fresh and (not found.again or asked_now > self.max_reasks):
-                return unread
-            asking = self._limits.placed(model, again)
 
-    def _after_cut_off(
-        self, model: Model, asked: Request, reply: Reply, problem: Unreadable, again: Request
+    def _find_following(
+        self, trial: Trial, asked: Request, reply: Reply, problem: Unreadable, again: Request
     ) -> Request | Failure:
-        """The next request after a truncated reply, or why there is none."""
+        """The next request after an unreadable reply, or why there is none."""
+        model = trial.model
+        if problem.kind != "truncated":
+            if reply.fresh and (not problem.again or trial.asked > self.max_reasks):
+                return trial.unread or _unread(problem, reply)
+            return self._limits.placed(model, again)
         if reply.limit is None and self.ledger.find(request_key(model, again)) is not None:
             return again  # an earlier version repeated the request with the same limit
         if not problem.again:
@@ -227,7 +230,7 @@ class Executor:
 
     def readmit(self) -> None:
         """Ask again, as a new session does, what failed for good (a key, an address) or was unreadable."""
-        self._ended.clear()
+        self._trials.readmit()
         self.ledger.begin_session()
 
     def abandon(self, reason: str) -> None:
@@ -241,7 +244,7 @@ class Executor:
 
     def find_refusal(self, models: Iterable[Model]) -> str | None:
         """Why one of these models, or the budget, refused the last call; None if it was made."""
-        refused = [self._refusing[id(model)][1] for model in models if id(model) in self._refusing]
+        refused = [why for model in models if (why := self._trials.find_last(model)) is not None]
         if self.budget is not None and self.budget.refused is not None:
             refused.append(self.budget.refused)
         return refused[0].message if refused else None
@@ -252,7 +255,7 @@ class Executor:
 
     def _refusal(self, model: Model) -> Failure | None:
         left = None if self._batch_queue is None else self._batch_queue.left
-        return self._stopped or left or (self._refusing[id(model)][1] if id(model) in self._ended else None)
+        return self._stopped or left or self._trials.find_refusal(model)
 
     async def _claimed_call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
         """The reply that another executor on the same records has recorded in the meantime, or that of the call."""
@@ -282,13 +285,11 @@ class Executor:
         outcome: Reply | Failure
         try:
             outcome = await model.complete(request)
-            self._refusing.pop(id(model), None)
-            self._ended.discard(id(model))
+            self._trials.note_reply(model)
         except CallError as error:
             outcome = error.failure
             if outcome.kind in _ENDS_MODEL:
-                self._refusing[id(model)] = (model, outcome)
-                self._ended.add(id(model))
+                self._trials.note_refusal(model, outcome)
         except BaseException as error:
             self._note_ended(key, model, request, reservation, error)
             raise

@@ -22,6 +22,10 @@ _ADVICE: dict[str, str] = {
     "quota": "the account has no credit left; add some and run the command again",
     "unreachable": "try: autorubric doctor --base-url URL",
     "no_model": "try: autorubric doctor --model MODEL@BASE_URL",
+    "unusable": (
+        "see whole replies with --log-json FILE --log-prompts, repair the model or its chat template, and run the "
+        "same command again; or use another model"
+    ),
     "rejected": "change the request or its settings as the endpoint says, or use another model",
     "rate_limit": "try a lower --concurrency (in Python: concurrency), or run the command again later",
     "server": (

@@ -160,6 +160,7 @@ FailureKind: TypeAlias = Literal[
     "quota",  # 402, or a 429 that says the credit is used up; ends the run
     "unreachable",  # nothing ever answered at the address; ends the run
     "no_model",  # 404 or 400 about the model's name; ends the run
+    "unusable",  # not one reply of the model could be used; ends the run
     "rejected",  # 400, 413, 422: this request is not acceptable
     "rate_limit",  # 429 after all retries
     "server",  # 5xx after all retries
@@ -174,7 +175,7 @@ FailureKind: TypeAlias = Literal[
     "missing_input",  # an earlier step of the same record failed
 ]
 
-ENDS_RUN: frozenset[str] = frozenset({"auth", "quota", "no_model", "unreachable", "budget", "stopped"})
+ENDS_RUN: frozenset[str] = frozenset({"auth", "quota", "no_model", "unreachable", "unusable", "budget", "stopped"})
 
 
 @dataclass(frozen=True, slots=True)

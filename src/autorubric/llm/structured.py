@@ -46,6 +46,7 @@ _ENVELOPES = (
     "data",
     "json",
 )
+_CALL = frozenset({"arguments", "function"})
 _OBJECT_ENVELOPES = ("evaluation", "judgment", "judgement", "properties")
 _NUMBERED = re.compile(r"\D*\d+\Z")
 _SEPARATORS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")
@@ -304,7 +305,7 @@ def _from_list(value: list[Any], asked: Asked, notes: list[str], depth: int) -> 
         taken = [key for key in asked.keys if _listed(alone, key)] if isinstance(alone, dict) else []
         if isinstance(alone, dict) and taken:
             _note_fields(alone, taken, notes)
-        elif not isinstance(alone, list):
+        elif not isinstance(alone, list) and not (isinstance(alone, dict) and _CALL.intersection(alone)):
             return _from_texts(value, notes) if value and isinstance(value[0], str) else value
         return unwrap(alone, asked, notes, depth - 1)
     inner = unwrap(alone, asked, notes, depth - 1) if isinstance(alone, dict | str) else None
