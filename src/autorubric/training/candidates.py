@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, counted
+from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.limits import BYTES_A_TOKEN, ModelEstimate
 from autorubric.llm.request import Answer, Failure, Message, Model, Request, Unreadable
 from autorubric.llm.structured import read_text
@@ -17,10 +18,10 @@ from autorubric.rows import Record, RowReader, input_name, read_rows, row_file, 
 from autorubric.rows.columns import ROLES
 from autorubric.rows.record import as_text, read_prompt
 from autorubric.runs.blocks import fed, note_ended, work_off
-from autorubric.runs.items_file import read_items, stored_report
+from autorubric.runs.items_file import Report, read_items, stored_report
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION
-from autorubric.runs.stopping import StoppableRun
+from autorubric.runs.stopping import StoppableRun, resumption
 from autorubric.training.queries import RubricQuery, group_items, read_turns
 
 _ROLES = ("query", "id", "submission", "submissions", "sample")
@@ -215,20 +216,27 @@ def read_graded_run(folder: Path) -> GradedRun:
     manifest.warn_of_change(folder / DATASET_FILE)
     queries, own = group_items(dataset, folder / DATASET_FILE)
     records = {record["item_idx"]: record for record in read_items(folder / ITEMS_FILE)}
-    _check_finished(folder, manifest, len(dataset), records)
+    reports = {index: stored_report(folder / ITEMS_FILE, record) for index, record in records.items()}
+    failures = {index: _failures(record["error"], reports[index]) for index, record in records.items()}
+    _check_finished(folder, manifest, len(dataset), failures)
     scored = []
     for index, item in enumerate(dataset):
         model = item.metadata.get("model")
         name = item.id or f"item-{index}"
         candidate = CandidateAnswer(own[index], item.submission, name, model if isinstance(model, str) else "")
-        scored.append(_scored(candidate, records[index], index, folder))
+        scored.append(_scored(candidate, reports[index], failures[index], index, folder))
     return GradedRun(folder, tuple(queries), tuple(scored), _again(manifest))
 
 
-def _scored(candidate: CandidateAnswer, record: dict[str, Any], index: int, folder: Path) -> ScoredCandidate:
-    report = stored_report(folder / ITEMS_FILE, record)
-    failures = [found.error for found in report.report or () if found.error is not None]
-    failure = record["error"] or (failures[0] if failures else None)
+def _failures(error: str | None, report: Report) -> list[str]:
+    """Why the judgments of an item failed; its own error comes first."""
+    return [one for one in (error, *(found.error for found in report.report or ())) if one is not None]
+
+
+def _scored(
+    candidate: CandidateAnswer, report: Report, failures: Sequence[str], index: int, folder: Path
+) -> ScoredCandidate:
+    failure = next(iter(failures), None)
     if failure is None and report.score is None:
         failure = "abstained: no criterion could be assessed"
     if failure is None and report.score is not None and not 0 <= report.score <= 1:
@@ -236,16 +244,18 @@ def _scored(candidate: CandidateAnswer, record: dict[str, Any], index: int, fold
     return ScoredCandidate(candidate, None if failure is not None else report.score, failure, index)
 
 
-def _check_finished(folder: Path, manifest: ExperimentManifest, total: int, graded: Iterable[int]) -> None:
-    found = set(graded)
-    beyond = [index for index in found if index >= total]
+def _check_finished(
+    folder: Path, manifest: ExperimentManifest, total: int, failures: Mapping[int, Sequence[str]]
+) -> None:
+    beyond = [index for index in failures if index >= total]
     if beyond:
         path = folder / ITEMS_FILE
         raise InputError(f"{path}: item {beyond[0]} is not in {DATASET_FILE}, which has {counted(total, 'item')}")
-    if len(found) < total:
-        again = _again(manifest)
-        how = f"; finish it with:\n  {again}" if again else "; run it again to finish it"
-        raise InputError(f"{folder}: the run has not finished, {len(found)} of {total} items are graded{how}")
+    asked = sum(not any(words in one for words in NOT_ASKED for one in found) for found in failures.values())
+    if asked < total:
+        how, again = resumption(manifest.error or "", _again(manifest))
+        advice = f"finish it with{how}:\n  {again}" if again else f"run it again{how and f' with{how}'} to finish it"
+        raise InputError(f"{folder}: the run has not finished, {asked} of {total} items are graded; {advice}")
 
 
 def _again(manifest: ExperimentManifest) -> str:
