@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -18,7 +18,7 @@ from autorubric.rows import Record, RowReader, input_name, read_rows, row_file, 
 from autorubric.rows.columns import ROLES
 from autorubric.rows.record import as_text, read_prompt
 from autorubric.runs.blocks import fed, note_ended, work_off
-from autorubric.runs.items_file import Report, read_items, stored_report
+from autorubric.runs.items_file import read_items, stored_report
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION
 from autorubric.runs.stopping import StoppableRun, resumption
@@ -216,27 +216,20 @@ def read_graded_run(folder: Path) -> GradedRun:
     manifest.warn_of_change(folder / DATASET_FILE)
     queries, own = group_items(dataset, folder / DATASET_FILE)
     records = {record["item_idx"]: record for record in read_items(folder / ITEMS_FILE)}
-    reports = {index: stored_report(folder / ITEMS_FILE, record) for index, record in records.items()}
-    failures = {index: _failures(record["error"], reports[index]) for index, record in records.items()}
-    _check_finished(folder, manifest, len(dataset), failures)
+    _check_finished(folder, manifest, len(dataset), records)
     scored = []
     for index, item in enumerate(dataset):
         model = item.metadata.get("model")
         name = item.id or f"item-{index}"
         candidate = CandidateAnswer(own[index], item.submission, name, model if isinstance(model, str) else "")
-        scored.append(_scored(candidate, reports[index], failures[index], index, folder))
+        scored.append(_scored(candidate, records[index], index, folder))
     return GradedRun(folder, tuple(queries), tuple(scored), _again(manifest))
 
 
-def _failures(error: str | None, report: Report) -> list[str]:
-    """Why the judgments of an item failed; its own error comes first."""
-    return [one for one in (error, *(found.error for found in report.report or ())) if one is not None]
-
-
-def _scored(
-    candidate: CandidateAnswer, report: Report, failures: Sequence[str], index: int, folder: Path
-) -> ScoredCandidate:
-    failure = next(iter(failures), None)
+def _scored(candidate: CandidateAnswer, record: dict[str, Any], index: int, folder: Path) -> ScoredCandidate:
+    report = stored_report(folder / ITEMS_FILE, record)
+    failures = [found.error for found in report.report or () if found.error is not None]
+    failure = record["error"] or (failures[0] if failures else None)
     if failure is None and report.score is None:
         failure = "abstained: no criterion could be assessed"
     if failure is None and report.score is not None and not 0 <= report.score <= 1:
@@ -245,13 +238,13 @@ def _scored(
 
 
 def _check_finished(
-    folder: Path, manifest: ExperimentManifest, total: int, failures: Mapping[int, Sequence[str]]
+    folder: Path, manifest: ExperimentManifest, total: int, records: dict[int, dict[str, Any]]
 ) -> None:
-    beyond = [index for index in failures if index >= total]
+    beyond = [index for index in records if index >= total]
     if beyond:
         path = folder / ITEMS_FILE
         raise InputError(f"{path}: item {beyond[0]} is not in {DATASET_FILE}, which has {counted(total, 'item')}")
-    asked = sum(not any(words in one for words in NOT_ASKED for one in found) for found in failures.values())
+    asked = sum(not any(words in (record["error"] or "") for words in NOT_ASKED) for record in records.values())
     if asked < total:
         how, again = resumption(manifest.error or "", _again(manifest))
         advice = f"finish it with{how}:\n  {again}" if again else f"run it again{how and f' with{how}'} to finish it"
