@@ -21,9 +21,12 @@ from autorubric import (
     agree,
     grade,
     lint,
+    reward,
     synthesize,
 )
 from autorubric.cli.app import run
+from autorubric.jobs.grade import GradeSettings
+from autorubric.training.rewarder import make_rewarder, rewards_now
 from tests.offenders import each, offenders
 
 BRIEF = {"requirement": "Is brief."}
@@ -128,6 +131,12 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: checked(at_most=-5), "parameter 'at_most' is -5; expected a number of at least 0"),
     (lambda: checked(atmost=5), "check 'word_count': unknown parameter 'atmost'; did you mean 'at_most'?"),
     (lambda: checked(name="json_schema", schema="x"), "parameter 'schema' is 'x'; expected a mapping"),
+    (lambda: reward(**ANY({"ot": "x"})), "unknown setting 'ot'; did you mean 'out'?"),
+    (lambda: GradeSettings(**ANY({"wrong": 1})), "unknown setting 'wrong'; known are: out, wait, "),
+    (
+        lambda: rewards_now(make_rewarder("builtin/offline"), ANY(["ice"])),
+        "a sample is of type str; expected Sample",
+    ),
     (lambda: DataItem(ANY(3), "d"), "'submission' must be a string, got int"),
     (lambda: DataItem("x", "d", ground_truth=ANY("MET")), "ground_truth must be a list of verdicts, got str"),
     (

@@ -121,7 +121,11 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
 _BUILDING = RLock()
 
 
-class Settings(BaseModel):
+_Checked: Any = type("_Checked", (type(BaseModel),), {"__call__": lambda cls, **values: cls.checked(values)})
+"""Lets a constructor raise what `Settings.checked` raises."""
+
+
+class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
     """Frozen settings that refuse unknown names. `model_fields_set` holds the names that were passed."""
 
     model_config = ConfigDict(

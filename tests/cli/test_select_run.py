@@ -23,7 +23,7 @@ def judged(body: dict[str, Any]) -> str:
     return json.dumps({"explanation": "Read.", "criterion_status": "MET" if met else "UNMET"})
 
 
-def graded(folder: Path, *flags: str, status: int = 0, **endpoint: Any) -> Path:
+def graded(folder: Path, *flags: str, status: int = 0, at_once: str = "1", **endpoint: Any) -> Path:
     """The directory of a grading run over three answers to one prompt and one to another."""
     rubric = Rubric(
         [
@@ -45,7 +45,7 @@ def graded(folder: Path, *flags: str, status: int = 0, **endpoint: Any) -> Path:
             "--retry",
             "0",
             "-j",
-            "1",
+            at_once,
         ]
         assert run([*command, *flags, "-o", str(folder / "graded")]) == status
     return folder / "graded"
@@ -134,15 +134,18 @@ def test_flags_that_judge_or_sample_are_refused_with_a_run(
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.parametrize("at_once", ["1", "4"])  # with 4, every item has begun when the budget ends the run
 def test_a_run_that_has_not_finished_is_refused_with_the_command_that_finishes_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at_once: str
 ) -> None:
-    source = graded(tmp_path, "--budget-tokens", "9000", "--max-tokens", "64", status=1)
+    source = graded(tmp_path, "--budget-tokens", "9000", "--max-tokens", "64", at_once=at_once, status=1)
     capsys.readouterr()
     assert run(["select", str(source), "-o", str(tmp_path / "kept")]) == 2
     told = capsys.readouterr().err
-    assert "the run has not finished" in told and "of 4 items are graded; finish it with:\n" in told
-    assert "grade" in told and "--budget-tokens 9000" in told
+    assert "the run has not finished" in told
+    assert "of 4 items are graded; finish it with a budget of 18,000 tokens:\n" in told
+    command = told[told.index("autorubric grade ") :].split()
+    assert command.count("--budget-tokens") == 1 and command[command.index("--budget-tokens") + 1] == "18000"
 
 
 def test_an_item_with_a_failed_judgment_is_undecided_also_where_the_run_scored_the_rest(

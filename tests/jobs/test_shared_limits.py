@@ -249,3 +249,17 @@ async def test_what_a_process_gave_back_while_it_waited_for_more_is_there_for_al
     await asyncio.sleep(0.3)  # the first has 25 to spare, which it gives back while its own request waits
     first.settle(running, Sum.of(5))
     assert ["85 is neither spent nor reserved" in str(await one) for one in waiting] == [True, True]
+
+
+async def test_a_process_asks_for_more_again_once_a_call_of_its_own_was_given_back() -> None:
+    one, other = Spender("one"), Spender("other")
+    lender = Lender(Purse(Sum(100, math.inf), processes=2), lambda: [one, other])
+    first = copy_context().run(one.open, lender)
+    second = copy_context().run(other.open, lender)
+    held, elsewhere = await first.reserve(Sum.of(70)), await second.reserve(Sum.of(5))
+    assert isinstance(held, Reservation) and isinstance(elsewhere, Reservation)
+    second.settle(elsewhere, Sum.of(5))
+    waiting = asyncio.create_task(first.reserve(Sum.of(90)))  # 25 are left, and no other call may leave more
+    await asyncio.sleep(0.1)
+    first.give_back(held)  # 95 are left, but only a part of them is lent to this process
+    assert isinstance(await waiting, Reservation)

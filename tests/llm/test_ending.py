@@ -73,3 +73,15 @@ def test_a_block_that_ends_well_leaves_calls_in_flight_alone_and_new_ones_are_ma
             assert [one.text for one in (first, later) if isinstance(one, Reply)] == ["Q", "R"]
 
     asyncio.run(run())
+
+
+async def test_a_cancelled_call_is_recorded_as_interrupted() -> None:
+    model = SleepingModel()
+    with Ledger.in_memory() as ledger:
+        executor = Executor(ledger, detached=False)
+        waiting = asyncio.create_task(executor.ask(model, Request((Message("user", "Why?"),), "judge")))
+        await model.started.wait()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        ledger.flush()
+        assert [call.failure.message for call in ledger.failures() if call.failure] == ["interrupted"]

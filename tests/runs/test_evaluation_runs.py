@@ -169,6 +169,8 @@ async def test_a_budget_is_never_overrun_and_a_higher_one_goes_on(tmp_path: Path
     assert "budget of 5,000 tokens reached" in first.stopped
     assert first.total_token_usage is not None
     assert first.total_token_usage.total_tokens <= 5000
+    left = 4 - len(first.get_scores())
+    assert f", {left} not requested, " in repr(first) and "failed" not in repr(first)
     rich, model = grader(100_000)
     second = await evaluate(essays(), rich, experiments_dir=tmp_path)
     assert second.get_scores() == [0.75] * 4

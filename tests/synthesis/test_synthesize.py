@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from autorubric import synthesize_async
+from autorubric import synthesize, synthesize_async
 from autorubric.runs.blocks import BLOCK, Feed, feed
 from autorubric.synthesis.run_summary import SynthesisResult
 from autorubric.testing import FAULTS, Completion, sized_replies
@@ -433,3 +433,11 @@ async def test_a_worker_reads_the_queries_of_a_lost_block_again(tmp_path: Path) 
     result = await asyncio.create_task(work())
     assert result.complete
     assert [word for word in words if "done" in word] == [{"done": 1}, {"done": 0}]
+
+
+def test_a_result_says_why_the_run_ended_early(tmp_path: Path) -> None:
+    ended = synthesize(["Why?"], models="builtin/offline", out=tmp_path / "ended", budget_tokens=10)
+    whole = synthesize(["Why?"], models="builtin/offline", out=tmp_path / "whole")
+    assert ended.stopped is not None and ended.stopped.startswith("budget of 10 tokens reached")
+    assert "stopped: budget of 10 tokens reached" in repr(ended)
+    assert whole.stopped is None and "stopped" not in repr(whole)

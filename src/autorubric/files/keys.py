@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from difflib import get_close_matches
 from functools import lru_cache
 
 
@@ -24,15 +25,20 @@ def nearest(key: str, known: Collection[str]) -> str | None:
     return _nearest(key, tuple(sorted(known)))
 
 
+_MANY = 12
+"""More names than that are not listed if some of them resemble the unknown one."""
+
+
 def advice(name: str, known: Collection[str]) -> str:
-    """What to write instead of an unknown name: the nearest one, or any of them all.
+    """What to write instead of an unknown name: the nearest one, of many those that resemble it, or any of them all.
 
     Example:
         >>> advice("majorty", ["majority", "any"]), advice("most", ["majority", "any"])
         ("did you mean 'majority'?", 'known are: majority, any')
     """
     near = nearest(name, known)
-    return f"did you mean {near!r}?" if near else f"known are: {', '.join(known)}"
+    similar = [near] if near else get_close_matches(name, known) if len(known) > _MANY else []
+    return f"did you mean {' or '.join(map(repr, similar))}?" if similar else f"known are: {', '.join(known)}"
 
 
 def unknown_key(key: str, known: Collection[str], where: str) -> str:

@@ -249,7 +249,7 @@ def read_dataset(
     Example:
         >>> read_dataset(None, Path("rubric.yaml"), None, None)
         Traceback (most recent call last):
-        autorubric.errors.InputError: nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE
+        autorubric.errors.InputError: nothing to grade; pass DATASET (in Python: data), or both ...
     """
     source: Any = data
     rows: Any = submissions
@@ -259,7 +259,7 @@ def read_dataset(
         source, rows = None, data
     if source is None:
         if rows is None:
-            raise InputError("nothing to grade; pass DATASET, or both --rubric FILE and --submissions FILE")
+            raise InputError("nothing to grade; pass DATASET (in Python: data), or both rubric and submissions")
         return _read_rows(rows, rubric, prompt, columns or {})
     where = str(source) if is_path else "the dataset"
     if not is_dataset:

@@ -232,7 +232,7 @@ async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
 
 def _end(result: Any) -> dict[str, Any]:
     summary = getattr(result, "summary", None)
-    stopped = getattr(result, "stopped", None) or getattr(summary, "stopped", None) or None
+    stopped = getattr(result, "stopped", None) or None
     interrupted = getattr(result, "interrupted", False) or getattr(summary, "interrupted", False)
     advice = getattr(result, "advice", "") or getattr(summary, "advice", "")
     return {"stopped": stopped, "interrupted": interrupted, **({"advice": advice} if advice else {})}

@@ -167,7 +167,6 @@ class Budget:
         self._spent = self._spent.plus(actual)
         self._tell_used()
         self._calls += 1
-        self._may_borrow = self._shared is not None  # what this call did not take may be enough
         if not self._overrun_logged and not self._spent.within(self._limit):
             self._overrun_logged = True
             _log.warning("the budget is overrun: %s", self._refusal(reservation.need).message)
@@ -283,6 +282,7 @@ class Budget:
         """Release what is reserved for some attempts of a call."""
         self._reserved = self._reserved.plus(reservation.need.times(-attempts))
         reservation.held -= attempts
+        self._may_borrow = self._shared is not None  # with what was released, less may be missing
 
     def _run(self, reservation: Reservation, runs: bool) -> None:
         """Note whether a call runs, so that others may wait for what it leaves over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -312,7 +313,8 @@ class Executor:
         if reservation.waits_to_be_sent:
             self._withdraw(request, reservation)
             return
-        ended_by = Failure("stopped", f"ended by {type(error).__name__}", sent=reservation.in_flight)
+        why = "interrupted" if isinstance(error, CancelledError) else f"ended by {type(error).__name__}"
+        ended_by = Failure("stopped", why, sent=reservation.in_flight)
         row = self._account(key, model, request, ended_by, reservation)
         with contextlib.suppress(LedgerError):
             # A failure to write surfaces at the next call.

@@ -230,7 +230,10 @@ def advice_on(kind: str, message: str) -> str:
     """
     if any(words in message for words in _ADVISED):
         return ""
-    return _TOO_LONG if kind == "rejected" and _LENGTH.search(message) else _ADVICE.get(kind, "")
+    if kind == "rejected" and _LENGTH.search(message):
+        return _TOO_LONG
+    status = _STATUS.fullmatch(message)
+    return _ADVICE.get(kind, "").replace("MODEL", (status and status[1]) or "MODEL")
 
 
 def quoted(text: str, most: int = LONGEST_QUOTE) -> str:

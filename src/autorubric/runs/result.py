@@ -17,6 +17,7 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError, counted
+from autorubric.llm.failure_groups import NOT_MADE, kind_and_message
 from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import Report, read_items, read_run, report_from, report_json, stored_report
@@ -114,7 +115,7 @@ class EvalResult(Displayed):
             not opened them all.
         total_items: items of the dataset.
         successful_items: items with a report that counts.
-        failed_items: items without one.
+        failed_items: items without one, also those that were not requested completely because the run was stopped.
         total_token_usage: tokens of all calls made for this experiment, each counted once.
         total_completion_cost: their cost; `unknown` (false, equal to None, not a number) where a price is not known.
         timing_stats: durations of items.
@@ -158,8 +159,10 @@ class EvalResult(Displayed):
         name = "" if self.experiment_name is None else f" {clipped(self.experiment_name, 60)!r}"
         scores = self.get_scores()
         parts = [f"{self.successful_items} of {counted(self.total_items, 'item')} graded"]
-        if self.failed_items:
-            parts.append(f"{self.failed_items} failed")
+        unasked = sum(kind_and_message(error)[0] in NOT_MADE for _, error in self.errors)
+        left = self.total_items - self.successful_items - self.failed_items if self.stopped else 0
+        counts = (self.failed_items - unasked, "failed"), (unasked + left, "not requested")
+        parts += [f"{count} {what}" for count, what in counts if count]
         if scores:
             parts.append(f"mean score {sum(scores) / len(scores):.3f} ({min(scores):.3g} to {max(scores):.3g})")
         if self.total_token_usage is not None:

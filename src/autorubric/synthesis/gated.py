@@ -27,7 +27,7 @@ from autorubric.synthesis.candidate import (
 from autorubric.synthesis.gate_rules import GateDecision, decide, evolved_share, find_final_decisions
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.run_summary import RubricCounts
-from autorubric.synthesis.stages import Call, Fields, Models, Outcome, Stage, find_missing, query_in
+from autorubric.synthesis.stages import Answers, Call, Fields, Models, Outcome, Stage, find_missing, query_in
 from autorubric.synthesis.templates import build_request
 from autorubric.synthesis.thresholds import GateSettings
 
@@ -94,13 +94,7 @@ def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings
         reasons = {one: said for some in held for one, said in some.items()}
         request = rewrite_request(prompts, context.query, criteria, context.pool, reasons)
 
-        def read(reply: Reply) -> Answer[dict[str, Any]] | Unreadable:
-            answer = read_rewrites(criteria, reply)
-            if isinstance(answer, Unreadable):
-                return answer
-            return Answer({"criteria": [criterion_row(one) for one in answer.value.values()]}, reply, answer.notes)
-
-        return [Call("rewrite", request, read)]
+        return [Call("rewrite", request, partial(read_rewrites, criteria))]
 
     def example(fields: Fields, tokens: float) -> dict[str, Any]:
         first = read_criteria(fields, before.criteria)[0]
@@ -111,6 +105,7 @@ def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings
         5,
         ("question", "pool", *texts, *before.reads),
         build,
+        _collect_rewrites,
         slots=("rewrite",),
         role="rewrite",
         reply_tokens=250,
@@ -144,6 +139,14 @@ def rewrite_request(
     ]
     inputs = {"query": query, "answers": [pool.responses[number] for number in shown], "disputes": disputes}
     return build_request(prompts.rewrite, "rewrite", inputs, "rewrite", room=room_for(entries=len(disputes)))
+
+
+def _collect_rewrites(fields: Fields, answers: Answers) -> Outcome:
+    """The rewrites; without a usable reply nothing is rewritten, and the row counts as unfinished."""
+    (answer,) = answers
+    if isinstance(answer, Failure):
+        return Outcome({"criteria": []}, lost=(answer,))
+    return Outcome({"criteria": [criterion_row(one) for one in answer.value.values()]}, notes=answer.notes)
 
 
 def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:

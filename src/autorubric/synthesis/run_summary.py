@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autorubric.core.display import clipped
 from autorubric.errors import counted
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import FailureGroups
@@ -166,7 +167,7 @@ class SynthesisResult:
         estimate: requests, tokens and cost; None unless it was a dry run.
         negotiated: parameters that endpoints did not accept.
         interrupted: whether the run was interrupted.
-            advice: what to do about the failure that stopped it.
+        advice: what to do about the failure that stopped it.
 
     Example:
         >>> import tempfile
@@ -192,6 +193,11 @@ class SynthesisResult:
     def full_rows(self) -> list[dict[str, Any]]:
         """The rows of `final_full.jsonl`, with provenance and evidence; empty in the basic profile."""
         return self._read("final_full.jsonl")
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the run ended early (budget, a refused key); None if it did not."""
+        return (self.summary and self.summary.stopped) or None
 
     @property
     def complete(self) -> bool:
@@ -221,6 +227,7 @@ class SynthesisResult:
         ]
         parts.append("unknown cost" if cost is None else f"${cost:.2f}")
         parts += [f"failures {self.failures}"] if self.failures else []
+        parts += [f"stopped: {clipped(self.stopped, 200)}"] if self.stopped else []
         return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
 
     def _read(self, name: str) -> list[dict[str, Any]]:

@@ -189,7 +189,7 @@ class SynthesisSettings(EndpointSettings):
         made = read(laid)
         made._nested = {name: values[name] for name in NESTED if name in values}
         if made.input is None:
-            raise InputError("no queries; pass INPUT (--config: input), or queries as the first argument")
+            raise InputError("no queries; pass INPUT (in Python: the first argument; in a config file: input)")
         of_full = [name for name in values if name in FULL_ONLY and values[name] is not None]
         if of_full and made.profile != "full":
             names = ", ".join(cls.flags()[name].name for name in of_full)

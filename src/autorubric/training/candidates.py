@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, counted
+from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.limits import BYTES_A_TOKEN, ModelEstimate
 from autorubric.llm.request import Answer, Failure, Message, Model, Request, Unreadable
 from autorubric.llm.structured import read_text
@@ -20,7 +21,7 @@ from autorubric.runs.blocks import fed, note_ended, work_off
 from autorubric.runs.items_file import read_items, stored_report
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION
-from autorubric.runs.stopping import StoppableRun
+from autorubric.runs.stopping import StoppableRun, resumption
 from autorubric.training.queries import RubricQuery, group_items, read_turns
 
 _ROLES = ("query", "id", "submission", "submissions", "sample")
@@ -236,16 +237,18 @@ def _scored(candidate: CandidateAnswer, record: dict[str, Any], index: int, fold
     return ScoredCandidate(candidate, None if failure is not None else report.score, failure, index)
 
 
-def _check_finished(folder: Path, manifest: ExperimentManifest, total: int, graded: Iterable[int]) -> None:
-    found = set(graded)
-    beyond = [index for index in found if index >= total]
+def _check_finished(
+    folder: Path, manifest: ExperimentManifest, total: int, records: dict[int, dict[str, Any]]
+) -> None:
+    beyond = [index for index in records if index >= total]
     if beyond:
         path = folder / ITEMS_FILE
         raise InputError(f"{path}: item {beyond[0]} is not in {DATASET_FILE}, which has {counted(total, 'item')}")
-    if len(found) < total:
-        again = _again(manifest)
-        how = f"; finish it with:\n  {again}" if again else "; run it again to finish it"
-        raise InputError(f"{folder}: the run has not finished, {len(found)} of {total} items are graded{how}")
+    asked = sum(not any(words in (record["error"] or "") for words in NOT_ASKED) for record in records.values())
+    if asked < total:
+        how, again = resumption(manifest.error or "", _again(manifest))
+        advice = f"finish it with{how}:\n  {again}" if again else f"run it again{how and f' with{how}'} to finish it"
+        raise InputError(f"{folder}: the run has not finished, {asked} of {total} items are graded; {advice}")
 
 
 def _again(manifest: ExperimentManifest) -> str:

@@ -149,6 +149,8 @@ class RewardPath(ABC):
 
     def _check(self, samples: Sequence[Sample], session: Session | None) -> None:
         """Reject what cannot be rewarded, before anything is spent."""
+        if others := [type(one).__name__ for one in samples if not isinstance(one, Sample)]:
+            raise InputError(f"a sample is of type {others[0]}; expected Sample(submission, rubric)")
         problems: dict[str, None] = {}
         for rubric in {id(one.rubric): one.rubric for one in samples}.values():
             try:
@@ -156,11 +158,9 @@ class RewardPath(ABC):
             except InputError as error:
                 problems.update(dict.fromkeys(error.problems))
         if self.rule.overlong is not None and any(one.length is None for one in samples):
-            owner, given = self.caller
-            problems[f"the {owner} has an overlong penalty; give each {given}'s length in tokens"] = None
+            problems["the {} has an overlong penalty; give each {}'s length in tokens".format(*self.caller)] = None
         if self.rule.dropout and self.rule.dropout_by == "step" and any(one.step is None for one in samples):
-            words = "dropout_by='step' needs the training step of each sample; give step, or use dropout_by='group'"
-            problems[words] = None
+            problems["dropout_by='step' needs the training step of each sample, or use dropout_by='group'"] = None
         if problems:
             raise InputError(problems)
 
@@ -323,8 +323,9 @@ def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
 def _read_sample(grader: CriterionGrader, sample: Sample) -> JudgeInput:
     """What the judge is shown of a sample."""
     rubric = sample.rubric
-    given = sample.submission, rubric, sample.query, sample.reference
-    inputs = grader.read_input(*given, guidelines=rubric.guidelines)
+    inputs = grader.read_input(
+        sample.submission, rubric, sample.query, sample.reference, guidelines=rubric.guidelines
+    )
     return replace(inputs, item=sample.item)
 
 

@@ -258,6 +258,21 @@ def test_a_criterion_that_stays_ambiguous_after_its_rewrite_is_rejected(stand: M
     assert again["reason"].endswith("after a rewrite")
 
 
+def test_without_a_usable_rewrite_the_disputed_criterion_is_rejected_and_the_row_is_unfinished(stand: Make) -> None:
+    play = Play()
+    play._rewritten = lambda model, asked: {"rewrites": []}  # type: ignore[method-assign]
+    s = stand("Why is the sky blue?", replier=play)
+    assert s.synthesize() == 1
+    (row,) = s.rows()
+    (disputed,) = [one for one in row["rejected"] if one["description"] == AMBIGUOUS]
+    assert disputed["gate"] == "agreement" and disputed["reason"].endswith("it was not rewritten")
+    assert row["criteria"] and "no entry for criterion" in s.rows("unfinished.jsonl")[0]["failures"]["rewriting"]
+    del play._rewritten
+    assert s.synthesize() == 0
+    (row,) = s.rows()
+    assert texts(row["rewritten"]) == [(AMBIGUOUS, 5)]
+
+
 def test_a_gate_can_be_switched_off_and_evolution_capped(stand: Make, tmp_path: Any) -> None:
     config = tmp_path / "synth.yaml"
     config.write_text("full: {gates: {order: [licensed, share], share: {most: 0.1}}}\n")
