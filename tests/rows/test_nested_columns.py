@@ -6,18 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem
 from autorubric.errors import InputError
 from autorubric.formats.conversion import Options, convert
+from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.rows.columns import value_at
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
-from tests.offenders import each
+from tests.offenders import each, offenders
 
 ASKED = {"role": "user", "content": "Why?"}
 SAID = {"role": "assistant", "content": "So."}
@@ -185,6 +187,24 @@ def test_a_null_submission_and_what_is_left_out_of_a_rubric_are_noted(tmp_path: 
         f"{path}:1: 'submission' is null and is graded as a blank submission",
         f"{path}:1: 1 of 2 criteria have no weight and count 10, the first is criterion 2",
     ]
+
+
+def test_a_submission_that_is_null_under_any_name_is_blank_in_files_and_in_memory(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"submission": None}, ""),
+        ({"answer": None}, ""),
+        ({"Response": None, "note": None}, ""),
+        ({"answer": None, "messages": turns}, "So."),
+    ]
+    with offenders() as case:
+        for number, (fields, text) in enumerate(cases):
+            row = {"id": "a", "rubrics": ["Is brief."], **fields}
+            path = tmp_path / f"{number}.jsonl"
+            path.write_text(json.dumps(row) + "\n")
+            for source in (path, check_data([row]), check_data(pandas.DataFrame([row]))):
+                with case(f"{fields} in {source}"):
+                    assert [item.submission for item in Submissions(source).items()] == [text]
 
 
 def test_the_label_of_a_single_criterion_may_be_a_word() -> None:

@@ -89,6 +89,9 @@ def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
     if isinstance(held, str):
         held = parse_rubric(held)
     inner = _unfold_mapping(held, holder) if isinstance(held, dict) else Unfolded(_flat(held), None, {})
+    weights = written_weights(entry if isinstance(entry, dict) else vars(entry) for entry in inner.entries)
+    if wrong := list(section_weights(outer, weights)):
+        raise InputError(wrong)
     given = [text for text in (outer.get("guidelines"), inner.guidelines) if not is_blank(text)]
     if len(given) > 1:
         raise InputError("'guidelines' is given both next to and inside 'rubric'; give it once")
@@ -305,11 +308,8 @@ def read_source(source: Any) -> tuple[str, str, str]:
     if not hasattr(source, "read") or not isinstance(name, (str, Path)):
         raise InputError(f"Cannot determine file format of {source!r}; expected a path, or an open file with a name")
     content = source.read()
-    return (
-        str(name),
-        check_extension(str(name)),
-        content if isinstance(content, str) else decode(content, str(name)),
-    )
+    text = content if isinstance(content, str) else decode(content, str(name))
+    return str(name), check_extension(str(name)), text
 
 
 def check_extension(name: str) -> str:
