@@ -82,6 +82,16 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
                     lint(tmp_path / "rubric.csv")
 
 
+def test_tables_without_a_known_heading_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.csv"
+    path.write_text("Kriterium,Beschreibung\nTon,Is kind.\n")
+    with pytest.raises(InputError, match="is under 'requirement', 'criterion', 'description', 'text', …"):
+        rubric_in(path)
+    path.write_text("Rubric for essays,,\nName,Criterion,Points\nTone,Is kind.,4\n")
+    with pytest.raises(InputError, match=r"rubric\.csv:1: the header names 1 of 3 columns; delete lines above"):
+        rubric_in(path)
+
+
 def test_weights_are_read_as_people_write_them(tmp_path: Path) -> None:
     tables = {
         "criterion;points\nIs kind.;60%\nIs brief.;40 %\n": [60, 40],

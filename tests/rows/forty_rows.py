@@ -215,6 +215,7 @@ UNREAD: list[tuple[Any, str]] = [
         {"criteria": OWN, "weights": {"Light": 0.4}},
         "'weights' is {'Light': 0.4}; write each weight into its criterion",
     ),
+    ({"criteria": ["Names scattering."], "points": [5]}, "'points' is [5]; write each weight into its criterion"),
     ({"criteria": OWN, "total_points": 10}, "'total_points' is 10, but the weights of its criteria add up to 5"),
     ({"max_points": 4, "sections": [{"name": "Style", "criteria": POINTS}]}, "'max_points' is 4, but the weights"),
     (
