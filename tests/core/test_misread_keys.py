@@ -42,7 +42,8 @@ def test_a_key_that_would_change_the_criterion_is_told(
     ("entries", "notes"),
     [
         ([{"requirement": "Is kind.", "why": "Not too long."}], ["'why' of the criteria is metadata"]),
-        ([{"requirement": "Is kind.", "why": "long"}], []),
+        ([{"requirement": "Is kind.", "why": "long", "name": "Tone"}], []),
+        ([{"requirement": "Is kind.", "Kriterium": "Ton", "level": 3}], ["'Kriterium' of the criteria is metadata"]),
         (
             [{"requirement": "A", "weight": 1}, {"requirement": "B"}, {"requirement": "C"}],
             ["2 of 3 criteria have no weight and count 10, the first is criterion 2"],

@@ -153,12 +153,10 @@ def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> N
 
 
 def test_rows_and_tables_in_memory_without_a_submission_are_refused(tmp_path: Path) -> None:
-    no_value = "no submission column found; its first row has no value"
     table: list[tuple[Any, str]] = [
-        ([{"submission": None}], no_value),
-        (pandas.DataFrame({"submission": [float("nan"), "So."]}), no_value),
+        ([{"label": None}], "no submission column found; its first row has no value"),
         (
-            pandas.DataFrame({"submission": ["So.", None], "id": ["a", "b"]}),
+            [{"submission": "So.", "id": "a"}, {"id": "b"}],
             "item 1: has no submission; its keys with a value are id",
         ),
         (LazyFrame(), "data: expected rows, got a LazyFrame; call its collect()"),

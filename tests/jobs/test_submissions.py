@@ -65,6 +65,7 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
             "criterion,criterion_weight\nIs kind.,Major\n",
             "'criterion_weight' is 'Major'; ren",
         ),
+        "two weights": ("criterion,weight,points\nIs kind.,4,3\n", "weight='4' and points='3'; leave one out"),
         "thousands": ("name;requirement;weight\nTone;Is kind.;1,500\n", "got '1,500'"),
         "levels": ("Criterion,Weight,Good (3),Poor\nTone,2,Is kind,Is rude\n", "'Good (3)', 'Poor' describe a scale"),
     }
@@ -75,8 +76,20 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
                 with pytest.raises(InputError) as caught:
                     rubric_in(tmp_path / "rubric.csv")
                 assert str(caught.value).startswith(f"{tmp_path / 'rubric.csv'}: ") and problem in str(caught.value)
+                told = [one for one in caught.value.problems if "index 0" in one or "rubric[0]" in one]
+                assert len(told) == 1
                 with pytest.raises(InputError, match=r"rubric\.csv: criterion 1: "):
                     lint(tmp_path / "rubric.csv")
+
+
+def test_tables_without_a_known_heading_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.csv"
+    path.write_text("Kriterium,Beschreibung\nTon,Is kind.\n")
+    with pytest.raises(InputError, match="is under 'requirement', 'criterion', 'description', 'text', …"):
+        rubric_in(path)
+    path.write_text("Rubric for essays,,\nName,Criterion,Points\nTone,Is kind.,4\n")
+    with pytest.raises(InputError, match=r"rubric\.csv:1: the header names 1 of 3 columns; delete lines above"):
+        rubric_in(path)
 
 
 def test_weights_are_read_as_people_write_them(tmp_path: Path) -> None:
@@ -84,6 +97,8 @@ def test_weights_are_read_as_people_write_them(tmp_path: Path) -> None:
         "criterion;points\nIs kind.;60%\nIs brief.;40 %\n": [60, 40],
         "name;requirement;weight\nTone;Is kind.;2,5\nErrors;Has errors.;−1,25\n": [2.5, -1.25],
         "标准,分值\n语气友好。,20分\n内容简短。,5\n": [20, 5],
+        "准则,权重\n语气友好。,３\n答非所问。,–2\n": [3, -2],
+        "Requirement;Weight\nIs kind.;60％\nIs brief.;４０%\n": [60, 40],
         "Criterion,Description,Weight\nTone,The answer is kind.,3 points\nLength,The answer is brief.,2\n": [3, 2],
     }
     with offenders() as case:
@@ -92,13 +107,21 @@ def test_weights_are_read_as_people_write_them(tmp_path: Path) -> None:
                 path = tmp_path / f"{number}.csv"
                 path.write_text(text)
                 assert [one.weight for one in rubric_in(path)] == weights
+                assert Rubric.from_file(path) == rubric_in(path)
                 assert lint(path, select=("zero-weight",)) == []
     first = rubric_in(path)[0]
     assert (first.name, first.requirement) == ("Tone", "The answer is kind.")
 
 
 def test_other_keys_of_criteria_without_weights_stay_metadata(tmp_path: Path) -> None:
-    entry = {"criterion": "Is kind.", "key_points": "kindness", "max_words": 4, "pointsOf": ["a"], "weights": None}
+    entry = {
+        "criterion": "Is kind.",
+        "name": "Tone",
+        "key_points": "kindness",
+        "max_words": 4,
+        "pointsOf": ["a"],
+        "weights": None,
+    }
     (tmp_path / "rubric.json").write_text(json.dumps([entry]))
     [found] = rubric_in(tmp_path / "rubric.json")
     assert (found.weight, found.metadata["key_points"]) == (10.0, "kindness")
@@ -203,7 +226,8 @@ def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path)
     path = tmp_path / "rubric.csv"
     path.write_text("criterion,weight,explanation,axis\nBreadth,2,All three causes are named.,insight\n")
     with pytest.warns(
-        UserWarning, match="rubric.csv: 'explanation' of the criteria is metadata, which judges do not"
+        UserWarning,
+        match="rubric.csv: 'explanation', 'axis' of the criteria is metadata, which judges do not see; if",
     ):
         assert rubric_in(path)[0].metadata == {"explanation": "All three causes are named.", "axis": "insight"}
 

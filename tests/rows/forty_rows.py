@@ -193,7 +193,7 @@ UNREAD: list[tuple[Any, str]] = [
         "'score1_description', 'score5_description' describe a scale, but without options",
     ),
     ([{**OWN[0], "range": [0, 5]}], "'range' is [0, 5], but without options a criterion is met or not"),
-    ({"sections": [{"name": "Style", "weight": 0.3, "criteria": OWN}]}, "sections have no weights: multiply it into"),
+    ({"sections": [{"name": "Style", "weight": 0.3, "criteria": OWN}]}, "nothing applies it: multiply it into"),
     (
         [{"text": "Names scattering.", "importance": "vital"}],
         "'importance' is 'vital'; rename it to 'weight', as a num",
@@ -215,6 +215,9 @@ UNREAD: list[tuple[Any, str]] = [
         {"criteria": OWN, "weights": {"Light": 0.4}},
         "'weights' is {'Light': 0.4}; write each weight into its criterion",
     ),
+    ({"criteria": ["Names scattering."], "points": [5]}, "'points' is [5]; write each weight into its criterion"),
+    ({"criteria": OWN, "total_points": 10}, "'total_points' is 10, but the weights of its criteria add up to 5"),
+    ({"max_points": 4, "sections": [{"name": "Style", "criteria": POINTS}]}, "'max_points' is 4, but the weights"),
     (
         {"criteria": TITLED, "dimension_weights": [1]},
         "'dimension_weights' is [1]; write each weight into its criterion",

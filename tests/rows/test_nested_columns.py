@@ -6,18 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem
 from autorubric.errors import InputError
 from autorubric.formats.conversion import Options, convert
+from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.rows.columns import value_at
+from autorubric.rows.record import as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
-from tests.offenders import each
+from tests.offenders import each, offenders
 
 ASKED = {"role": "user", "content": "Why?"}
 SAID = {"role": "assistant", "content": "So."}
@@ -174,6 +177,59 @@ def test_a_conversation_may_have_parts_calls_of_tools_and_other_roles(
         Submissions([{**row, "messages": [image], "answer": "So."}]).items()
 
 
+CALL = {"function": {"name": "look_up", "arguments": '{"a": 1}'}}
+MESSAGES: list[tuple[dict[str, Any], str]] = [
+    # OpenAI's chat format, DeepSeek's thoughts, and a call of the old format
+    ({"role": "assistant", "content": "Wait.", "tool_calls": [CALL, CALL]},
+     'Wait.\nlook_up({"a": 1})\nlook_up({"a": 1})'),
+    ({"role": "assistant", "content": "So.", "reasoning_content": "Hm."}, "<thinking>Hm.</thinking>\nSo."),
+    ({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "1"}}, "f(1)"),
+    # OpenAI's Responses
+    ({"role": "assistant", "content": [{"type": "reasoning", "summary": [], "encrypted_content": "x"},
+                                       {"type": "output_text", "text": "So."}]}, "\nSo."),
+    ({"role": "assistant", "content": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}]},
+     "<thinking>Hm.</thinking>"),
+    # Anthropic's
+    ({"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "x"},
+                                       {"type": "text", "text": "So."},
+                                       {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}]},
+     '<thinking>Hm.</thinking>\nSo.\nf({"a": 1})'),
+    ({"role": "user", "content": [{"type": "tool_result", "content": [{"type": "text", "text": "42"}]}]}, "42"),
+    # Gemini's
+    ({"role": "model", "parts": [{"text": "Hm.", "thought": True}, {"text": "So."},
+                                 {"functionCall": {"name": "f", "args": {"a": 1}}}]},
+     '<thinking>Hm.</thinking>\nSo.\nf({"a": 1})'),
+    ({"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"n": 42}}}]}, '{"n": 42}'),
+    # Bedrock's
+    ({"role": "assistant", "content": [{"reasoningContent": {"reasoningText": {"text": "Hm."}}},
+                                       {"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}]},
+     "<thinking>Hm.</thinking>\nf({})"),
+    # LangChain's
+    ({"type": "ai", "content": "So."}, "So."),
+]  # fmt: skip
+
+
+@each(("message", "text"), MESSAGES)
+def test_no_part_of_a_message_is_lost(message: dict[str, Any], text: str) -> None:
+    read = as_turns(read_prompt([message, {"role": "user", "content": "Why?"}], "messages"))
+    assert read[0]["content"].replace("calls ", "") == text
+
+
+@each(
+    ("column", "first", "last"),
+    [
+        ("messages", {"role": "customer", "content": "Why?"}, {"role": "agent", "content": "So."}),
+        ("contents", {"role": "user", "parts": [{"text": "Why?"}]}, {"role": "model", "parts": [{"text": "So."}]}),
+        ("messages", {"type": "human", "content": "Why?"}, {"type": "ai", "content": "So."}),
+    ],
+)
+def test_the_answer_of_a_conversation_is_found_by_its_role(
+    column: str, first: dict[str, Any], last: dict[str, Any]
+) -> None:
+    [item] = Submissions([{column: [first, last], "rubrics": ["Is brief."]}]).items()
+    assert (str(item.prompt).removeprefix("customer: "), item.submission) == ("Why?", "So.")
+
+
 def test_a_null_submission_and_what_is_left_out_of_a_rubric_are_noted(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     criteria = [{"requirement": "Is brief.", "weight": 2}, {"requirement": "Is kind.", "weight": None}]
@@ -185,6 +241,24 @@ def test_a_null_submission_and_what_is_left_out_of_a_rubric_are_noted(tmp_path: 
         f"{path}:1: 'submission' is null and is graded as a blank submission",
         f"{path}:1: 1 of 2 criteria have no weight and count 10, the first is criterion 2",
     ]
+
+
+def test_a_submission_that_is_null_under_any_name_is_blank_in_files_and_in_memory(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"submission": None}, ""),
+        ({"answer": None}, ""),
+        ({"Response": None, "note": None}, ""),
+        ({"answer": None, "messages": turns}, "So."),
+    ]
+    with offenders() as case:
+        for number, (fields, text) in enumerate(cases):
+            row = {"id": "a", "rubrics": ["Is brief."], **fields}
+            path = tmp_path / f"{number}.jsonl"
+            path.write_text(json.dumps(row) + "\n")
+            for source in (path, check_data([row]), check_data(pandas.DataFrame([row]))):
+                with case(f"{fields} in {source}"):
+                    assert [item.submission for item in Submissions(source).items()] == [text]
 
 
 def test_the_label_of_a_single_criterion_may_be_a_word() -> None:

@@ -26,7 +26,9 @@ MOST_WEIGHT = 1e12
 def _number(value: Any) -> Any:
     number = as_weight(value) if isinstance(value, str) else value
     if isinstance(value, bool) or (number is None and value is not None):
-        raise ValueError(f"expected a number, got {str(value).lower() if isinstance(value, bool) else repr(value)}")
+        advice = "; write a fraction as a decimal, such as 0.5" if isinstance(value, str) and "/" in value else ""
+        told = str(value).lower() if isinstance(value, bool) else repr(value)
+        raise ValueError(f"expected a number, got {told}{advice}")
     return number
 
 

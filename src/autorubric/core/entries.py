@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -17,6 +18,7 @@ from autorubric.core.rule_tags import check_of_tags
 from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import as_weight, is_finite, without_nulls
 from autorubric.files.strict_json import in_short
+from autorubric.rows import row_file
 from autorubric.rows.columns import folded, listed
 from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
@@ -69,13 +71,10 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, l
     if len(texts) == 2 and not titles:
         heading, text = sorted(texts, key=lambda key: not folded(key).startswith("criteri"))
         titles, texts = ([heading], [text]) if _is_heading(entry[heading], entry[text]) else ([], texts)
-    # A score next to a weight is one that was given.
-    rivals = texts, [key for key in weights if folded(key) in names.weight[:2]]
     told = [
-        f"{held[0]}={entry[held[0]]!r:.60} and {key}={entry[key]!r:.60}; leave one out, or rename it"
-        for held in rivals
-        for key in held[1:]
-        if entry[key] != entry[held[0]]
+        f"{texts[0]}={entry[texts[0]]!r:.60} and {key}={entry[key]!r:.60}; leave one out, or rename it"
+        for key in texts[1:]
+        if entry[key] != entry[texts[0]]
     ]
     found = zip((texts, weights, titles), keys, strict=True)
     return Parts(*(next(iter([*full, *held]), "") for full, held in found)), told
@@ -247,8 +246,31 @@ def table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
     return {folded(name) if folded(name) in _OWN - held.keys() else name: cell for name, cell in held.items()}
 
 
+def read_rubric_file(path: str | Path) -> Any:
+    r"""The value of a rubric in an input of any kind; in a table and in JSON Lines each row is a criterion.
+
+    Raises:
+        InputError: it cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rubric.csv"
+        >>> _ = path.write_text("Name,Requirement\nTone,Is kind.\n")
+        >>> read_rubric_file(path)
+        [{'name': 'Tone', 'requirement': 'Is kind.'}]
+    """
+    found = row_file(path, what="Rubric file")
+    if found.is_document:
+        return found.document()
+    problems: list[str] = []
+    rows = [(table_criterion if found.is_table else without_nulls)(one.fields) for one in found.rows(problems)]
+    if problems:
+        raise InputError(problems)
+    return rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
+
+
 def is_foreign(entries: Sequence[Any]) -> bool:
-    """Whether criteria are listed as other formats do: without a `requirement`, and with another text.
+    """Whether criteria are listed as other formats do: without a `requirement`, and with another text or weight.
 
     Example:
         >>> is_foreign([{"criterion": "Is brief", "points": 2}]), is_foreign([{"requirement": "Is brief"}])
@@ -256,7 +278,7 @@ def is_foreign(entries: Sequence[Any]) -> bool:
     """
     if not entries or any(not isinstance(entry, Mapping) or "requirement" in entry for entry in entries):
         return False
-    return any(find_parts(entry)[0].text for entry in entries)
+    return any((used := find_parts(entry)[0]).text or used.weight not in ("", "weight") for entry in entries)
 
 
 def _criterion(

@@ -108,15 +108,23 @@ def _misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) ->
 
 
 def unread_notes(criteria: Sequence[Criterion]) -> list[str]:
-    """Notes if criteria have sentences that judges do not see, tags that call them faults, or in part no weight.
+    """Notes on texts that judges do not see (all if no criterion has a name), tags of faults, and missing weights.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
         >>> unread_notes([Criterion(requirement="Breadth", explanation="All three causes are named.")])
-        ["'explanation' of the criteria is metadata, which judges do not see"]
+        ["'explanation' of the criteria is metadata, which judges do not see; if one has the names of the ..."]
     """
-    texts = [key for one in criteria for key, value in one.metadata.items() if is_sentence(value)]
-    notes = [f"{listed(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see"] if texts else []
+    is_named = any(one.name for one in criteria)
+    texts = [
+        key
+        for one in criteria
+        for key, value in one.metadata.items()
+        if is_sentence(value) or (isinstance(value, str) and not is_named)
+    ]
+    advice = "" if is_named else "; if one has the names of the criteria, rename it to 'name'"
+    told = f"{listed(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see{advice}"
+    notes = [told] if texts else []
     faults = [place for place, one in enumerate(criteria, 1) if one.weight > 0 and _is_fault(_TAGS, one.tags, 1)]
     notes += [
         f"criterion {place} has the tags {criteria[place - 1].tags} and a positive weight" for place in faults[:1]
@@ -136,11 +144,12 @@ def uneven_weights(weights: Sequence[Any]) -> Iterator[tuple[int, str]]:
         ([(1, 'has no weight, but others have; give it one')], [], [(0, "has the weight '60%', but others are ...")])
     """
     given = [weight for weight in weights if weight is not None]
-    percent = [isinstance(weight, str) and "%" in weight for weight in given]
+    in_percent = [str(weight).rstrip().endswith(("%", "％")) for weight in weights]
+    is_mixed = sum(in_percent) < len(given)
     for place, weight in enumerate(weights):
         if weight is None and given:
             yield place, "has no weight, but others have; give it one"
-        elif isinstance(weight, str) and "%" in weight and not all(percent):
+        elif in_percent[place] and is_mixed:
             yield place, f"has the weight {weight!r:.60}, but others are not in percent; write all in one unit"
 
 
@@ -157,7 +166,7 @@ def stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
     has_options = any(isinstance(entry, Mapping) and entry.get("options") for entry in entries)
     for key, value in around.items():
         words = _words(str(key))
-        if words & {"weight", "weights"} and isinstance(value, list | Mapping) and value:
+        if words & (_MEANT["weight"] | {"weights"}) and isinstance(value, list | Mapping) and value:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
         elif not has_options and "scoring" not in words and _is_scale(words, value):
             yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
@@ -166,15 +175,15 @@ def stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
 
 
 def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterator[str]:
-    """A sentence for each key of a section that is its weight or sign, which nothing applies, or a wrong total.
+    """A sentence for each key around criteria that is their weight or sign, which nothing applies, or a wrong total.
 
     Args:
-        around: the keys of the section.
+        around: the keys of the section or of the rubric.
         weights: those of its criteria as they are written; None where one has none.
 
     Example:
         >>> list(section_weights({"weight": 0.7, "total_weight": "all", "points": 5}, [2, 3]))
-        ["'weight' is 0.7; sections have no weights: multiply it into those of its criteria"]
+        ["'weight' is 0.7; nothing applies it: multiply it into the weights of its criteria"]
         >>> list(section_weights({"max_points": 6}, [2, 3]))
         ["'max_points' is 6, but the weights of its criteria add up to 5; correct them, or leave it out"]
     """
@@ -188,7 +197,7 @@ def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterat
             told = f"the weights of its criteria add up to {added:g}; correct them, or leave it out"
             yield f"{key!r} is {value!r:.60}, but {told}"
         elif number not in (None, 1) and words & _MEANT["weight"]:
-            yield f"{key!r} is {value!r:.60}; sections have no weights: multiply it into those of its criteria"
+            yield f"{key!r} is {value!r:.60}; nothing applies it: multiply it into the weights of its criteria"
         elif added and _is_fault(words, value, added):
             yield f"{key!r} is {value!r:.60}; give its criteria negative weights, {_ELSE}"
 

@@ -9,11 +9,13 @@ from typing import Any, Protocol, Self, overload
 
 from autorubric.core.criterion import Criterion, criterion_rows, rubric_text
 from autorubric.core.display import Displayed
+from autorubric.core.entries import read_rubric_file
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
 from autorubric.core.rubric_shapes import check_extension, criterion_record, read_criteria, read_source, unfold
 from autorubric.core.scoring import Cell, cell, score
 from autorubric.errors import InputError, counted, problems_at
 from autorubric.notes import warn
+from autorubric.rows.kind import ROW_ENDINGS, find_ending
 
 
 class Grader(Protocol):
@@ -196,10 +198,10 @@ class Rubric(Displayed):
 
     @classmethod
     def from_file(cls, source: str | Path | Any) -> Self:
-        """The rubric in a `.json`, `.yaml` or `.yml` file.
+        """The rubric in a `.json`, `.yaml` or `.yml` file, or in a table or JSON Lines with a criterion per row.
 
         Args:
-            source: the path, or an open file that has a name.
+            source: the path, or an open `.json`, `.yaml` or `.yml` file that has a name.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -210,9 +212,11 @@ class Rubric(Displayed):
             Traceback (most recent call last):
             autorubric.errors.InputError: rubric.txt: Unsupported file format '.txt'. Supported formats: ...
         """
-        name, extension, text = read_source(source)
+        is_table = isinstance(source, str | Path) and find_ending(source) in ROW_ENDINGS
+        name, extension, text = (str(source), "", "") if is_table else read_source(source)
+        read = cls.from_json if extension == ".json" else cls.from_yaml
         with problems_at(f"{name}: "):
-            return cls.from_json(text) if extension == ".json" else cls.from_yaml(text)
+            return cls.from_dict(read_rubric_file(source)) if is_table else read(text)
 
     def to_dict(self) -> list[dict[str, Any]] | dict[str, Any]:
         """The rubric as JSON values: a list, or a mapping if there are guidelines or metadata.

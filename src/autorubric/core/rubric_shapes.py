@@ -23,6 +23,7 @@ from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import decode, read_text
+from autorubric.rows.columns import listed
 from autorubric.rows.record import HOLDERS, is_blank
 
 _HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}), "reward_model")
@@ -31,7 +32,6 @@ _SECTION_KEYS = ("criteria", "name", "title")
 _PLAIN = frozenset({"weight", "requirement", "name", "id", "section", "tags", "metadata"})
 _CRITERIA = TypeAdapter(list[Criterion])
 TREE = "a tree of criteria, as in PaperBench; convert it: autorubric convert TREE RUBRIC --to llmdc"
-"""The problem of a mapping with `sub_tasks`."""
 _ADVICE: dict[type, str] = {
     list: "; write groups of criteria as a list of {'name': …, 'criteria': […]}",
     dict: "; write criteria as a list of {'name': …, 'requirement': …, 'weight': …}",
@@ -90,6 +90,9 @@ def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
     if isinstance(held, str):
         held = parse_rubric(held)
     inner = _unfold_mapping(held, holder) if isinstance(held, dict) else Unfolded(_flat(held), None, {})
+    held = [one if isinstance(one, dict) else vars(one) for one in inner.entries]
+    if wrong := [*section_weights(outer, written_weights(held))]:
+        raise InputError(wrong)
     given = [text for text in (outer.get("guidelines"), inner.guidelines) if not is_blank(text)]
     if len(given) > 1:
         raise InputError("'guidelines' is given both next to and inside 'rubric'; give it once")
@@ -174,8 +177,8 @@ def _holder(data: Mapping[str, Any], inside: str) -> str:
     there = [key for key in _HOLDERS if key in data]
     if there:
         holder = next((key for key in there if data[key]), there[0])
-        others = {key: value for key, value in data.items() if key not in (holder, "guidelines", "metadata")}
-        strangers = {key: value for key, value in others.items() if value != data[holder]}
+        known = (holder, "guidelines", "metadata")
+        strangers = {key: value for key, value in data.items() if key not in known and value != data[holder]}
         if strangers and (strays := list(stray_keys(strangers, data[holder]))):
             raise InputError(strays)
         return holder
@@ -264,8 +267,8 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     flat: list[Any] = []
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
-            kind = type(entry).__name__
-            problems.append(f"{where}: Invalid item at index {index}: expected a dictionary, got {kind}")
+            told = f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}"
+            problems.append(f"{where}: {told}")
         else:
             flat.append(_in_section(entry, name, strangers))
     return flat
@@ -286,7 +289,10 @@ def _by_criterion(error: ValidationError) -> list[str]:
     lines: dict[int, list[str]] = {}
     for detail, line in zip(error.errors(include_url=False), error_lines(error, inside=1), strict=True):
         lines.setdefault(int(detail["loc"][0]), []).append(line)
-    return [f"Invalid criterion at index {index}:\n  " + "\n  ".join(found) for index, found in lines.items()]
+    told = [f"Invalid criterion at index {index}:\n  " + "\n  ".join(found) for index, found in lines.items()]
+    if "\n  requirement: missing" in told[-1]:
+        told[-1] += f"; the text of a criterion is under {listed(USUAL.text, 4)}"
+    return told
 
 
 def read_source(source: Any) -> tuple[str, str, str]:
@@ -307,11 +313,8 @@ def read_source(source: Any) -> tuple[str, str, str]:
     if not hasattr(source, "read") or not isinstance(name, (str, Path)):
         raise InputError(f"Cannot determine file format of {source!r}; expected a path, or an open file with a name")
     content = source.read()
-    return (
-        str(name),
-        check_extension(str(name)),
-        content if isinstance(content, str) else decode(content, str(name)),
-    )
+    text = content if isinstance(content, str) else decode(content, str(name))
+    return str(name), check_extension(str(name)), text
 
 
 def check_extension(name: str) -> str:
@@ -324,10 +327,8 @@ def check_extension(name: str) -> str:
         >>> check_extension("rubric.YAML")
         '.yaml'
     """
-    extension = Path(name).suffix.lower()
-    if extension not in (".json", ".yaml", ".yml"):
-        formats = "Supported formats: .yaml, .yml, .json"
-        raise InputError(f"{name}: Unsupported file format {extension!r}. {formats}")
+    if (extension := Path(name).suffix.lower()) not in (".json", ".yaml", ".yml"):
+        raise InputError(f"{name}: Unsupported file format {extension!r}. Supported formats: .yaml, .yml, .json")
     return extension
 
 

@@ -171,6 +171,8 @@ def item_records(
 def _with_last_turn(reader: RowReader, record: Record) -> Record:
     """The row; without a submission, the answer at the end of its conversation is one."""
     column, path = record.columns.get("query", ""), record.columns.get("submission", "")
+    if path and folded(path) != "submission" and is_missing(record.fields[path]):
+        path = ""
     is_inside = not path or (path.startswith(column or "-") and first_part(path) == column)
     value: Any = record.value("query") if is_inside else None
     query = from_cell(value) if path else plain(value)
@@ -187,9 +189,9 @@ def _with_last_turn(reader: RowReader, record: Record) -> Record:
 
 
 def _with_submission(reader: RowReader, record: Record) -> Record:
-    """The row; a `submission` that is null is blank."""
+    """The row; a submission that is null is blank."""
     column = record.columns.get("submission", "")
-    if folded(column) != "submission" or not is_missing(record.fields[column]):
+    if not column or not is_missing(record.fields[column]):
         return record
     reader.notes.append(f"{record.where}: {column!r} is null and is graded as a blank submission")
     return record._replace(fields={**record.fields, column: ""})

@@ -149,6 +149,9 @@ class LabelRows:
             raise InputError(self._missing(read, label, is_read=said is not None))
         if not is_blank(fields.get("probability")):
             self._note("the probabilities of drawn pairs are not read; `labels --export` keeps them in .jsonl")
+        for name in fields.keys() - self._layout(fields).criteria:
+            if "weight" in folded(name) and not is_blank(fields[name]):
+                self._note(f"{name!r} is not read: each label counts once, and weights are those of the rubric")
         item, seconds = cells.pop("id", ""), cells.pop("seconds", "") or None
         for name, value in said.items():
             word = one_word(value)

@@ -117,21 +117,23 @@ def as_number(value: object) -> float | None:
     return float(value) if is_finite(value) else None
 
 
-_UNITS = re.compile(r"\s*(?:%|％|points?|pts?\.?|marks?|分|点)\s*\Z", re.IGNORECASE)
+_UNITS = re.compile(r"\s*(?:%|points?|pts?\.?|marks?|分|点)\s*\Z", re.IGNORECASE)
+_MINUS = re.compile(r"^\s*[\u2010-\u2013\u2212]")
+_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}  # of ASCII, as East Asian texts have it
 _COMMA = re.compile(r"(\s*[+-]?(?:0(?=,)|\d+(?=,(?:\d\d?|\d{4,})\s*\Z))),(\d+\s*)", re.ASCII)
 
 
 def as_weight(value: object) -> float | None:
-    """The number of a weight as files spell it: in percent or points, with a decimal comma, or a typographic minus.
+    """The number of a weight as files spell it: in percent or points, with a decimal comma, wide digits, any minus.
 
-    A comma before three digits may separate thousands, and is not read.
+    A comma before three digits may separate thousands, and `1/3` may be one of three points; neither is read.
 
     Example:
         >>> as_weight("60%"), as_weight("2,5"), as_weight("−3"), as_weight("5 points"), as_weight("20分")
         (60.0, 2.5, -3.0, 5.0, 20.0)
-        >>> as_weight("1,000"), as_weight("5 or 6"), as_weight(True)
-        (None, None, None)
+        >>> as_weight("３"), as_weight("–2"), as_weight("1,000"), as_weight("1/3"), as_weight(True)
+        (3.0, -2.0, None, None, None)
     """
     if isinstance(value, str):
-        value = _COMMA.sub(r"\1.\2", _UNITS.sub("", value).replace("−", "-"))
+        value = _COMMA.sub(r"\1.\2", _UNITS.sub("", _MINUS.sub("-", value.translate(_WIDE))))
     return as_number(value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autorubric.core.entries import table_criterion
+from autorubric.core.entries import read_rubric_file
 from autorubric.core.misread_keys import unread_notes
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
@@ -19,7 +19,7 @@ from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError, first_few
 from autorubric.files import nearest, read_text
 from autorubric.notes import warn
-from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file, without_nulls
+from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file
 from autorubric.rows.columns import SYNONYMS
 from autorubric.rows.record import plain
 from autorubric.rows.stream import opened_text
@@ -202,7 +202,7 @@ def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
     if "submission" not in record and "submission" not in unknown.values():
         keys = ", ".join(str(key) for key, value in record.items() if value != "")
         found.append(f"has no submission; its keys with a value are {keys or 'none'}")
-    if "rubric" in record and not own_rubrics:
+    if record.get("rubric") is not None and not own_rubrics:
         found.append("'rubric' cannot be used with --rubric; leave --rubric out to judge each row by its own")
     if isinstance(record.get("id"), bool | list | dict):
         found.append(f"'id' is of type {type(record['id']).__name__}; expected a string or a number")
@@ -315,18 +315,10 @@ def rubric_in(path: Path) -> Rubric:
         >>> rubric_in(path)[0]
         Criterion(weight=5.0, requirement='Is kind.', name='Tone')
     """
-    found = row_file(path, what="Rubric file")
-    if found.is_document:
-        value = found.document()
-    else:
-        problems: list[str] = []
-        rows = [(table_criterion if found.is_table else without_nulls)(one.fields) for one in found.rows(problems)]
-        if problems:
-            raise InputError(problems)
-        value = rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
-    rubric = rubric_from(_only_rubric(value, found.name), found.name, nulls=True)
+    name, value = input_name(path), read_rubric_file(path)
+    rubric = rubric_from(_only_rubric(value, name), name, nulls=True)
     for note in unread_notes(rubric.rubric):
-        warn(f"{found.name}: {note}")
+        warn(f"{name}: {note}")
     return rubric
 
 

@@ -40,7 +40,7 @@ ROLES: Mapping[str, Role] = {
             *("convo", "conversations", "turns", "user_prompt", "user_query", "question_text", "prompt_text"),
         ),
         quiet=("question", "query", "prompt", "messages"),
-        fallback=("user_input", "user_message", "task"),
+        fallback=("user_input", "user_message", "task", "contents"),
     ),
     "rubric": Role(
         ("rubrics", "rubric", "criteria", "rubric_items"),
@@ -99,7 +99,8 @@ SYNONYMS = {
 
 NESTED = frozenset(
     (
-        *("messages", "conversation", "convo", "conversations", "turns", "reward_model", "labels", "verdicts"),
+        *("messages", "conversation", "convo", "conversations", "contents", "turns", "reward_model"),
+        *("labels", "verdicts"),
         *(name for role in ("rubric", "submissions", "labels") for name in ROLES[role].names),
         *(name for name in ROLES["rubric"].fallback),
         *("merged_rubrics", "augmented_rubrics", "rubrics_a", "rubrics_b", "rubric_list"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.files.json_values import in_json
+from autorubric.rows.columns import ROLES, folded
 
 _LISTINGS = ("to_pylist", "to_dicts", "to_list", "tolist")
 """Methods that give the rows of a table or column: of pyarrow, polars, datasets or a Series, and numpy."""
@@ -22,7 +23,7 @@ def memory_rows(value: Any, *, blanks: bool = False) -> Any:
 
     Args:
         value: the rows.
-        blanks: whether rows keep cells that hold nothing, as null.
+        blanks: whether rows keep all cells that hold nothing, as null, not only those of submissions.
 
     Raises:
         InputError: a cell contains bytes that are not UTF-8, or two columns have one name.
@@ -70,4 +71,5 @@ def _cells(row: Mapping[Any, Any], where: str, *, nulls: bool, blanks: bool) -> 
             problems += (f"{where}: {name!r} {problem}" for problem in error.problems)
     if problems:
         raise InputError(problems)
-    return cells if blanks else {name: cell for name, cell in cells.items() if cell is not None}
+    texts = ROLES["submission"].names
+    return {name: cell for name, cell in cells.items() if blanks or cell is not None or folded(name) in texts}

@@ -250,7 +250,10 @@ def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
     header: list[str] | None = None
     for line, cells in _split(file, name):
         if header is None:
-            header = _header(cells, f"{name}:{line}")
+            header, first, named = _header(cells, f"{name}:{line}"), line, sum(map(bool, map(str.strip, cells)))
+        elif named == 1 and header[0] != "Unnamed: 0" and sum(map(bool, map(str.strip, cells))) > 1:
+            told = f"the header names 1 of {len(header)} columns; delete lines above the header, or name the columns"
+            raise InputError(f"{name}:{first}: {told}")
         elif len(cells) != len(header):
             problems.append(
                 f"{name}:{line}: the row has {counted(len(cells), 'cell')}, the header has {len(header)}; "

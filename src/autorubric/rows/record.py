@@ -19,7 +19,7 @@ HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 # What files and models call the parts of a criterion, in order of preference; the keys of files in any case.
 TEXT_KEYS = (
     *("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "criteria"),
-    *("描述", "标准", "说明", "评分标准", "评价标准"),
+    *("描述", "标准", "准则", "要求", "说明", "评分标准", "评价标准"),
 )
 WEIGHT_KEYS = ("weight", "points", "score", "权重", "分值", "分数")
 NAME_KEYS = ("name", "title", "标题", "名称", "评分项", "评价指标", "指标")
@@ -145,60 +145,97 @@ def is_sentence(value: Any) -> bool:
 
 
 _CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
-_SPEAKERS = {"human": "user", **dict.fromkeys(("gpt", "chatgpt", "bot", "model", "ai"), "assistant")}
+_SPEAKERS = {
+    **dict.fromkeys(("user", "human", "customer"), "user"),
+    **dict.fromkeys(("assistant", "gpt", "chatgpt", "bot", "model", "ai", "agent"), "assistant"),
+    "system": "system",
+}
+# What parts of messages hold, by their type or their only key: of Anthropic, OpenAI, Gemini and Bedrock.
+_CALLS = ("tool_use", "toolUse", "tool_call", "function_call", "functionCall")
+_RESULTS = ("tool_result", "toolResult", "function_call_output", "functionResponse")
+_THOUGHTS = ("thinking", "reasoning", "reasoning_content", "reasoningContent")
+_MOVED = frozenset((*_THOUGHTS, "parts", "tool_calls", "function_call"))
+_HOLD_TEXT = ("text", "thinking", "content", "summary", "output", "reasoningText", "response")
 
 
 def speaker(role: Any) -> Any:
     """The usual name of the role of a message.
 
     Example:
-        >>> speaker("model"), speaker("tool"), speaker(None)
+        >>> speaker("Agent"), speaker("tool"), speaker(None)
         ('assistant', 'tool', None)
     """
-    return _SPEAKERS.get(role, role) if isinstance(role, str) else role
+    return _SPEAKERS.get(role.casefold(), role) if isinstance(role, str) else role
 
 
 def read_message(turn: Any) -> Any:
-    """A message as `role` and `content`; anything else is as it was.
+    r"""A message as `role` and `content`; anything else is as it was.
 
-    ShareGPT's `from` and `value` are renamed. Content that is a list of texts becomes one text, and the calls of a
-    message without content become its text.
+    ShareGPT's `from` and `value`, and the `type` of LangChain's messages, are renamed. Content that is a list of
+    parts becomes one text: thoughts in `<thinking>`, and calls of tools, which follow, and their results as text.
 
     Example:
         >>> read_message({"from": "human", "value": "Why?"})
         {'role': 'user', 'content': 'Why?'}
-        >>> read_message({"role": "user", "content": [{"type": "text", "text": "Why?"}]})
+        >>> read_message({"role": "user", "parts": [{"text": "Why?"}]})
         {'role': 'user', 'content': 'Why?'}
         >>> call = {"function": {"name": "look_up", "arguments": '{"word": "sky"}'}}
-        >>> read_message({"role": "assistant", "content": None, "tool_calls": [call]})["content"]
-        'calls look_up({"word": "sky"})'
+        >>> read_message({"role": "assistant", "content": "Wait.", "tool_calls": [call]})["content"]
+        'Wait.\ncalls look_up({"word": "sky"})'
+        >>> read_message({"role": "model", "parts": [{"text": "Hm.", "thought": True}, {"text": "So."}]})["content"]
+        '<thinking>Hm.</thinking>\nSo.'
     """
     if not isinstance(turn, Mapping):
         return turn
     if turn.keys() >= {"from", "value"} and "role" not in turn:
         turn = {"role": speaker(turn["from"]), "content": turn["value"]}
-    parts = turn.get("content", turn.get("parts"))
-    if isinstance(parts, list) and parts and all(map(_is_text_part, parts)):
-        texts = (part if isinstance(part, str) else part["text"] for part in parts)
-        return {**{key: value for key, value in turn.items() if key != "parts"}, "content": "\n".join(texts)}
-    if parts is None and isinstance(turn.get("tool_calls"), list):
-        calls = "\n".join(map(_call_text, turn["tool_calls"]))
-        return {**{key: value for key, value in turn.items() if key != "tool_calls"}, "content": calls}
-    return turn
+    elif "role" not in turn and turn.get("type") in ("human", "ai", "system"):
+        turn = {"role": speaker(turn["type"]), **{key: value for key, value in turn.items() if key != "type"}}
+    content, calls = turn.get("content", turn.get("parts")), turn.get("tool_calls") or turn.get("function_call")
+    said = [*map(_part_text, content)] if isinstance(content, list) else [content] if content else []
+    thought = (turn[key] for key in _THOUGHTS if turn.get(key))
+    thoughts = [f"<thinking>{text}</thinking>" for text in thought if isinstance(text, str)]
+    called = [_call_text(call) for call in (calls if isinstance(calls, list) else [calls])] if calls else []
+    texts = [text for text in (*thoughts, *said, *called) if isinstance(text, str)]
+    if not texts or len(texts) < len(thoughts) + len(said) + len(called):
+        return turn
+    rest = {key: value for key, value in turn.items() if key not in _MOVED}
+    return {**rest, "content": "\n".join(texts)}
 
 
-def _is_text_part(part: Any) -> bool:
-    return isinstance(part, str) or (isinstance(part, Mapping) and isinstance(part.get("text"), str))
+def _part_text(part: Any) -> str | None:
+    """The text of a part of a message; None for an image and whatever else is not text."""
+    if not isinstance(part, Mapping):
+        return part if isinstance(part, str) else None
+    kind = part.get("type") or next((key for key in (*_CALLS, *_RESULTS, *_THOUGHTS) if key in part), "")
+    if kind in _CALLS:
+        return _call_text(part.get(kind, part))
+    if kind in _RESULTS or kind in _THOUGHTS or part.get("thought") is True:
+        text = _text_in(part.get(kind, part))
+        return text if kind in _RESULTS or not text else f"<thinking>{text}</thinking>"
+    return part["text"] if isinstance(part.get("text"), str) else None
+
+
+def _text_in(value: Any) -> str | None:
+    """The text of a thought or of a tool's result; JSON where it has another form, None where a part is an image."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        texts = [*map(_part_text, value)]
+        return None if None in texts else "\n".join(map(str, texts))
+    key = next((key for key in _HOLD_TEXT if key in value), None) if isinstance(value, Mapping) else None
+    return json.dumps(value, ensure_ascii=False) if key is None else _text_in(value[key])
 
 
 def _call_text(call: Any) -> str:
     called = call.get("function", call) if isinstance(call, Mapping) else call
     if not isinstance(called, Mapping) or not isinstance(called.get("name"), str):
         return f"calls {shown(call)}"
-    given = called.get("arguments", "")
+    given = next((called[key] for key in ("arguments", "input", "args") if key in called), "")
     return f"calls {called['name']}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
 
 
+_PARTS_READ = ", or parts with text, thoughts, calls of tools or their results"
 Prompt: TypeAlias = str | list[dict[str, Any]]
 """A text, or the messages of a conversation. One user message with nothing but text is the text."""
 
@@ -227,7 +264,7 @@ def read_prompt(value: Any, key: str) -> Prompt:
             problems.append(f"{key}[{index}] is {shown(turn)}; expected a message with role and content")
             continue
         problems += [
-            f"{key}[{index}].{name} is {shown(turn.get(name))}; expected a string"
+            f"{key}[{index}].{name} is {shown(turn.get(name))}; expected a string{_PARTS_READ * (name == 'content')}"
             for name in ("role", "content")
             if not isinstance(turn.get(name), str)
         ]
