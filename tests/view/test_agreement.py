@@ -47,9 +47,9 @@ def write_verdicts(folder: Path, seed: int, items: int) -> Path:
                 chosen = option if draw.random() < 0.6 else other
                 if NA not in criterion["options"] and draw.random() < 0.3:
                     chosen = ADDED  # the report has it only on the items where a judge chose it
-                    criterion = {**criterion, "options": [*LEVELS, ADDED]}
+                asked = {**criterion, "options": [*LEVELS, ADDED]} if chosen is ADDED else criterion
                 choice = {"selected_label": chosen["label"], "value": chosen["value"], "na": "na" in chosen}
-                entry = judged(criterion, None, final_multi_choice_verdict=choice)
+                entry = judged(asked, None, final_multi_choice_verdict=choice)
             failed = draw.random() < 0.1
             entries.append(judged(criterion, None, [], error="parse: no verdict") if failed else entry)
         lines.append(line(number, None, entries))
