@@ -171,6 +171,8 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
             parts.append(text(left + step / 2 + 4, frame.bottom + 14, label, anchor="end", turn=-35))
         elif number % every == 0:
             parts.append(text(left + step / 2, frame.bottom + 25, label))
+    told = "; ".join(f"{label}: {height:g}" for label, height in bars)
+    parts.append(f"<desc>{escaped(told)}</desc>")  # what screen readers have of the bars
     parts.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 10, x_title))
     parts.append(text(22, (_TOP + frame.bottom) / 2, y_title, turn=-90))
     return document(title, parts)

@@ -125,20 +125,12 @@ def _reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """Of each tenth of stated confidence: how often such verdicts are the label."""
     from autorubric.metrics.intervals import wilson_interval
 
-    found = []
-    for tenth, n, agreed, total in connection.execute(
-        "SELECT tenth, n, agreed, total FROM confidence ORDER BY tenth"
-    ):
-        found.append(
-            {
-                "from": tenth / 10,
-                "n": n,
-                "confidence": total / n,
-                "agreement": agreed / n,
-                "interval": figures.interval_ends(wilson_interval(agreed, n)),
-            }
-        )
-    return found
+    query = "SELECT tenth, n, agreed, total FROM confidence ORDER BY tenth"
+    return [
+        {"from": tenth / 10, "n": n, "confidence": total / n, "agreement": agreed / n}
+        | {"interval": figures.interval_ends(wilson_interval(agreed, n))}
+        for tenth, n, agreed, total in connection.execute(query)
+    ]
 
 
 def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: str) -> dict[str, str]:
@@ -155,10 +147,7 @@ def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: s
     if len(reliability) > 1:
         points = [
             Point(
-                one["confidence"],
-                one["agreement"],
-                counted(one["n"], "verdict"),
-                *(one["interval"] or (None, None)),
+                one["confidence"], one["agreement"], counted(one["n"], "verdict"), *(one["interval"] or (None, None))
             )
             for one in reliability
         ]
