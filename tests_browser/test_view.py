@@ -35,7 +35,7 @@ def test_payloads_in_every_text_field_run_nothing(tab: Tab) -> None:
     with offenders() as case:
         for n, text in enumerate(PAYLOADS):
             with case(text):
-                for path in (f"/r/1/items/{n}?focus=1", f"/r/1/items/{n}/calls?criterion=1", f"/r/1/criteria/{n}"):
+                for path in (f"/r/1/items/{n}?focus=1", f"/r/1/items/{n}/calls?focus=1", f"/r/1/criteria/{n}"):
                     tab.open(path)
                     assert tab.complaints == []
                     assert text.replace("\n", " ") in tab.page.content() or tab.page.get_by_text(text[:30]).count()
@@ -84,6 +84,9 @@ def test_pages_of_labelling_are_as_legible_and_as_easy_to_reach_as_the_others(
             assert tab.complaints == []
             expect(tab.open(label).page.locator("#labels")).to_be_visible()
             expect(tab.page.locator("#label-done")).not_to_be_visible()
+            expect(tab.open(paths[-1]).page.locator("h1")).to_contain_text("differ: 1")
+            tab.page.get_by_role("button", name="MET", exact=True).click()
+            expect(tab.page.get_by_text("There is no pair on which annotators differ.")).to_be_visible()
 
 
 def test_a_queue_without_a_pair_shows_no_empty_panel(chromium: Browser, tmp_path: Path) -> None:
@@ -102,7 +105,7 @@ def check_widths(chromium: Browser, view: Viewer, paths: Sequence[str]) -> None:
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     with offenders() as case:
         # 640 pixels at 200 % are 320 CSS pixels, at twice the device pixels.
-        for size, scale in ((320, 1.0), (640, 1.0), (320, 2.0)):
+        for size, scale in ((320, 1.0), (640, 1.0), (320, 2.0), (780, 1.0)):
             with tab_of(chromium, view, viewport={"width": size, "height": 800}, device_scale_factor=scale) as tab:
                 for path in paths:
                     with case(f"{size} px, ×{scale:g}: {path}"):
@@ -237,6 +240,7 @@ def test_twenty_pairs_are_labelled_by_keys_alone(chromium: Browser, tmp_path: Pa
         expect(tab.page.locator("#label-progress")).to_contain_text("1 skipped")
         keyboard.press("u")
         expect(tab.page.locator("#label-progress")).to_contain_text("0 skipped")
+        expect(tab.page.locator("#label-saved")).to_have_text("The last label or skip is undone.")
         keyboard.press("u")
         expect(tab.page.locator("#label-progress")).to_contain_text("19 labelled")
         labels = [event for event in read_history(folder).events if event.kind == "label"]

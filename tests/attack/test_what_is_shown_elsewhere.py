@@ -35,7 +35,7 @@ def test_a_card_shows_hostile_names_as_text() -> None:
 def test_a_plot_is_xml_whatever_its_labels_say() -> None:
     drawn = ElementTree.fromstring(bar_chart(HOSTILE, [(HOSTILE, 1.0)], HOSTILE, HOSTILE))
     names = {element.tag.rpartition("}")[2] for element in drawn.iter()}
-    assert names <= {"svg", "title", "rect", "text", "line", "g"}
+    assert names <= {"svg", "title", "desc", "rect", "text", "line", "g"}
     assert not [name for element in drawn.iter() for name in element.keys() if name.startswith("on")]  # noqa: SIM118
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from autorubric import agree
+from autorubric.core.criterion import CANONICAL_NA_OPTION
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, reading
@@ -18,11 +19,13 @@ from tests.view.viewing import item, judged, line, vote, write_run
 
 LEVELS = [{"label": "Two", "value": 1}, {"label": "None", "value": 0}, {"label": "Some", "value": 0.3}]
 NA = {"label": "Not applicable", "value": 0, "na": True}
+ADDED = CANONICAL_NA_OPTION.model_dump(exclude={"metadata"})
 RUBRIC: list[dict[str, Any]] = [
     {"name": "Cause", "requirement": "Names a cause.", "weight": 3.0},
     {"name": "Moon", "requirement": "Names the moon.", "weight": -1.0},
     {"name": "Depth", "requirement": "How many causes?", "weight": 2.0, "options": [*LEVELS, NA]},
     {"name": "Tone", "requirement": "Which tone?", "weight": 1.0, "scale_type": "nominal", "options": [*LEVELS, NA]},
+    {"name": "Ease", "requirement": "How easy?", "weight": 1.0, "options": LEVELS},
 ]
 
 
@@ -42,8 +45,11 @@ def write_verdicts(folder: Path, seed: int, items: int) -> Path:
                 option, other = draw.choice(criterion["options"]), draw.choice(criterion["options"])
                 labels.append(option["label"])
                 chosen = option if draw.random() < 0.6 else other
+                if NA not in criterion["options"] and draw.random() < 0.3:
+                    chosen = ADDED  # the report has it only on the items where a judge chose it
+                asked = {**criterion, "options": [*LEVELS, ADDED]} if chosen is ADDED else criterion
                 choice = {"selected_label": chosen["label"], "value": chosen["value"], "na": "na" in chosen}
-                entry = judged(criterion, None, final_multi_choice_verdict=choice)
+                entry = judged(asked, None, final_multi_choice_verdict=choice)
             failed = draw.random() < 0.1
             entries.append(judged(criterion, None, [], error="parse: no verdict") if failed else entry)
         lines.append(line(number, None, entries))
@@ -69,7 +75,7 @@ def compare_with_agree(run: Path) -> None:
         whole = figures.against_labels(connection)
         rows = connection.execute("SELECT criterion, name, scale FROM criteria").fetchall()
         shown = {
-            name: figures.agreement(figures.pairs(connection, number)[HUMAN, FINAL], scale)
+            name: figures.agreement(figures.pairs(connection, number).get((HUMAN, FINAL), []), scale)
             for number, name, scale in rows
         }
     assert whole.value == pytest.approx(expected.criterion_accuracy)

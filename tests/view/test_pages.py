@@ -9,11 +9,13 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from html import unescape
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from autorubric import Criterion, Rubric, drift, grade
+from autorubric import Criterion, Rubric, drift, grade, status
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
@@ -77,7 +79,7 @@ def test_each_page_is_there_in_each_form(view: Viewer, runs: list[Path]) -> None
         "",
         "items",
         "items/0",
-        "items/0/calls?criterion=1",
+        "items/0/calls?focus=1",
         "criteria",
         "criteria/0",
         "agreement",
@@ -161,6 +163,52 @@ def test_the_page_of_an_item_leads_to_its_neighbours_in_the_same_list(view: View
     data = view.data(f"/r/0/items/{order[1]}?sort=worst&disputed=1")
     assert (data["previous"], data["next"]) == (order[0], order[2])
     assert view.data(f"/r/0/items/{order[0]}?sort=worst&disputed=1")["previous"] is None
+
+
+def test_links_keep_the_list_that_a_reader_came_from(view: Viewer) -> None:
+    state = f"sort=worst&criterion=1&after={view.data('/r/0/items?sort=worst&criterion=1')['next']}"
+    item = re.findall(r'href="(/r/0/items/\d+[^"]*)" data-row', view.page(f"/r/0/items?{state}").text)[0]
+    calls = re.findall(r'href="([^"]*/calls[^"]*)"', view.page(unescape(item)).text)[1]
+    back = re.findall(r'href="([^"]*)#c2"', view.page(unescape(calls)).text)[0]
+    listed = re.findall(r'href="([^"]*)" data-key="u"', view.page(unescape(back)).text)[0]
+    assert parse_qs(urlsplit(unescape(listed)).query) == parse_qs(state)
+
+
+def test_a_live_page_of_a_synthesis_counts_its_queries(view: Viewer, runs: list[Path]) -> None:
+    with offenders() as case:
+        for name in ("synthesize_basic", "synthesize_full"):
+            with case(name):
+                found = view.data(f"/r/{number_of(runs, name)}/live")
+                counts = status(runs[number_of(runs, name)]).row_counts
+                given = (STORED / name / "queries.jsonl").read_text().splitlines()
+                assert (found["total"], found["done"], found["failed"]) == (len(given), counts.done, counts.failed)
+                assert found["done"] + found["failed"] == len(given)
+
+
+def test_options_are_in_their_order_and_texts_without_spaces_are_cut_not_dropped(tmp_path: Path) -> None:
+    options = [{"label": label, "value": value} for value, label in enumerate(("Poor", "Good"))]
+    scale = {"name": "Style", "requirement": "How good?", "weight": 1.0, "options": options}
+    short = {
+        "name": "Short",
+        "requirement": "Is short.",
+        "check": {"name": "word_count", "parameters": {"at_most": 9}},
+    }
+    entries = []
+    for label in ("Good", "Poor"):
+        choice = {"selected_label": label, "value": float(label == "Good")}
+        said = [vote("a", "MET"), vote("b", None, error="parse: no verdict")]
+        entries.append([judged(scale, None, final_multi_choice_verdict=choice), judged(short, "MET", said)])
+    items = [item(n, "Poor", "MET", description="潮" * 200) for n in range(2)]
+    run = write_run(
+        tmp_path / "run", items, [line(n, 1.0, one) for n, one in enumerate(entries)], rubric=[scale, short]
+    )
+    with viewing(run) as viewer:
+        data = viewer.indexed().data("/r/0/criteria/0")
+        assert [row["verdict"] for row in data["verdicts"]] == ["Poor", "Good"]
+        assert data["raters"][0]["confusion"] == {"words": ["Poor", "Good"], "counts": [[1, 1], [0, 0]]}
+        assert f"<bdi>{'潮' * 119}…</bdi>" in viewer.page("/r/0/items").text
+        assert '<span class="verdict failed">failed</span>' in viewer.page("/r/0/items/0").text
+        assert viewer.data("/r/0/items/0/calls?focus=2")["prompt"]["messages"] == []  # no judge was asked
 
 
 def test_agreement_is_that_of_other_implementations(view: Viewer) -> None:
@@ -254,14 +302,14 @@ def test_the_rebuilt_prompt_is_the_one_that_was_sent(tmp_path: Path) -> None:
     with viewing(tmp_path / "run") as viewer:
         viewer.indexed()
         for number in (1, 2, 3):
-            found = viewer.data(f"/r/0/items/0/calls?criterion={number}")
+            found = viewer.data(f"/r/0/items/0/calls?focus={number}")
             assert [message["content"] for message in found["prompt"]["messages"]] in sent
             assert not any("template" in note for note in found["prompt"]["notes"])
             assert any(call["own"] for call in found["calls"])
         manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
         manifest["grader_config"]["templates"]["binary"] = "0123456789ab"
         (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
-        (note,) = viewer.data("/r/0/items/0/calls?criterion=1")["prompt"]["notes"]
+        (note,) = viewer.data("/r/0/items/0/calls?focus=1")["prompt"]["notes"]
         assert "the run used template 0123456789ab" in note
 
 

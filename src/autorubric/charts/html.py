@@ -14,6 +14,8 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from autorubric.charts.svg import clipped
+
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
 
@@ -157,7 +159,8 @@ def html_templates(loader: BaseLoader) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"text": marked, "figure": figure}
+    # Jinja's own `truncate` drops the whole last word: in a language without spaces, everything.
+    made.filters |= {"text": marked, "figure": figure, "truncate": clipped}
     return made
 
 

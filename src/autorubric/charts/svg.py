@@ -135,7 +135,7 @@ def clipped(words: str, most: int) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
-_LEFT, _RIGHT, _TOP, _BOTTOM, _BOTTOM_SLANTED = 84, 16, 40, 56, 130
+_LEFT, _RIGHT, _TOP, _BOTTOM, _BOTTOM_SLANTED = 104, 16, 40, 62, 130
 _LETTER, _LARGE_LETTER = 7, 13  # narrow pages show text twice as large
 
 
@@ -170,8 +170,10 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
         if number % every == 0 and slanted:
             parts.append(text(left + step / 2 + 4, frame.bottom + 14, label, anchor="end", turn=-35))
         elif number % every == 0:
-            parts.append(text(left + step / 2, frame.bottom + 20, label))
-    parts.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 12, x_title))
+            parts.append(text(left + step / 2, frame.bottom + 25, label))
+    told = "; ".join(f"{label}: {height:g}" for label, height in bars)
+    parts.append(f"<desc>{escaped(told)}</desc>")  # what screen readers have of the bars
+    parts.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 10, x_title))
     parts.append(text(22, (_TOP + frame.bottom) / 2, y_title, turn=-90))
     return document(title, parts)
 
@@ -249,7 +251,7 @@ def interval_chart(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple
     return document(title, parts, (WIDTH, height))
 
 
-_FRAME = Frame(84, WIDTH - 16, 66, HEIGHT - 56)
+_FRAME = Frame(_LEFT, WIDTH - _RIGHT, 66, HEIGHT - _BOTTOM)
 _COLOURS = (FILL, SECOND, INK)
 
 
@@ -315,10 +317,10 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
         return _FRAME.x((x - x_low) / (x_high - x_low)), _FRAME.y((y - y_low) / (y_high - y_low))
 
     ticks = ticks_between(x_low, x_high, 8)
-    if all(point.x % 1 == 0 for point in points) and x_high - x_low > 1:
+    if axes.x_range is None and all(point.x % 1 == 0 for point in points):
         ticks = [tick for tick in ticks if tick % 1 == 0]  # no half candidates or windows
     for tick, words in zip(ticks, numbers(ticks), strict=True):
-        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 20, words))
+        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 25, words))
     if axes.diagonal:
         low, high = max(x_low, y_low), min(x_high, y_high)
         (x1, y1), (x2, y2) = place(low, low), place(high, high)
@@ -334,7 +336,7 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
         parts += _drawn(one, shown, bars, number)
         if len(series) > 1:
             parts.append(_legend(one.name, number))
-    parts.append(text((_FRAME.left + _FRAME.right) / 2, HEIGHT - 12, axes.x_title))
+    parts.append(text((_FRAME.left + _FRAME.right) / 2, HEIGHT - 10, axes.x_title))
     parts.append(text(22, (_FRAME.top + _FRAME.bottom) / 2, axes.y_title, turn=-90))
     return document(title, parts)
 

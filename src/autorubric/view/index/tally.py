@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import isfinite
 
-from autorubric.core.criterion import Criterion
+from autorubric.core.criterion import CANONICAL_NA_OPTION, Criterion
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED, Cell
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, SKIPPED, note
@@ -148,13 +148,13 @@ class Tally:
         return Outcome(cell, label, sums, word, marks, agrees, cell.doubt(None), is_open)
 
     def _criterion(self, cell: Cell, place: int) -> CriterionSums:
-        key = (cell.name, cell.requirement, cell.scale)
+        key = (cell.name, cell.requirement, _asked_scale(cell.scale))
         found = self.criteria.get(key)
         if found is None and len(self.criteria) >= MOST_CRITERIA:
-            key = (f"C{place + 1}", _SHARED, cell.scale)
+            key = (f"C{place + 1}", _SHARED, key[2])
             found = self.criteria.get(key)
         if found is None:
-            scaled_criterion(cell.scale)
+            scaled_criterion(key[2])
             found = self.criteria[key] = CriterionSums(len(self.criteria), *key, cell.weight)
         return found
 
@@ -236,6 +236,16 @@ def scaled_criterion(scale: str) -> Criterion:
         ValueError: no criterion has such options.
     """
     return Criterion(requirement="-", **json.loads(scale or "{}"))
+
+
+def _asked_scale(scale: str) -> str:
+    """The scale as the rubric has it: a report adds "not applicable" at its end on the items where a vote is that."""
+    if CANONICAL_NA_OPTION.label not in scale:
+        return scale
+    held = json.loads(scale)
+    if len(held["options"]) > 2 and held["options"][-1]["label"] == CANONICAL_NA_OPTION.label:
+        held["options"].pop()
+    return json.dumps(held)
 
 
 def _decided(cell: Cell, word: str) -> str:

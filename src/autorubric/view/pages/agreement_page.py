@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, line_chart
@@ -11,6 +11,7 @@ from autorubric.errors import counted
 from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, notes_in
+from autorubric.view.index.tally import scaled_criterion
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
 
@@ -124,20 +125,12 @@ def _reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """Of each tenth of stated confidence: how often such verdicts are the label."""
     from autorubric.metrics.intervals import wilson_interval
 
-    found = []
-    for tenth, n, agreed, total in connection.execute(
-        "SELECT tenth, n, agreed, total FROM confidence ORDER BY tenth"
-    ):
-        found.append(
-            {
-                "from": tenth / 10,
-                "n": n,
-                "confidence": total / n,
-                "agreement": agreed / n,
-                "interval": figures.interval_ends(wilson_interval(agreed, n)),
-            }
-        )
-    return found
+    query = "SELECT tenth, n, agreed, total FROM confidence ORDER BY tenth"
+    return [
+        {"from": tenth / 10, "n": n, "confidence": total / n, "agreement": agreed / n}
+        | {"interval": figures.interval_ends(wilson_interval(agreed, n))}
+        for tenth, n, agreed, total in connection.execute(query)
+    ]
 
 
 def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: str) -> dict[str, str]:
@@ -154,10 +147,7 @@ def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: s
     if len(reliability) > 1:
         points = [
             Point(
-                one["confidence"],
-                one["agreement"],
-                counted(one["n"], "verdict"),
-                *(one["interval"] or (None, None)),
+                one["confidence"], one["agreement"], counted(one["n"], "verdict"), *(one["interval"] or (None, None))
             )
             for one in reliability
         ]
@@ -166,7 +156,11 @@ def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: s
     return charts
 
 
-_ORDER = {"MET": 0, "UNMET": 1, ABSTENTION: 8, FAILURE: 9, UNASKED: 10}
+def _ordered(words: Iterable[str], scale: str) -> list[str]:
+    """Verdicts in the order of the options of a criterion, abstentions and failures last."""
+    options = [one.label for one in scaled_criterion(scale).options or ()] or ["MET", "UNMET"]
+    places = {word: place for place, word in enumerate([*options, ABSTENTION, FAILURE, UNASKED])}
+    return sorted(words, key=lambda word: (places.get(word, len(options)), word))
 
 
 def criteria_page(source: Source, query: Query) -> Page:
@@ -198,10 +192,10 @@ def criterion_page(source: Source, query: Query, criterion: int) -> Page:
         single = figures.single_labels(connection, source)
     if single is not None:
         pairs = [_of_criterion(row, found["name"], single) for row in pairs]
-    whole = sum(n for _, n in counts)
+    items, whole = dict(counts), sum(n for _, n in counts)
     verdicts = [
-        {"verdict": word, "items": n, "share": n / whole}
-        for word, n in sorted(counts, key=lambda one: (_ORDER.get(one[0], 5), one[0]))
+        {"verdict": word, "items": items[word], "share": items[word] / whole}
+        for word in _ordered(items, row["scale"])
     ]
     data = {**found, "verdicts": verdicts, "raters": pairs}
     return Page("criterion", found["name"], data, verdicts)
@@ -218,7 +212,7 @@ def _of_criterion(row: Mapping[str, Any], name: str, single: Mapping[str, Any]) 
 
 def _compared(one: str, other: str, counts: Sequence[tuple[str, str, int]], scale: str = "") -> dict[str, Any]:
     """The agreement of two raters on a criterion; of the matrix of their words, rows are the first rater's."""
-    words = sorted({word for a, b, _ in counts for word in (a, b)}, key=lambda word: (_ORDER.get(word, 5), word))
+    words = _ordered({word for a, b, _ in counts for word in (a, b)}, scale)
     cells = {(a, b): n for a, b, n in counts}
     found = figures.agreement(counts, scale)._asdict()
     del found["statistics"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -91,17 +90,6 @@ def _criteria(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         FROM criteria AS one JOIN other.criteria AS two USING (name, requirement)
         WHERE one.judged > 0 AND two.judged > 0
         ORDER BY abs(two.total / two.judged - one.total / one.judged) DESC, one.criterion LIMIT ?"""
-    rows = []
-    for number, name, weight, first, second in connection.execute(query, (PAGE_ROWS,)):
-        step = second - first
-        rows.append(
-            {
-                "criterion": number,
-                "name": name,
-                "weight": weight,
-                "first": first,
-                "second": second,
-                "difference": 0.0 if math.isclose(step, 0.0, abs_tol=1e-12) else step,
-            }
-        )
-    return rows
+    names = ("criterion", "name", "weight", "first", "second")
+    rows = (dict(zip(names, row, strict=True)) for row in connection.execute(query, (PAGE_ROWS,)))
+    return [{**one, "difference": round(one["second"] - one["first"], 12) or 0.0} for one in rows]

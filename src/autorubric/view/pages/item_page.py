@@ -66,7 +66,7 @@ def item_page(source: Source, query: Query, item: int) -> Page:
 
 def calls_page(source: Source, query: Query, item: int) -> Page:
     """The calls behind the verdict on one criterion: the prompt, rebuilt, and the raw replies in the ledger."""
-    number = query.whole("criterion", 1) or 1
+    number = query.whole("focus", 1) or 1
     with source.reading() as connection:
         row = connection.execute("SELECT start, size, id FROM items WHERE item = ?", (item,)).fetchone()
     if row is None:
@@ -171,6 +171,8 @@ def rebuilt_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
         alone = dataset.alone(item)
         rubric, record = alone.get_item_rubric(0), alone[0]
         criterion = rubric.rubric[place]
+        if criterion.check is not None:
+            return {"messages": [], "notes": ["a check decides this criterion, so no judge was asked"]}
         kind = "binary" if criterion.options is None else "choice"
         values: dict[str, Any] = {
             "query": alone.get_item_prompt(0),
@@ -191,7 +193,7 @@ def rebuilt_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
         turns = template.begin(**values).finish(**own)
     except (AutorubricError, IndexError, ValueError) as error:
         return {"messages": [], "notes": [f"the prompt cannot be rebuilt: {error}"]}
-    notes = list(_differences(config, kind, criterion.check is not None))
+    notes = list(_differences(config, kind))
     return {"messages": [{"role": role, "content": text} for role, text in turns], "notes": notes}
 
 
@@ -206,12 +208,10 @@ def _shown(criterion: Criterion, config: dict[str, Any], submission: str, place:
     return ShownOptions(criterion, shown_order(criterion, seed, submission, place, str(judge)))
 
 
-def _differences(config: dict[str, Any], kind: str, has_check: bool) -> list[str]:
+def _differences(config: dict[str, Any], kind: str) -> list[str]:
     notes = []
     recorded = (config.get("templates") or {}).get(kind)
     now = package_judge_prompts().fingerprints()[kind]
-    if has_check:
-        notes.append("a check decides this criterion, so no judge was asked")
     if recorded is None:
         notes.append("the run did not record its templates, so the prompt may have been another one")
     elif recorded != now:

@@ -144,6 +144,7 @@ def live_state(source: Source) -> dict[str, Any]:
     state: dict[str, Any] = {
         "running": status == "running",
         "status": status,
+        "rows": "queries" if source.kind == "synthesis" else "items",
         "total": total if isinstance(total, int) else None,
         "done": 0,
         "failed": 0,
@@ -160,4 +161,8 @@ def live_state(source: Source) -> dict[str, Any]:
             state["indexed"] = index_state(connection)["share"]
         state |= {name: found[name] for name in ("done", "mean", "interval", "failed")}
         state["failures"] = [line for _, line in _failures(held)[:10]]
+    elif source.kind == "synthesis":
+        from autorubric.jobs.status import status as progress
+
+        state["total"], state["done"], state["failed"], *_ = progress(source.directory).row_counts
     return state

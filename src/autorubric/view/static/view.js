@@ -90,7 +90,7 @@ async function post(url, body) {
     throw new Error("the server does not answer");
   }
   const value = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(value.problem ?? `the server answered ${answer.status}`);
+  if (!answer.ok) throw Object.assign(new Error(value.problem ?? `the server answered ${answer.status}`), { refused: answer.status < 500 });
   return value;
 }
 
@@ -141,7 +141,7 @@ class Session {
       this.told(found);
       return found;
     } catch (error) {
-      problem(action === "next" ? error.message : `Not saved: ${error.message}. Press the key again.`);
+      problem(action === "next" ? error.message : `Not saved: ${error.message}.${error.refused ? "" : " Press the key again."}`);
     } finally { this.busy = false; }
   }
 
@@ -149,6 +149,7 @@ class Session {
     const p = found.progress;
     if (p) $("#label-progress").textContent = `${p.labelled} labelled, ${p.skipped} skipped, ${p.open} open` + (p.differing ? `, ${p.differing} disputed` : "") + (p.a_minute ? `, ${p.a_minute.toFixed(1)} a minute` : "");
     if (found.saved) $("#label-saved").textContent = `Saved as event ${found.saved}.`;
+    if (found.undone) $("#label-saved").textContent = "The last label or skip is undone.";
     if (found.task === undefined) return;
     if (found.task === null) { panel.hidden = true; $("#label-done").hidden = false; return; }
     this.seen.push(found.task);
@@ -240,6 +241,8 @@ for (const article of document.querySelectorAll(".dispute")) {
     try {
       await post(`${root}/adjudicate`, { annotator, index: Number(index), place: Number(place), verdict: button.dataset.verdict });
       article.remove();
+      $("#disputes").textContent -= 1;
+      if (!$(".dispute")) location.reload(); // the next ones, or that there are none
     } catch (error) { problem(`Not saved: ${error.message}`); }
   });
 }
