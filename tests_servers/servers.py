@@ -105,7 +105,7 @@ def _mockllm_config(folder: Path) -> None:
 def _aimock_config(folder: Path) -> None:
     fixtures: list[Any] = [{"match": {"model": name}, "response": {"content": text}} for name, text in SAID.items()]
     slow = {"error": {"message": "Throttling.RateQuota: too fast", "type": "throttling"}, "status": 400}
-    broken = {"error": {"message": "The output does not match the grammar", "type": "server_error"}, "status": 500}
+    broken = {"error": {"message": "The engine has crashed; restart it", "type": "server_error"}, "status": 500}
     fixtures += [
         {"match": {"model": "limited"}, "response": slow},
         {"match": {"model": "broken"}, "response": broken},
@@ -180,7 +180,7 @@ SERVERS = (
             *("-f", str(folder / "fixtures.json")),
         ],
         prepare=_aimock_config,
-        failing={"limited": "Throttling.RateQuota: too fast", "broken": "The output does not match the grammar"},
+        failing={"limited": "Throttling.RateQuota: too fast", "broken": "The engine has crashed; restart it"},
         **_MOCKED,
     ),
     Server(
