@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -102,9 +103,9 @@ def _mockllm_config(folder: Path) -> None:
 
 
 def _aimock_config(folder: Path) -> None:
-    fixtures = [{"match": {"model": name}, "response": {"content": text}} for name, text in SAID.items()]
+    fixtures: list[Any] = [{"match": {"model": name}, "response": {"content": text}} for name, text in SAID.items()]
     slow = {"error": {"message": "Throttling.RateQuota: too fast", "type": "throttling"}, "status": 400}
-    broken = {"error": {"message": "The output does not match the grammar", "type": "server_error"}, "status": 500}
+    broken = {"error": {"message": "The engine has crashed; restart it", "type": "server_error"}, "status": 500}
     fixtures += [
         {"match": {"model": "limited"}, "response": slow},
         {"match": {"model": "broken"}, "response": broken},
@@ -113,7 +114,12 @@ def _aimock_config(folder: Path) -> None:
 
 
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-_MOCKED = {"judges": ("says-met", "says-unmet"), "writer": "writer", "drafter": "drafter", "answers_any_name": False}
+_MOCKED: dict[str, Any] = {
+    "judges": ("says-met", "says-unmet"),
+    "writer": "writer",
+    "drafter": "drafter",
+    "answers_any_name": False,
+}
 
 SERVERS = (
     Server(
@@ -174,7 +180,7 @@ SERVERS = (
             *("-f", str(folder / "fixtures.json")),
         ],
         prepare=_aimock_config,
-        failing={"limited": "Throttling.RateQuota: too fast", "broken": "The output does not match the grammar"},
+        failing={"limited": "Throttling.RateQuota: too fast", "broken": "The engine has crashed; restart it"},
         **_MOCKED,
     ),
     Server(

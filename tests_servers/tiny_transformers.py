@@ -26,8 +26,8 @@ def written(folder: str) -> None:
     fast.save_pretrained(folder)
     config = LlamaConfig(
         vocab_size=len(tokens),
-        hidden_size=32,
-        intermediate_size=64,
+        hidden_size=64,
+        intermediate_size=128,
         num_hidden_layers=1,
         num_attention_heads=2,
         max_position_embeddings=32768,

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from datasets import Dataset
-from test_trl import settings, tiny_model, tokenizer
+from test_trl import settings, tiny_model, tokenizer  # type: ignore[import-not-found]
 from trl import GRPOConfig, GRPOTrainer
 
 from autorubric import CriterionGrader

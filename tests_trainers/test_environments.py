@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from autorubric import CriterionGrader
-from autorubric.core.entries import rubric_from
+from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
@@ -119,7 +119,7 @@ class TestOpenEnv:
                 super().__init__("http://127.0.0.1", 1)
 
             async def complete(self, prompt: str, **_: Any) -> str:
-                asked, _, said = prompt.partition("\n")
+                asked, __, said = prompt.partition("\n")
                 return "1" if asked.partition(" ")[2].strip(".") in said else "0"
 
         def judge(asks: str) -> LLMJudge:

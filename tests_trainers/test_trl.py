@@ -102,7 +102,7 @@ def test_grpo_takes_three_steps_on_our_rewards(tmp_path: Path, kind: Any, conver
             return rewards
     else:
 
-        async def watched(**columns: Any) -> list[float | None]:
+        async def watched(**columns: Any) -> list[float | None]:  # type: ignore[misc]
             given.extend(rewards := await plain(**columns))
             return rewards
 

@@ -14,7 +14,7 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from autorubric.core.entries import rubric_from
+from autorubric.core.rubric_from import rubric_from
 from autorubric.training.adapters import verl as adapter
 from autorubric.training.queries import RubricQuery
 from autorubric.training.rewards import RewardFailed

@@ -46,6 +46,7 @@ def test_keys_are_shown_by_name_and_never_by_value(
     assert run(["doctor", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert "OPENAI_API_KEY" in told.out and "gateway.example" in told.out
+    assert "used instead of https://api.openai.com/v1" in told.out
     assert KEY not in told.out + told.err
 
 

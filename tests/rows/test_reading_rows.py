@@ -301,3 +301,9 @@ def test_the_copy_of_standard_input_is_closed_at_the_end() -> None:
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", code]
     ended = subprocess.run(command, input=KINDS["commas"], capture_output=True, check=True)
     assert (int(ended.stdout), ended.stderr) == (len(ROWS), b"")
+
+
+def test_a_header_that_begins_like_a_separator_line_is_a_header(tmp_path: Path) -> None:
+    for header in ("sep=ll", 'sep=""', "sep="):
+        (tmp_path / "a.csv").write_text(f"{header},text\n1,a\n", encoding="utf-8")
+        assert [list(record.fields.values()) for record in read_rows(tmp_path / "a.csv", [])] == [["1", "a"]], header

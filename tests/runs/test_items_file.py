@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from autorubric import RubricDataset, evaluate
+from autorubric.errors import InputError
 from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines, read_items
 from autorubric.runs.plan import ExperimentPlan, experiment
 
@@ -89,3 +90,12 @@ def test_lines_of_several_files_are_those_of_one_where_the_last_file_counts(tmp_
     sessions = {0: "whole", 1: "shard", 2: "whole", 3: "whole", 7: "shard"}
     assert list(united.items()) == [(place, (0.1, line(place, name).encode())) for place, name in sessions.items()]
     assert 5 not in united
+
+
+def test_a_duration_that_no_float_can_hold_makes_a_line_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text(
+        line(0, "first").replace("0.1", "1e0") + "\n" + line(1, "x").replace("0.1", "-1" + "0" * 309) + "\n\n"
+    )
+    with pytest.raises(InputError, match="line 2 is damaged"):
+        reports(path)

@@ -294,10 +294,10 @@ class _Lines:
         self._first: str | None = None
         first = next(self, None)
         # Excel writes, and reads, a line that names the delimiter.
-        named = first.strip() if first is not None and first[:4].lower() == "sep=" else ""
-        if len(named) in (4, 5):
+        named = re.fullmatch(r'sep=([^"\0]?)', (first or "").strip(), re.IGNORECASE)
+        if named:
             first = next(self, None)
-        self.delimiter = named[4:] or detect_delimiter(first or "")
+        self.delimiter = (named and named[1]) or detect_delimiter(first or "")
         self.number -= first is not None
         self._first = first
 

@@ -67,9 +67,9 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
     else:
         yield Finding("keys", "none is set", "note", "set OPENAI_API_KEY or the like, or use a local endpoint")
     for provider in providers:
-        moved = environ.get(provider.base_url_env)
-        if moved:
-            yield Finding(provider.base_url_env, urlsplit(moved).netloc.rpartition("@")[2] or "no address", "note")
+        if moved := environ.get(provider.base_url_env):
+            address = urlsplit(moved).netloc.rpartition("@")[2] or "no address"
+            yield Finding(provider.base_url_env, address, "note", f"used instead of {provider.base_url}")
 
 
 _BACKPORTS = ((3, 44, 6), (3, 50, 7))

@@ -249,7 +249,7 @@ def _parsed_head(line: bytes) -> tuple[int, float] | None:
     try:
         record = json.loads(line)
         index, duration = record["item_idx"], float(record["duration_seconds"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
     return (index, duration) if isinstance(index, int) and index >= 0 else None
 

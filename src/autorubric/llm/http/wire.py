@@ -313,7 +313,7 @@ def _content(content: object) -> str:
         return clean(content)
     if isinstance(content, dict):  # one part, or the JSON that was asked for
         is_part = isinstance(content.get("text"), str) and content.keys() <= {"type", "text", "annotations"}
-        return clean(content["text"] if is_part else json_bytes(content).decode())
+        return clean(content["text"] if is_part else json_bytes(content).decode("utf-8", "surrogatepass"))
     if not isinstance(content, list):
         return ""
     texts = (part.get("text") if isinstance(part, dict) else part for part in content if not is_reasoning(part))

@@ -82,6 +82,7 @@ async def test_only_openrouter_is_believed_what_it_says_it_charges(endpoint: Loo
         ({"type": "text", "text": "a"}, "a"),
         ({"met": True}, '{"met":true}'),
         ("broken \ud83d pair", "broken \ufffd pair"),
+        ({"why": "\ud83d"}, ' {"why":"\ufffd"}'),
         (42, ""),
     ],
 )
