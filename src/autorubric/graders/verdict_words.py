@@ -187,7 +187,7 @@ def is_retracted(after: str, shown: ShownOptions | None = None) -> bool:
         >>> is_retracted("I retract that judgment."), is_retracted("My verdict is MET."), is_retracted("It is wrong.")
         (True, False, False)
     """
-    hint = _HINT if shown is None else _OPTION
+    hint = HINT if shown is None else _OPTION
     return any(_OF_VERDICTS.search(one) and not hint.search(one) for one in _END.split(after))
 
 
