@@ -175,7 +175,7 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
             if verdict is None:
                 return _refused(f"{key} is {value!r:.80}; expected {expected}")
             stated.append(verdict)
-    stated += [other for key in _OTHER_KEYS if (other := find_verdict(record.get(key))) is not None]
+    stated += [other for key in _OTHER_KEYS if key in record and (other := find_verdict(record[key])) is not None]
     if not stated:
         words = [value for key, value in record.items() if isinstance(value, str) and is_label(key)]
         found = [find_verdict(word) for word in words if word.casefold() not in OF_ANYTHING]
