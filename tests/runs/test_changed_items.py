@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from autorubric.cli.app import run
 from autorubric.runs.items_file import read_run
 from autorubric.view.sources import open_sources
 from tests.cli.in_process import NearEndpoint
+from tests.processes import wait_until
 from tests.view.viewing import viewing
 
 ESSAYS = Path(__file__).parents[2] / "examples" / "essays.json"
@@ -77,11 +79,15 @@ def test_the_pages_of_a_run_tell_that_its_items_have_changed_meanwhile(tmp_path:
     path = tmp_path / "run" / "items.jsonl"
     whole = path.read_bytes()
     with viewing(tmp_path / "run") as view:
+
+        def says(page: str, count: int) -> bool:
+            return view.page(page).text.count(TOLD) == count
+
         view.indexed()
         for content, count in ((whole, 0), (whole.replace(b'"MET"', b'"UNMET"', 1), 1), (whole, 0)):
             path.write_bytes(content)
             for page in ("/r/0/", "/r/0/items", "/r/0/criteria"):
-                assert view.page(page).text.count(TOLD) == count, page
+                wait_until(partial(says, page, count), f"{page} does not say so {count} times")
 
 
 def test_a_weight_that_was_flipped_is_told_until_the_run_is_repeated(
@@ -126,7 +132,7 @@ def test_a_run_in_progress_and_one_of_an_earlier_version_are_read_without_a_word
             warnings.simplefilter("always")
             EvalResult.from_experiment(tmp_path / "run")
             list(read_run(tmp_path / "run").item_results)
-            open_sources([tmp_path / "run"], make_folders=False)
+            open_sources([tmp_path / "run"], make_folders=False)[0].check()
         return [str(one.message) for one in found]
 
     assert [TOLD in message for message in told()] == [True] * 3

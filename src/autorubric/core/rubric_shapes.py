@@ -225,7 +225,7 @@ def _flat(entries: Any) -> list[Any]:
     flat: list[Any] = []
     problems: list[str] = []
     for index, entry in enumerate(as_entries(entries)):
-        if type(entry) is not dict and isinstance(entry, Criterion):
+        if _PLAIN.issuperset(entry) if type(entry) is dict else isinstance(entry, Criterion):
             flat.append(entry)
         elif not isinstance(entry, dict):
             problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")

@@ -58,6 +58,7 @@ DATASET_FILE = "dataset.json"
 ITEMS_FILE = "items.jsonl"
 LEDGER_FOLDER = "ledger"
 
+_CHUNK = 1 << 20
 _TIMES = ("created_at", "started_at", "completed_at")
 
 
@@ -146,8 +147,12 @@ class ExperimentManifest:
         """Warn if the dataset at `path`, the run's copy, is not the one that the run wrote."""
         if self.status == "running" or not self.dataset_hash or not path.is_file():
             return
-        content = memoryview(path.read_bytes())[:-1]  # the digest is without the line break at the end
-        if sha256(content).hexdigest()[:16] != self.dataset_hash:
+        digest, left = sha256(), path.stat().st_size - 1  # the digest is without the line break at the end
+        with path.open("rb") as file:
+            while chunk := file.read(min(left, _CHUNK)):
+                digest.update(chunk)
+                left -= len(chunk)
+        if digest.hexdigest()[:16] != self.dataset_hash:
             warn(
                 f"{path} has changed since the run wrote it, so its texts, weights and labels may be wrong; grade "
                 "into the run directory again: saved replies are not paid for twice"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
+from autorubric.files.text import size_of_plain
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import (
@@ -165,14 +166,21 @@ class Source:
 
     @property
     def change(self) -> str:
-        """A sentence on a file of items that is not as the run left it; empty where it is, or the run goes on."""
-        if self.status == "running":
-            return ""
-        mark = _mark(self.items), _mark(self.directory / MANIFEST_FILE)
-        return self._made("change", mark, self._change)
+        """A sentence on a file of items that is not as the run left it; empty where it is, or before `check`."""
+        return "" if self.status == "running" else self._kept.get("change", (None, ""))[1]
+
+    def check(self) -> None:
+        """Warn of files that are not as the run left them, once for each state; large ones take a second to read."""
+        if self.status != "running":
+            mark = _mark(self.items), _mark(self.directory / MANIFEST_FILE), _mark(self.directory / DATASET_FILE)
+            self._made("change", mark, self._change)
 
     def _change(self) -> str:
         lines = StoredLines(self.items)
+        if lines.is_changed:
+            warn_of_change(self.items, lines.missing)
+        with suppress(InputError):  # not a graded run, or the pages say what is wrong with it
+            load_manifest(self.directory).warn_of_change(self.directory / DATASET_FILE)
         return told_change(ITEMS_FILE, lines.missing) if lines.is_changed else ""
 
     @property
@@ -283,7 +291,7 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
     """The runs of some directories; `make_folders` makes the folder of each index.
 
     Raises:
-        InputError: there is no run in one of them; all are named.
+        InputError: there is no run in one of them, all are named; or the results of one are not a plain file.
     """
     problems = []
     for path in directories:
@@ -296,11 +304,8 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
     if problems:
         raise InputError(problems)
     for path in directories:
-        lines = StoredLines(path / ITEMS_FILE)
-        if lines.is_changed:
-            warn_of_change(path / ITEMS_FILE, lines.missing)
-        with suppress(InputError):  # not a graded run, or the pages say what is wrong with it
-            load_manifest(path).warn_of_change(path / DATASET_FILE)
+        if (path / ITEMS_FILE).exists():
+            size_of_plain(path / ITEMS_FILE)
     names = [path.resolve().name for path in directories]
     return [
         Source(

@@ -19,6 +19,7 @@ import uvicorn
 
 from autorubric import __version__
 from autorubric.background import ending_heard
+from autorubric.errors import InputError
 from autorubric.llm.http.access import checked_token, listening_at
 from autorubric.view.guard import App, Receive, Scope, Send
 from autorubric.view.sources import Source, find_runs, open_sources
@@ -72,6 +73,9 @@ class Indexing:
                 for source in self._sources:
                     busy |= self._step(source)
                 if not busy:
+                    for source in self._sources:
+                        with suppress(OSError, InputError):  # pages say what is wrong with the run
+                            source.check()
                     self._stopped.wait(_SECONDS)
         finally:
             for number in list(self._indexers):

@@ -134,7 +134,8 @@ class Indexer:
         with self._transaction():
             for table in ("meta", "items", "criteria", "words", "cells", "pairs", "confidence", "labels", "damaged"):
                 self._connection.execute(f"DELETE FROM {table}")
-            notes: dict[str, Any] = {"mark": mark, "offset": 0, "line": 0, "size": 0, "label_mark": self._label_mark}
+            notes: dict[str, Any] = {"mark": mark, "offset": 0, "line": 0, "label_mark": self._label_mark}
+            notes["size"] = (self._run / ITEMS_FILE).stat().st_size
             notes |= {"label_problem": problem, "other_labels": 0 if found or problem else self._count_others()}
             if found is not None:
                 notes |= {"labels": found.origin, "single_labels": found.are_single}
