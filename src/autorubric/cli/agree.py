@@ -112,10 +112,8 @@ def _shown(settings: AgreeFlags) -> Shown:
     # Where nobody labelled anything, judges are compared with each other.
     if several_judges and not may_have_labels and all(item.ground_truth is None for item in run.dataset.items):
         return show_judges(agree_pairwise(settings), settings.by)
-    if settings.against is not None:
-        return show_comparison(compare(settings))
-    if store is not None:
-        return _label_store_shown(settings)
+    if store is not None or settings.against is not None:
+        return show_comparison(compare(settings)) if settings.against is not None else _label_store_shown(settings)
     by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
     return show_agreement(measured_agreement(run, stored_labels(run, settings, store), by_judge), settings.by)
 

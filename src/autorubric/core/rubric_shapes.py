@@ -312,8 +312,7 @@ def read_source(source: Any) -> tuple[str, str, str]:
     name = getattr(source, "name", None)
     if not hasattr(source, "read") or not isinstance(name, (str, Path)):
         raise InputError(f"Cannot determine file format of {source!r}; expected a path, or an open file with a name")
-    content = source.read()
-    text = content if isinstance(content, str) else decode(content, str(name))
+    text = content if isinstance(content := source.read(), str) else decode(content, str(name))
     return str(name), check_extension(str(name)), text
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from asyncio import CancelledError
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -316,7 +315,7 @@ class Executor:
         why = "interrupted" if isinstance(error, CancelledError) else f"ended by {type(error).__name__}"
         ended_by = Failure("stopped", why, sent=reservation.in_flight)
         row = self._account(key, model, request, ended_by, reservation)
-        with contextlib.suppress(LedgerError):
+        with suppress(LedgerError):
             # A failure to write surfaces at the next call.
             self.ledger.queue(row).add_done_callback(lambda done: done.exception())
             self.ledger.in_flight.remove(key)
