@@ -64,10 +64,7 @@ def agreement_page(source: Source, query: Query) -> Page:
 
 
 def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """The agreement of each pair of raters over all criteria, and κ over the binary ones.
-
-    Without intervals, as these need the pairs of each item.
-    """
+    """The agreement of each pair of raters over all criteria, and κ over the binary ones, without intervals."""
     sums: dict[tuple[str, str], dict[tuple[str, str, bool], int]] = {}
     query = """SELECT one, other, x.text, y.text, scale = '', sum(n) FROM pairs JOIN criteria USING (criterion)
         JOIN words AS x ON x.word = a JOIN words AS y ON y.word = b GROUP BY one, other, a, b, scale = ''"""

@@ -24,7 +24,7 @@ if (opener) {
   opener.addEventListener("click", help);
 }
 
-// A key is a command only where nobody types, and never with Ctrl, Alt or Meta.
+// A key is a command where nobody types, without Ctrl, Alt and Meta.
 export function isCommand(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.repeat && event.key.length === 1 && !"jk".includes(event.key)) return false;
   if (helpBox?.open || (toggle ? !toggle.checked : !singleKeys())) return false;
@@ -59,7 +59,7 @@ document.addEventListener("keydown", (event) => {
   run(event);
 });
 
-// The next item is fetched ahead, so that it is in the cache of the server and the disk.
+// The next item is fetched ahead.
 const next = document.querySelector('a[rel="next"][data-key]');
 if (next && !navigator.connection?.saveData) setTimeout(() => fetch(next.href, { priority: "low" }).catch(() => {}), 300);
 
@@ -202,7 +202,7 @@ class Session {
     const [task, said] = [this.task, { note: this.note.value, quote: this.quote, verdict }];
     const found = await this.send("label", { ...this.body(), ...said });
     if (found) Object.assign(task, said); // going back shows it
-    // After an earlier pair was labelled again, the one that was open is shown once more.
+    // After an earlier pair was labelled again, show the open one.
     if (found && older && found.task && open.index === found.task.index && open.place === found.task.place) this.seen.splice(-2, 1), this.show(this.seen.length - 1);
   }
 
