@@ -73,6 +73,22 @@ def test_a_judge_without_a_usable_reply_ends_the_run_and_a_repaired_one_resumes_
                 assert again["good"] in (0, JUDGMENTS)  # nothing is paid twice
 
 
+def test_a_run_whose_first_items_are_odd_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
+    rubric = Rubric.from_dict([{"requirement": f"Names cause {n}.", "weight": 1} for n in range(2)])
+    texts = [*(f"Odd {n}." for n in range(6)), *(f"Text {n}." for n in range(8))]
+    with LoopbackEndpoint(replier=lambda body: "" if "Odd " in str(body) else MET).in_thread() as endpoint:
+        settings = {"judge": f"m@{endpoint.base_url}", "rubric": rubric, "out": tmp_path, "concurrency": 1}
+        first, second, third = (grade(texts, **settings) for _ in range(3))
+    assert "m: the first 8 judge requests ended without a usable reply" in str(first.stopped)
+    assert not any(item.report.score for item in first.item_results)
+    for resumed in (second, third):
+        assert resumed.stopped is None
+        assert [item.report.score for item in resumed.item_results] == [None] * 6 + [1.0] * 8
+    # Each session asks three times for each judgment of an odd item that it reaches.
+    assert sum("Odd " not in str(one.body) for one in endpoint.received) == 8 * 2
+    assert sum("Odd " in str(one.body) for one in endpoint.received) == (4 + 6 + 6) * 2 * 3
+
+
 def test_a_stage_without_a_usable_reply_ends_the_run_whatever_other_stages_gave(tmp_path: Path) -> None:
     rows = [{"id": str(n), "query": f"Why are there {n}?"} for n in range(25)]
 

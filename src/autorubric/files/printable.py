@@ -113,7 +113,9 @@ def protect_standard_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and stream is getattr(sys, f"__{name}__"):
-            encoding, buffered = stream.encoding, stream.line_buffering
-            own = PrintableStream(stream.detach(), encoding, "backslashreplace", line_buffering=buffered)
+            encoding, lines, through = stream.encoding, stream.line_buffering, stream.write_through
+            own = PrintableStream(
+                stream.detach(), encoding, "backslashreplace", line_buffering=lines, write_through=through
+            )
             setattr(sys, name, own)
             setattr(sys, f"__{name}__", own)

@@ -17,7 +17,7 @@ from autorubric.llm.limits import ReplyLimits, find_limit
 from autorubric.llm.records.call_rows import CallRow, request_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Model, Reply, Request, Unreadable
-from autorubric.llm.trials import Trial, Trials
+from autorubric.llm.trials import Trial, Trials, unread_failure
 
 T = TypeVar("T")
 FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
@@ -138,44 +138,55 @@ class Executor:
             model: answers the request.
             request: the first request.
             read: finds the answer in a reply, or says why there is none.
-            follow_up: builds the re-ask from the first request, the unreadable reply and the reason; by default
-                it is the first request.
+            follow_up: builds the re-ask from the first request, the unreadable reply and the reason.
         """
         asking = self._limits.placed(model, request)
-        with self._trials.open(model, request) as trial:
-            while True:
-                if trial.waits:
-                    await trial.turn()
-                outcome = await self.ask(model, asking)
-                if isinstance(outcome, Failure):
-                    return (outcome is self._never_sent and trial.unread) or outcome
-                found = read(outcome)
-                if not isinstance(found, Unreadable):
+        standing = self._trials.find((id(model), request.role)) or self._trials.open(model, request.role)
+        trial = Trial(self._trials, standing, request)
+        try:
+            return await self._ask_until_read(trial, asking, read, follow_up)
+        finally:
+            if trial.has_turn:
+                standing.turns.release()
+
+    async def _ask_until_read(
+        self, trial: Trial, asking: Request, read: Callable[[Reply], Answer[T] | Unreadable], follow_up: FollowUp
+    ) -> Answer[T] | Failure:
+        model, standing = trial.standing.model, trial.standing
+        while True:
+            if standing.doubted:
+                await trial.turn()
+            outcome = await self.ask(model, asking)
+            if isinstance(outcome, Failure):
+                return (outcome is self._never_sent and trial.unread) or outcome
+            found = read(outcome)
+            if not isinstance(found, Unreadable):
+                if not standing.usable:
                     trial.note_usable(outcome)
-                    if asking.max_tokens is not None:
-                        self._limits.note_worked(model, asking)
-                    return found
-                trial.note_unusable(outcome, _unread(found, outcome))
-                again = replace(follow_up(request, outcome, found), reask=asking.reask + 1)
-                following = self._find_following(trial, asking, outcome, found, again)
-                if isinstance(following, Failure):
-                    trial.note_lost(following)
-                    return following
-                asking = following
+                if asking.max_tokens is not None:
+                    self._limits.note_worked(model, asking)
+                return found
+            trial.note_unusable(outcome, unread_failure(found, outcome))
+            again = replace(follow_up(trial.request, outcome, found), reask=asking.reask + 1)
+            following = self._find_following(trial, asking, outcome, found, again)
+            if isinstance(following, Failure):
+                trial.note_lost(following)
+                return following
+            asking = following
 
     def _find_following(
         self, trial: Trial, asked: Request, reply: Reply, problem: Unreadable, again: Request
     ) -> Request | Failure:
         """The next request after an unreadable reply, or why there is none."""
-        model = trial.model
+        model = trial.standing.model
         if problem.kind != "truncated":
             if reply.fresh and (not problem.again or trial.asked > self.max_reasks):
-                return trial.unread or _unread(problem, reply)
+                return trial.unread or unread_failure(problem, reply)
             return self._limits.placed(model, again)
         if reply.limit is None and self.ledger.find(request_key(model, again)) is not None:
             return again  # an earlier version repeated the request with the same limit
         if not problem.again:
-            return _unread(problem, reply)
+            return unread_failure(problem, reply)
         return self._limits.longer(model, asked, reply, problem)
 
     def find(self, model: Model, request: Request) -> Reply | None:
@@ -244,7 +255,7 @@ class Executor:
 
     def find_refusal(self, models: Iterable[Model]) -> str | None:
         """Why one of these models, or the budget, refused the last call; None if it was made."""
-        refused = [why for model in models if (why := self._trials.find_last(model)) is not None]
+        refused = [self._trials.refusing[id(model)][1] for model in models if id(model) in self._trials.refusing]
         if self.budget is not None and self.budget.refused is not None:
             refused.append(self.budget.refused)
         return refused[0].message if refused else None
@@ -254,8 +265,8 @@ class Executor:
         return {role: replace(activity) for role, activity in self._tally.items()}
 
     def _refusal(self, model: Model) -> Failure | None:
-        left = None if self._batch_queue is None else self._batch_queue.left
-        return self._stopped or left or self._trials.find_refusal(model)
+        left = self._batch_queue and self._batch_queue.left
+        return self._stopped or left or self._trials.ended.get(id(model))
 
     async def _claimed_call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
         """The reply that another executor on the same records has recorded in the meantime, or that of the call."""
@@ -285,7 +296,8 @@ class Executor:
         outcome: Reply | Failure
         try:
             outcome = await model.complete(request)
-            self._trials.note_reply(model)
+            if self._trials.refusing:
+                self._trials.note_reply(model)
         except CallError as error:
             outcome = error.failure
             if outcome.kind in _ENDS_MODEL:
@@ -355,7 +367,7 @@ class Executor:
             self.ledger.check_writable()
         if not self.ledger.in_flight.is_open:
             return
-        killed = _KILLED[sent]
+        killed = Failure("network", "the process was killed while the call was in flight", sent=sent)
         charged = bill(model, request, killed, reservation)
         if charged.token_bound is None:
             self.ledger.in_flight.remove(key)
@@ -368,21 +380,6 @@ def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
     if outcome.kind in _NOT_MADE:
         return not outcome.sent
     return reservation.waits_to_be_sent and not (outcome.attempts or reservation.resends)
-
-
-_KILLED = {
-    sent: Failure("network", "the process was killed while the call was in flight", sent=sent)
-    for sent in (False, True)
-}
-_LONGEST_QUOTE = 120  # characters of a reply that a message repeats
-
-
-def _unread(problem: Unreadable, reply: Reply) -> Failure:
-    """The failure after an unreadable reply: what is wrong with it, and how it begins."""
-    text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())[:_LONGEST_QUOTE]
-    form = f"is {problem.form} and " if problem.form else ""
-    begins = f"; the reply {form}begins: {text!r}" if problem.kind == "unreadable" else ""
-    return Failure(problem.kind, problem.message + begins, attempts=reply.attempts, reply=reply)
 
 
 @asynccontextmanager
