@@ -341,3 +341,11 @@ def test_what_is_no_text_is_no_rubric(read: Any, value: object) -> None:
 def test_what_cannot_grade_is_refused_with_its_name() -> None:
     with pytest.raises(InputError, match=r"^grader is None; expected a CriterionGrader"):
         Rubric([Criterion(requirement="Is brief")]).grade_sync("Yes.", None)  # type: ignore[arg-type]
+
+
+@each("weights", [["60%", 0.4], [0.4, "60%"], ["60％", "40"], ["60%", 1, None]])
+def test_weights_in_percent_next_to_plain_ones_are_refused(weights: list[Any]) -> None:
+    criteria = [{"name": f"C{n}", "requirement": "Is kind.", "weight": weight} for n, weight in enumerate(weights)]
+    criteria = [{key: value for key, value in one.items() if value is not None} for one in criteria]
+    with pytest.raises(InputError, match="but others are not in percent; write all in one unit"):
+        Rubric.from_dict(criteria)

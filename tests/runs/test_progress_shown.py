@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,11 @@ def test_a_terminal_shows_a_table(tmp_path: Path) -> None:
     assert running.wait(timeout=600) == 0
     os.close(ours)
     assert b"graded" in told and b"3/3" in told
+
+
+def test_what_is_told_is_in_a_log_before_the_process_ends(tmp_path: Path) -> None:
+    code = "from autorubric.files.printable import protect_standard_streams as protect\nprotect()\n"
+    with (tmp_path / "log").open("w") as log:
+        code += "import os, sys\nprint('told', file=sys.stderr)\nos._exit(0)"
+        subprocess.run([sys.executable, "-c", code], stderr=log, check=True, timeout=60)
+    assert (tmp_path / "log").read_text() == "told\n"

@@ -18,7 +18,7 @@ from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption
 from autorubric.core.described_scores import has_described_scores, scored_criterion
 from autorubric.core.entries import USUAL, find_parts, is_foreign, read_entries, usual_fields, written_weights
 from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import section_weights, stray_keys, total_rows
+from autorubric.core.misread_keys import section_weights, stray_keys, total_rows, uneven_weights
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
@@ -126,17 +126,18 @@ def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> l
     if is_foreign(entries):
         return [*read_entries(entries, "rubric", USUAL, usual_fields)]
     # Tables and exporters that write all keys write an empty list.
-    entries = [_without_options(entry) for entry in entries]
+    entries = [_without_options(entry) if isinstance(entry, dict) else entry for entry in entries]
+    weights = written_weights(entry if isinstance(entry, dict) else {} for entry in entries)
+    if mixed := [(place, told) for place, told in uneven_weights(weights) if weights[place] is not None]:
+        raise InputError(f"Invalid criterion at index {place}: {told}" for place, told in mixed)
     try:
         return _CRITERIA.validate_python([made or entry for made, entry in zip(plain, entries, strict=True)])
     except ValidationError as error:
         raise InputError(_by_criterion(error)) from None
 
 
-def _without_options(entry: Any) -> Any:
-    if isinstance(entry, dict) and entry.get("options") == []:
-        return {key: value for key, value in entry.items() if key != "options"}
-    return entry
+def _without_options(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "options" or value != []}
 
 
 def criterion_record(criterion: Criterion) -> dict[str, Any]:
@@ -309,8 +310,7 @@ def read_source(source: Any) -> tuple[str, str, str]:
     """
     if isinstance(source, (str, Path)):
         return str(source), check_extension(str(source)), read_text(source)
-    name = getattr(source, "name", None)
-    if not hasattr(source, "read") or not isinstance(name, (str, Path)):
+    if not hasattr(source, "read") or not isinstance(name := getattr(source, "name", None), (str, Path)):
         raise InputError(f"Cannot determine file format of {source!r}; expected a path, or an open file with a name")
     text = content if isinstance(content := source.read(), str) else decode(content, str(name))
     return str(name), check_extension(str(name)), text

@@ -148,7 +148,9 @@ class EvalRunner:
         >>> dataset = RubricDataset("Answer.", rubric)
         >>> dataset.add_item("Yes", "")
         >>> grader = CriterionGrader(judge_model_config=LLMConfig("builtin/offline"))
-        >>> asyncio.run(EvalRunner(dataset, grader).run()).item_results[0].report.score
+        >>> import tempfile
+        >>> config = EvalConfig(experiments_dir=tempfile.mkdtemp())
+        >>> asyncio.run(EvalRunner(dataset, grader, config).run()).item_results[0].report.score
         1.0
     """
 
