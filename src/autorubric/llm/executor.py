@@ -12,6 +12,7 @@ from autorubric.errors import LedgerError, first_cause
 from autorubric.llm.batches.setting import batching, open_batch_queue
 from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_reservation
 from autorubric.llm.budget import Budget
+from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.flights import Flights
 from autorubric.llm.limits import ReplyLimits, find_limit
 from autorubric.llm.records.call_rows import CallRow, request_key
@@ -24,7 +25,6 @@ FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
 
 # Failures that every later call of the same model would repeat.
 _ENDS_MODEL = frozenset({"auth", "quota", "no_model", "unreachable"})
-_NOT_MADE = ("budget", "stopped")
 _CUT_OFF = Unreadable("truncated", "the reply was cut off")
 
 
@@ -158,7 +158,8 @@ class Executor:
                 await trial.turn()
             outcome = await self.ask(model, asking)
             if isinstance(outcome, Failure):
-                return (outcome is self._never_sent and trial.unread) or outcome
+                is_no_call = outcome is self._never_sent or outcome.kind == "unusable"
+                return (trial.unread if is_no_call else None) or outcome
             found = read(outcome)
             if not isinstance(found, Unreadable):
                 if not standing.usable:
@@ -377,7 +378,7 @@ class Executor:
 
 def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
     """Whether nothing was sent of a call that ended because no call to its model can succeed, or none may be made."""
-    if outcome.kind in _NOT_MADE:
+    if outcome.kind in NOT_MADE:
         return not outcome.sent
     return reservation.waits_to_be_sent and not (outcome.attempts or reservation.resends)
 

@@ -10,7 +10,7 @@ from autorubric.llm.request import Failure, Message, Model, Reply, Request, Unre
 MOST_UNUSABLE = 8
 """Requests of one role that end without a usable reply before a model that never gave one is not asked any more."""
 _ITEMS = 4
-"""Items that these requests are about, at least: one odd text may spoil all requests about it."""
+"""The least number of items that these requests are about: one odd text can spoil all requests about it."""
 _LONGEST_QUOTE = 120  # characters of a reply that a message repeats
 
 
@@ -118,7 +118,7 @@ class Trial:
     def note_lost(self, failure: Failure) -> None:
         """Note that the request ended without a usable reply; no request follows the last of `MOST_UNUSABLE`."""
         standing, reply, model = self.standing, failure.reply, self.standing.model
-        # What failed in an earlier session is no news: a run whose first items are odd goes on when it is resumed.
+        # Failures of earlier sessions don't count, so that a resumed run gets past items that cannot be judged.
         if standing.usable or failure.kind == "refusal" or reply is None or not (reply.fresh and self.is_new):
             return
         lost = standing.lost

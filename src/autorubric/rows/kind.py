@@ -49,7 +49,7 @@ _BY_ENDING: dict[str, Kind] = {
 ENDINGS = tuple(_BY_ENDING)
 """Endings of the files that contain rows, in lower case."""
 ROW_ENDINGS = tuple(ending for ending in _BY_ENDING if ending not in (".json", ".yaml", ".yml"))
-"""Endings of the files that are no JSON or YAML document."""
+"""Endings of files of rows: all but JSON and YAML documents."""
 _PACKED = (".gz", ".zst")
 _YAML = re.compile(r"(?:#.*\n|\s*\n)*(?:---(?:\s|$)|- |[\w\"'-]+:(?:\s|$))")
 _GOES_ON = ("{", "[", ",")
