@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from autorubric.core.display import clipped
 from autorubric.errors import counted
 from autorubric.files import atomic_writer
-from autorubric.llm.failure_groups import FailureGroups
+from autorubric.llm.failure_groups import NOT_MADE, FailureGroups
 from autorubric.llm.records.accounts import Totals
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
-from autorubric.synthesis.stages import NO_CALL_MADE, Plan, Tally
+from autorubric.synthesis.stages import Plan, Tally
 from autorubric.synthesis.steps import RowStore
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Summary:
     def add(self, row: Row, plan: Plan, *, failed: bool) -> None:
         """Count a row that ended; `failed` where a stage of it did."""
         for name, failure in row.failures.items():
-            if failure.kind not in NO_CALL_MADE | {"missing_input"}:
+            if failure.kind not in NOT_MADE | {"missing_input"}:
                 self.failures.add(failure.kind, failure.message, row.query.record_id, name)
         for outcome in row.outcomes.values():
             self.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)

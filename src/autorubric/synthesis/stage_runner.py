@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from autorubric.core.values import changed
 from autorubric.errors import counted
 from autorubric.llm.executor import Executor, FollowUp
+from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Request
 from autorubric.runs.blocks import fed, note_ended, work_off
 from autorubric.synthesis.query_file import FROM_INPUT, Query
-from autorubric.synthesis.stages import DERIVED, NO_CALL_MADE, Call, Fields, Models, Outcome, Plan, Stage
+from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Outcome, Plan, Stage
 
 if TYPE_CHECKING:
     from autorubric.graders.judge import Ask
@@ -61,7 +62,7 @@ class Row:
                 # A value with an error next to it is not finished: the next run sends what is missing.
                 told = f"{counted(len(outcome.lost), 'call')} failed, the first with {outcome.lost[0]}"
                 self.fields[error] = told[:500]
-        elif outcome.failure.kind in NO_CALL_MADE:
+        elif outcome.failure.kind in NOT_MADE:
             self.unreached.add(name)
         else:
             self.fields |= {name: stage.empty, error: str(outcome.failure)[:500]}
@@ -176,7 +177,7 @@ class StageRunner:
             return outcome
         if outcome.failure.ends_run:
             self.on_end(outcome.failure)
-        self.failed[stage.name] += outcome.failure.kind not in NO_CALL_MADE
+        self.failed[stage.name] += outcome.failure.kind not in NOT_MADE
         return outcome
 
     async def _make(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:

@@ -40,9 +40,6 @@ PASSTHROUGH, NO_RESPONSES = "passthrough", "skipped(no responses)"
 DERIVED = frozenset({PASSTHROUGH, NO_RESPONSES})
 """Values made without a model: they are recomputed from the current row, at no cost."""
 
-NO_CALL_MADE = frozenset({"stopped", "budget"})
-"""Failures that mean the request has not been sent yet."""
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -17,11 +17,12 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from autorubric.files.atomic import atomic_writer, written_if_changed
 from autorubric.files.strict_json import json_value
+from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row, digest_inputs
-from autorubric.synthesis.stages import HIDDEN_STEP_FILES, NO_CALL_MADE, STEP_FILES, Plan, Stage
+from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, Plan, Stage
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class RowStore:
             held = json_value(_line(pieces), share_texts=False)
             pieces.append(json.dumps(self.export(held), ensure_ascii=False).encode())
         data = b"\n".join(pieces)
-        if any(f.kind not in NO_CALL_MADE for f in row.failures.values()):
+        if any(f.kind not in NOT_MADE for f in row.failures.values()):
             self.failed.add(row.query.index)
         index = row.query.index
         self._slots.extend([-1] * (index + 1 - len(self._slots)))
