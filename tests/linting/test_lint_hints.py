@@ -26,7 +26,7 @@ class Guarded(NamedTuple):
 
 
 def hinted(*hints: Hints) -> Callable[[str], bool]:
-    return lambda text: all(one.occur_in(text, Wording(text)) for one in hints)
+    return lambda text: all(one.occur_in(text) for one in hints)
 
 
 def told(text: str) -> bool:

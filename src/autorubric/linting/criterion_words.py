@@ -22,8 +22,6 @@ _FINAL = " \n\t.!?。！？；"
 _WORD = late_pattern(r"[^\W_]")
 _HAN = late_pattern(f"[{HAN}]")
 _SIGNS = frozenset("%‰°$€£¥")
-_LETTERS = re.compile(r"[a-z][a-z' ]*")
-_MOST_KNOWN = 20_000  # words of which is known whether a hint occurs in them
 
 
 class Wording:
@@ -83,36 +81,17 @@ class Hints:
 
     Example:
         >>> places = Hints("on the map, figure", "图")
-        >>> [places.occur_in(text, Wording(text)) for text in ("see figures", "on the map", "地图", "the plan")]
+        >>> [places.occur_in(text) for text in ("see figures", "on the map", "地图", "the plan")]
         [True, True, True, False]
     """
 
     def __init__(self, english: str, chinese: str = "") -> None:
-        ascii_only = english.split(", ")
-        self._hints = {True: ascii_only, False: [*ascii_only, *filter(None, chinese.split(", "))]}
-        # Of a hint with words, one word has to occur in a token; the others are looked for in the text.
-        self._inside = [max(hint.split(), key=len) for hint in self._hints[False] if _LETTERS.fullmatch(hint.strip())]
-        self._telling: set[str] = set()
-        self._idle: set[str] = set()
-        self._others = {
-            plain: [hint for hint in hints if not _LETTERS.fullmatch(hint.strip())]
-            for plain, hints in self._hints.items()
-        }
+        self._ascii = english.split(", ")
+        self._all = [*self._ascii, *filter(None, chinese.split(", "))]
 
-    def occur_in(self, text: str, words: Wording) -> bool:
-        """Whether a text contains one of them; the tokens of `words` include those of the text."""
-        plain = text.isascii()
-        fresh = words.vocabulary - self._idle
-        if self._telling.isdisjoint(fresh):
-            telling = {token for token in fresh if any(map(token.__contains__, self._inside))}
-            if len(self._idle) + len(self._telling) > _MOST_KNOWN:  # most are rare, such as numbers
-                self._idle.clear()
-                self._telling.clear()
-            self._telling |= telling
-            self._idle |= fresh - telling
-            if not telling:
-                return any(map(text.__contains__, self._others[plain]))
-        return any(map(text.__contains__, self._hints[plain]))
+    def occur_in(self, text: str) -> bool:
+        """Whether a text contains one of them."""
+        return any(map(text.__contains__, self._ascii if text.isascii() else self._all))
 
 
 _SCRIPTS = (

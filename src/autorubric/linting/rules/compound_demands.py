@@ -200,7 +200,7 @@ def _second_demand(words: Wording) -> str:
         return listed or _second_chinese(words.bare)
     text = words.bare.strip()
     asked = _ASKS.match(text)
-    return _second_english(f"{asked[1]} must {text[asked.end() :]}" if asked else text, words)
+    return _second_english(f"{asked[1]} must {text[asked.end() :]}" if asked else text)
 
 
 def _second_in_list(text: str) -> str:
@@ -214,11 +214,11 @@ def _second_in_list(text: str) -> str:
     return ""
 
 
-def _second_english(text: str, words: Wording) -> str:
-    if _EXAMPLE_HINTS.occur_in(text, words):
+def _second_english(text: str) -> str:
+    if _EXAMPLE_HINTS.occur_in(text):
         text = _EXAMPLES.sub(" ", text)
     listed = _ADJECTIVES.match(text)
-    other = listed[1] if listed else _in_other_form(text, words)
+    other = listed[1] if listed else _in_other_form(text)
     if other:
         return other
     first, following, again = _FIRST_THIRD.match(text), _NEXT_THIRD, _AGAIN_THIRD
@@ -242,9 +242,9 @@ def _joined_verb(text: str, start: int, end: int, following: re.Pattern[str]) ->
     return _other_verb(text, start, end, following)
 
 
-def _in_other_form(text: str, words: Wording) -> str:
+def _in_other_form(text: str) -> str:
     clauses = _TWO_CLAUSES.match(text)
-    form = _OTHER_FORM.search(text) if _FORM_HINTS.occur_in(text, words) else None
+    form = _OTHER_FORM.search(text) if _FORM_HINTS.occur_in(text) else None
     if clauses and not _CLAUSE.search(text, 0, clauses.start(1)):
         return clauses[1]
     return form[form.lastindex or 0] if form and not _CLAUSE.search(text, 0, form.start()) else ""

@@ -161,7 +161,7 @@ def _grade(criterion: RawCriterion) -> str:
     if criterion.options:
         return ""
     found = asked_grade(words)
-    if not found and _SCALE_HINTS.occur_in(text, words) and _AMOUNT.search(text):
+    if not found and _SCALE_HINTS.occur_in(text) and _AMOUNT.search(text):
         found = _SCALE.search(text)
     return found.group().strip() if found else ""
 

@@ -232,7 +232,7 @@ def forced_verdict(criterion: Wording) -> str:
         return ""
     text = criterion.own
     found = forced(criterion)
-    if not found and _ALIKE_HINTS.occur_in(text, criterion) and _OUTCOME_HINTS.occur_in(text, criterion):
+    if not found and _ALIKE_HINTS.occur_in(text) and _OUTCOME_HINTS.occur_in(text):
         found = _FORCED.search(text)
     return found.group().strip() if found else ""
 

@@ -98,7 +98,7 @@ def leftover(words: Wording) -> str:
         if marker or (len(tokens) > 1 and len(words.vocabulary) == 1):
             return marker or tokens[0]
     text = words.own
-    found = _SLOT.search(text) if _SLOT_MARKS.occur_in(text, words) else None
+    found = _SLOT.search(text) if _SLOT_MARKS.occur_in(text) else None
     first = not _FIRST.isdisjoint(tokens[:1])
     if found is None and (first or words.chinese or "`" in text or not words.vocabulary.isdisjoint(_REMARKED)):
         found = _REMARK.search(text)
@@ -167,7 +167,7 @@ def _placeholder(criterion: RawCriterion) -> str:
     text = unquoted(criterion.text)
     low = text.lower()
     found = _NOTHING.fullmatch(criterion.text)
-    if not found and _HINTS.occur_in(low, criterion.wording):
+    if not found and _HINTS.occur_in(low):
         found = _MARKS.search(text) or _PLACEHOLDER.search(text)
     if found is None:
         return leftover(criterion.wording)
