@@ -259,9 +259,8 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
         try:
             event = parse_json(line.decode("utf-8", "surrogatepass"), "the line")
             _check(event)
-            body = line.rpartition(_CHECKSUM)[0] or line.rstrip()[:-1]  # earlier versions wrote no checksum
-            total = crc32(body, total)
-            if event.get("crc32", total) != total:
+            total = crc32(line.rpartition(_CHECKSUM)[0], total)
+            if event["crc32"] != total:
                 raise InputError("it or a line before it has changed or is missing")
         except (UnicodeDecodeError, InputError, KeyError, TypeError) as error:
             raise InputError(
