@@ -15,7 +15,7 @@ from itertools import islice
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from autorubric.metrics.intervals import t_quantile
+from autorubric.metrics.intervals import mean_interval
 from autorubric.training.audit_log import AuditLog, AuditRecord, AuditSummary, audit_warnings, summarise_audits
 from autorubric.training.compound_share import CompoundMeter, CompoundShare
 from autorubric.training.group_signals import GroupSignals, measure_noise, measure_signals, recommend
@@ -309,17 +309,14 @@ def _measure_gap(compared: Sequence[AuditRecord]) -> Gap | None:
     gaps = [one.gap for one in compared if one.gap is not None]
     if not gaps:
         return None
-    mean, half = fmean(gaps), None
-    if max(gaps) > min(gaps):
-        variance = math.fsum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
-        half = t_quantile(0.975, len(gaps) - 1) * math.sqrt(variance / len(gaps))
+    interval = mean_interval(len(gaps), math.fsum(gaps), math.fsum(gap * gap for gap in gaps))
     equal = [
         first == second
         for one in compared
         for first, second in zip(one.first_values, one.second_values, strict=False)
         if first is not None and second is not None
     ]
-    return Gap(mean, half, len(gaps), sum(equal) / len(equal) if equal else None)
+    return Gap(fmean(gaps), interval and interval.width / 2.0, len(gaps), sum(equal) / len(equal) if equal else None)
 
 
 def _deviations(members: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:

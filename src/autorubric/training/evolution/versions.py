@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -83,16 +83,8 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """The change as JSON values."""
-        return {
-            "rollouts": self.rollouts,
-            "added": list(self.added),
-            "returned": list(self.returned),
-            "retired": list(self.retired),
-            "rejected": [dict(one) for one in self.rejected],
-            "note": self.note,
-            "evidence": dict(self.evidence),
-            **({"split": [dict(one) for one in self.split]} if self.split else {}),
-        }
+        fields = {name: value for name, value in asdict(self).items() if name != "split" or value}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
 @dataclass(slots=True)
