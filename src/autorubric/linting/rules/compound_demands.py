@@ -119,7 +119,6 @@ _FIRST_BASE = late_pattern(
     r"\b(?! of\b)"
 )
 _NUMBERED = late_pattern(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
-_MARKS = (")", "step ", "）", *"①②③④⑤⑥⑦⑧⑨")  # quick to look for
 _CHOICE = late_pattern(r"\b(?:any|one|either|such as|e\.g|for example|including|definitions)\b")
 _BULLETS = late_pattern(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
 # Lists of examples, and lists of which some suffice, are one demand.
@@ -205,9 +204,8 @@ def _second_demand(words: Wording) -> str:
 
 def _second_in_list(text: str) -> str:
     """The second entry of a list in the text, unless any of the entries would do."""
-    numbered = any(map(text.__contains__, _MARKS))
-    for marks, may_occur in ((_NUMBERED, numbered), (_BULLETS, "\n" in text)):
-        found = list(marks.finditer(text)) if may_occur else []
+    for marks in (_NUMBERED, _BULLETS):
+        found = list(marks.finditer(text))
         before = text[: found[0].start() + 1] if found else ""
         if len(found) >= 2 and not (_EXAMPLES_ZH.search(before) or _CHOICE.search(before)):
             return text[found[1].start() : found[1].end() + 20].strip().split("\n")[0]
