@@ -313,18 +313,6 @@ def test_a_flipped_bit_anywhere_in_the_events_costs_one_of_them_and_is_told(run:
     assert told > 100
 
 
-def test_a_store_of_an_earlier_version_is_read_and_takes_labels(run: Path) -> None:
-    with label_queue(run) as queue:
-        queue.label("ana", 0, 0, "MET")
-    with sqlite3.connect(store_path(run)) as connection:
-        connection.execute("ALTER TABLE events DROP COLUMN crc")
-    connection.close()
-    assert len(read_history(run).events) == 1
-    with label_queue(run) as queue:
-        queue.label("ana", 0, 1, "MET")
-    assert [event.id for event in read_history(run).events] == [1, 2]
-
-
 def test_what_a_newer_version_wrote_is_refused(run: Path) -> None:
     with label_queue(run) as queue:
         queue.label("ana", 0, 0, "MET")

@@ -26,7 +26,7 @@ class Guarded(NamedTuple):
 
 
 def hinted(*hints: Hints) -> Callable[[str], bool]:
-    return lambda text: all(one.occur_in(text, Wording(text)) for one in hints)
+    return lambda text: all(one.occur_in(text) for one in hints)
 
 
 def told(text: str) -> bool:
@@ -45,11 +45,10 @@ GUARDED = {
     "other criterion": Guarded(unseen._OTHER_CRITERION.pattern, hinted(unseen._OTHER_CRITERION.hints)),
     "speed": Guarded(unseen._SPEED.pattern, hinted(unseen._SPEED.hints)),
     "compared": Guarded(comparative._COMPARED, hinted(comparative._COMPARED_HINTS)),
-    "forced": Guarded(undecidable._FORCED, hinted(undecidable._ALIKE_HINTS, undecidable._OUTCOME_HINTS)),
+    "forced": Guarded(undecidable._FORCED, hinted(undecidable._OUTCOME_HINTS)),
     "told": Guarded(undecidable._TOLD, told),
     "other form": Guarded(compound._OTHER_FORM, hinted(compound._FORM_HINTS)),
     "examples": Guarded(compound._EXAMPLES, hinted(compound._EXAMPLE_HINTS)),
-    "numbered": Guarded(compound._NUMBERED, holding(compound._MARKS)),
     **{
         f"next {name}": Guarded(pattern, holding(compound._JOINTS))
         for name, pattern in (

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.core.criterion import Criterion, CriterionOption
-from autorubric.graders.criterion_judge import CriterionJudge, JudgeOptions
+from autorubric.graders.asking import JudgeOptions
+from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.judge import JudgeInput
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.models import stand_ins

@@ -43,11 +43,11 @@ def seen(rewards: Sequence[Timed], windows: int = 2, seconds: Sequence[tuple[flo
     return measure_drift(rewards, len(rewards), [{"rubric": "r", "criteria": criteria}], seconds, windows)
 
 
-def pair(at: float, first: float, second: float | None) -> tuple[float, dict[str, Any]]:
+def pair(at: int, first: float, second: float | None) -> tuple[float, dict[str, Any]]:
     values = [None] if second is None else [float(second > 0.5)]
     failure = "timeout" if second is None else None
-    seen = {"group": "g", "first": first, "second": second, "failure": failure}  # as ledgers of earlier versions
-    return at, {**seen, "first_values": [1.0], "second_values": values}
+    seen = {"group": "g", "answer": f"a{at}", "first": first, "second": second, "failure": failure}
+    return at + 0.5, {**seen, "first_values": [1.0], "second_values": values}
 
 
 def test_rewards_without_a_judgment_are_counted_by_kind_and_are_no_zeros() -> None:
@@ -127,17 +127,16 @@ def test_growing_submissions_are_warned_of() -> None:
 
 def test_the_gap_between_the_judges_has_its_interval_and_a_warning_when_it_grows() -> None:
     rng = random.Random(3)
-    rewards = [one(n, group=f"g{n}") for n in range(200)]
-    steady = [pair(n + 0.5, 0.8, 0.8 + rng.gauss(0, 0.05)) for n in range(100)]
-    parted = [pair(n + 0.5, 0.9, 0.5 + rng.gauss(0, 0.05)) for n in range(100, 200)]
+    rewards = [one(n) for n in range(200)]
+    steady = [pair(n, 0.8, 0.8 + rng.gauss(0, 0.05)) for n in range(100)]
+    parted = [pair(n, 0.9, 0.5 + rng.gauss(0, 0.05)) for n in range(100, 200)]
     drift = seen(rewards, 2, [*steady, *parted])
     first, last = (window.gap for window in drift.windows)
     assert first is not None and last is not None and last.half is not None
-    gaps = np.array([value["first"] - value["second"] for _, value in (steady[-1], *parted)])
-    # Comparisons arrive half a second behind their reward: the one at 99.5 falls into the second window.
-    assert last.pairs == 101
-    # 1.983972 is the 97.5th percentile of Student's t with 100 degrees of freedom.
-    assert last.half == pytest.approx(1.983972 * gaps.std(ddof=1) / math.sqrt(101), rel=1e-6)
+    gaps = np.array([value["first"] - value["second"] for _, value in parted])
+    assert last.pairs == 100
+    # 1.984217 is the 97.5th percentile of Student's t with 99 degrees of freedom.
+    assert last.half == pytest.approx(1.984217 * gaps.std(ddof=1) / math.sqrt(100), rel=1e-6)
     assert abs(first.mean) < 0.02 and last.mean == pytest.approx(0.4, abs=0.03)
     assert any("lead over the audit's judge grew" in words for words in find_warnings(drift))
 
@@ -155,7 +154,7 @@ def _key(record: RewardRecord) -> dict[str, Any]:
 
 
 def test_a_second_judge_that_failed_is_no_gap() -> None:
-    drift = seen([one(n) for n in range(4)], 1, [pair(0.5, 0.8, None), pair(1.5, 0.8, 0.6)])
+    drift = seen([one(n) for n in range(4)], 1, [pair(0, 0.8, None), pair(1, 0.8, 0.6)])
     gap = drift.windows[0].gap
     assert gap is not None
     assert (gap.pairs, gap.half) == (1, None)

@@ -191,11 +191,7 @@ def judged_html(criteria: Sequence[Mapping[str, Any]]) -> str:
 @cache
 def page_template(package: str) -> Template:
     """The template `page.html` of a package; it extends that of `autorubric.charts`, which has the common head."""
-    from jinja2 import DictLoader, StrictUndefined
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2 import DictLoader
 
     sources = {name: files(name).joinpath("page.html").read_text("utf-8") for name in ("autorubric.charts", package)}
-    environment = ImmutableSandboxedEnvironment(
-        loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template(package)
+    return html_templates(DictLoader(sources)).get_template(package)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from re import DOTALL, IGNORECASE, MULTILINE
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import AfterValidator
@@ -23,18 +22,6 @@ SECONDS = 1.0
 LONGEST_PATTERN = 2_000
 T = TypeVar("T")
 
-__all__ = [
-    "DOTALL",
-    "IGNORECASE",
-    "MULTILINE",
-    "Pattern",
-    "find_all",
-    "find_problem",
-    "found",
-    "keyword_pattern",
-    "matches_whole",
-]
-
 
 def found(pattern: str, text: str, flags: int = 0) -> bool:
     """Whether the pattern matches anywhere in the text.
@@ -43,7 +30,7 @@ def found(pattern: str, text: str, flags: int = 0) -> bool:
         CannotCheck: the search did not end in time.
 
     Example:
-        >>> found(r"colou?r", "Two COLORS", IGNORECASE)
+        >>> found(r"colou?r", "Two COLORS", re.IGNORECASE)
         True
     """
     return _in_time(pattern, lambda: _compiled(pattern, flags).search(text, timeout=SECONDS) is not None)

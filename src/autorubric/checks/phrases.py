@@ -13,7 +13,7 @@ from pydantic import AllowInfNan
 
 from autorubric.checks.check import CheckOutcome, check, judged_count, quoted
 from autorubric.checks.length import Count
-from autorubric.checks.patterns import DOTALL, IGNORECASE, MULTILINE, Pattern, find_all, matches_whole
+from autorubric.checks.patterns import Pattern, find_all, matches_whole
 
 Phrase = Annotated[str, MinLen(1)]
 Phrases = Phrase | Annotated[list[Phrase], MinLen(1)]
@@ -140,7 +140,7 @@ def regex(  # noqa: PLR0913 - each flag of the pattern language is a parameter o
         >>> regex("room 12 or 14", pattern=r"\d+", at_least=2).passed
         True
     """
-    flags = (IGNORECASE if ignore_case else 0) | (MULTILINE if multiline else 0) | (DOTALL if dotall else 0)
+    flags = (re.IGNORECASE if ignore_case else 0) | (re.MULTILINE if multiline else 0) | (re.DOTALL if dotall else 0)
     if whole:
         passed = matches_whole(pattern, text, flags)
         return CheckOutcome(passed, f"the whole text {'matches' if passed else 'does not match'}")

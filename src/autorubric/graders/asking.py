@@ -16,15 +16,6 @@ from autorubric.llm.request import Message, Model, Reply, ReplySchema, Request, 
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 from autorubric.prompts.library import load_schema
 
-__all__ = [
-    "JudgeOptions",
-    "ModelJudge",
-    "Unsupported",
-    "judgment_schema",
-    "shared_values",
-    "show_options",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Unsupported(Unreadable):

@@ -12,21 +12,12 @@ from typing import Any, Literal
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, Quote
-from autorubric.graders.asking import (
-    JudgeOptions,
-    ModelJudge,
-    Unsupported,
-    judgment_schema,
-    shared_values,
-    show_options,
-)
+from autorubric.graders.asking import ModelJudge, Unsupported, judgment_schema, shared_values, show_options
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Read, ShownOptions
 from autorubric.graders.judge_replies import NO_VERDICT, Said, build_judgment, failed, read_said
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.request import Answer, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.template import Beginning
-
-__all__ = ["CriterionJudge", "JudgeOptions"]
 
 
 @dataclass(frozen=True, slots=True)

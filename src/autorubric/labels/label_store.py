@@ -178,7 +178,7 @@ CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'events are only added'); END;
 """
 _INSERT = f"INSERT INTO events({', '.join(_COLUMNS)}, crc) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
-_SELECT = f"SELECT {{}}, {', '.join(_COLUMNS)} FROM events WHERE id > ? ORDER BY id"
+_SELECT = f"SELECT crc, {', '.join(_COLUMNS)} FROM events WHERE id > ? ORDER BY id"
 
 
 class LabelStore:
@@ -275,8 +275,6 @@ def _connected(path: Path) -> sqlite3.Connection:
         _check(connection, path)
         header = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION};"
         connection.executescript(f"BEGIN IMMEDIATE; {header} {_SCHEMA} COMMIT;")
-        if not _has_checksums(connection):
-            connection.execute("ALTER TABLE events ADD COLUMN crc INTEGER")
     except BaseException as error:
         if connection is not None:
             connection.close()
@@ -349,14 +347,13 @@ def _events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     connection.execute("BEGIN")  # both queries see the same state
     try:
-        crc = "crc" if _has_checksums(connection) else "NULL"
-        rows = connection.execute(_SELECT.format(crc), (after,)).fetchall()
+        rows = connection.execute(_SELECT, (after,)).fetchall()
         end = max(after, _last_number(connection))
     finally:
         connection.execute("COMMIT")
     whole = 0
     for found, *row in rows:
-        if row[0] > end or row[2] not in KINDS or (found is not None and found != _checksum(row)):
+        if row[0] > end or row[2] not in KINDS or found != _checksum(row):
             continue
         batch, policy, scope, seed, probability, n_open, seen = row[_PLAIN:]
         draw = None if batch is None else Draw(batch, policy, scope, int(seed), probability, n_open, seen)
@@ -367,11 +364,6 @@ def _events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[
             f"{path}: {lost} events of {end - after} are damaged or missing, so labels may be; restore the file "
             "from a copy, or label these pairs again"
         )
-
-
-def _has_checksums(connection: sqlite3.Connection) -> bool:
-    """Whether the store has a checksum for each event; stores of earlier versions have none."""
-    return any(name == "crc" for _, name, *_ in connection.execute("PRAGMA table_info(events)"))
 
 
 def _last_number(connection: sqlite3.Connection) -> int:

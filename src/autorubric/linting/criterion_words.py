@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
-from struct import Struct
 
 from autorubric.core.wording import late_pattern, unquoted, without_asides
 
@@ -22,8 +21,6 @@ _FINAL = " \n\t.!?。！？；"
 _WORD = late_pattern(r"[^\W_]")
 _HAN = late_pattern(f"[{HAN}]")
 _SIGNS = frozenset("%‰°$€£¥")
-_LETTERS = re.compile(r"[a-z][a-z' ]*")
-_MOST_KNOWN = 20_000  # words of which is known whether a hint occurs in them
 
 
 class Wording:
@@ -83,36 +80,17 @@ class Hints:
 
     Example:
         >>> places = Hints("on the map, figure", "图")
-        >>> [places.occur_in(text, Wording(text)) for text in ("see figures", "on the map", "地图", "the plan")]
+        >>> [places.occur_in(text) for text in ("see figures", "on the map", "地图", "the plan")]
         [True, True, True, False]
     """
 
     def __init__(self, english: str, chinese: str = "") -> None:
-        ascii_only = english.split(", ")
-        self._hints = {True: ascii_only, False: [*ascii_only, *filter(None, chinese.split(", "))]}
-        # Of a hint with words, one word has to occur in a token; the others are looked for in the text.
-        self._inside = [max(hint.split(), key=len) for hint in self._hints[False] if _LETTERS.fullmatch(hint.strip())]
-        self._telling: set[str] = set()
-        self._idle: set[str] = set()
-        self._others = {
-            plain: [hint for hint in hints if not _LETTERS.fullmatch(hint.strip())]
-            for plain, hints in self._hints.items()
-        }
+        self._ascii = english.split(", ")
+        self._all = [*self._ascii, *filter(None, chinese.split(", "))]
 
-    def occur_in(self, text: str, words: Wording) -> bool:
-        """Whether a text contains one of them; the tokens of `words` include those of the text."""
-        plain = text.isascii()
-        fresh = words.vocabulary - self._idle
-        if self._telling.isdisjoint(fresh):
-            telling = {token for token in fresh if any(map(token.__contains__, self._inside))}
-            if len(self._idle) + len(self._telling) > _MOST_KNOWN:  # most are rare, such as numbers
-                self._idle.clear()
-                self._telling.clear()
-            self._telling |= telling
-            self._idle |= fresh - telling
-            if not telling:
-                return any(map(text.__contains__, self._others[plain]))
-        return any(map(text.__contains__, self._hints[plain]))
+    def occur_in(self, text: str) -> bool:
+        """Whether a text contains one of them."""
+        return any(map(text.__contains__, self._ascii if text.isascii() else self._all))
 
 
 _SCRIPTS = (
@@ -131,23 +109,18 @@ _SCRIPTS = (
 _LATIN = late_pattern(r"\b(?:(?<!-)[a-zà-öø-ÿœ]{2,}|[aeyoéà]\b(?! *[=+*/<>)(^-]))")
 _ASCII_LATIN = late_pattern(r"\b(?:(?<!-)[a-z]{2,}|[aeyo]\b(?! *[=+*/<>)(^-]))", re.ASCII)
 _SMALL_WORDS = {
-    "en": "the of and to is that in it for with as are this be on by an or from not should has have was which",
-    "es": "el la los las de que y en un una por con para es del se su no lo como más pero sus está qué mi",
-    "fr": "le la les des et est en un une du que qui dans pour pas sur au avec ce il je ne vous mon cette",
-    "de": "der die das und ist nicht ein eine zu den mit von für auf im dem des sich auch ich wie es dass",
-    "pt": "o os as de que e em um uma para com não do da no na por se mais como mas dos foi ao meu eu você",
-    "it": "il lo gli di che e la un una per non con del della sono è le si nel come da più ma anche al mio",
-    "nl": "de het een en van is dat niet op te zijn met voor die in er maar om ook als aan ik wat hoe mijn",
-    "sw": "ya na wa kwa ni la katika za kama yangu cha mimi au hii sana nini kuwa",
+    code: frozenset(words.split())
+    for code, words in {
+        "en": "the of and to is that in it for with as are this be on by an or from not should has have was which",
+        "es": "el la los las de que y en un una por con para es del se su no lo como más pero sus está qué mi",
+        "fr": "le la les des et est en un une du que qui dans pour pas sur au avec ce il je ne vous mon cette",
+        "de": "der die das und ist nicht ein eine zu den mit von für auf im dem des sich auch ich wie es dass",
+        "pt": "o os as de que e em um uma para com não do da no na por se mais como mas dos foi ao meu eu você",
+        "it": "il lo gli di che e la un una per non con del della sono è le si nel come da più ma anche al mio",
+        "nl": "de het een en van is dat niet op te zijn met voor die in er maar om ook als aan ik wat hoe mijn",
+        "sw": "ya na wa kwa ni la katika za kama yangu cha mimi au hii sana nini kuwa",
+    }.items()
 }
-_CODES = tuple(_SMALL_WORDS)
-_LANE = 16  # bits; a text that is read has fewer words than they can count
-_COUNTS = Struct(f"<{len(_SMALL_WORDS)}H")
-_LANES_OF: dict[str, int] = {}
-"""A one in the lane of each language that has the word: the sum over a text counts them all."""
-for _place, _listed in enumerate(_SMALL_WORDS.values()):
-    for _word in _listed.split():
-        _LANES_OF[_word] = _LANES_OF.get(_word, 0) | 1 << _LANE * _place
 # LaTeX and code hold words of no language, such as "\\la" and "e".
 _FORMULA = late_pattern(r"\$\$?[^$]{1,400}\$\$?|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\]|\\[A-Za-z]+|`[^`]{1,300}`|[{}_^]")
 _FEWEST = 3
@@ -179,7 +152,6 @@ def detect_language(text: str) -> str | None:
 
 
 def _by_small_words(words: list[str]) -> str | None:
-    counted = sum(filter(None, map(_LANES_OF.get, words)))
-    scores = _COUNTS.unpack(counted.to_bytes(_COUNTS.size, "little"))
-    *_, second, best = sorted(scores)
-    return _CODES[scores.index(best)] if best >= _FEWEST and best >= 1.5 * second else None
+    scores = {code: sum(map(known.__contains__, words)) for code, known in _SMALL_WORDS.items()}
+    *_, second, best = sorted(scores, key=scores.__getitem__)
+    return best if scores[best] >= _FEWEST and scores[best] >= 1.5 * scores[second] else None

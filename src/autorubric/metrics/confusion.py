@@ -285,26 +285,21 @@ def _distances(totals: Floats, points: Floats, level: Level) -> Floats:
 _CONSTANT = 1e-12
 """Differences below this share of the values' own size are rounding."""
 
-IccForm: TypeAlias = Literal["one-way", "agreement", "consistency"]
 
-
-def icc(values: ArrayLike, form: IccForm = "agreement", *, averaged: bool = False) -> float | None:
+def icc(values: ArrayLike) -> float | None:
     """The intraclass correlation over the items that every judge scored, at most 1; None if it is undefined.
 
-    That is the case with fewer than two items or judges, and where all scores are equal.
+    That is the case with fewer than two items or judges, and where all scores are equal. A judge's leniency counts as
+    disagreement.
 
-    Source: Shrout and Fleiss 1979: `one-way` is ICC(1,1), `agreement` ICC(2,1), `consistency` ICC(3,1); with
-    `averaged` they are ICC(1,k), ICC(2,k) and ICC(3,k).
+    Source: ICC(2,1) of Shrout and Fleiss 1979.
 
     Args:
         values: items × judges; a NaN is a missing score.
-        form: `one-way` where judges differ from item to item, `agreement` where a judge's leniency counts as
-            disagreement, `consistency` where it does not.
-        averaged: of the mean of all judges in place of a single one.
 
     Example:
-        >>> icc([[1, 2], [2, 3], [3, 4]], "consistency"), icc([[1, 2], [2, 3], [3, 4]], "agreement")
-        (1.0, 0.6666666666666666)
+        >>> icc([[1, 2], [2, 3], [3, 4]])
+        0.6666666666666666
     """
     table = np.asarray(values, float)
     table = table[~np.isnan(table).any(axis=1)]
@@ -324,15 +319,5 @@ def icc(values: ArrayLike, form: IccForm = "agreement", *, averaged: bool = Fals
     of_items = of_items_sum / (n - 1)
     rest_sum = within_sum - of_judges_sum
     rest = (rest_sum if rest_sum > max(least, _CONSTANT * within_sum) else 0.0) / ((n - 1) * (k - 1))
-    if form == "one-way":
-        return defined(_share(of_items, within_sum / (n * (k - 1)), 0.0, (k, averaged)))
-    leniency = (of_judges_sum / (k - 1) - rest) / n if form == "agreement" else 0.0
-    return defined(_share(of_items, rest, leniency, (k, averaged)))
-
-
-def _share(of_items: float, rest: float, leniency: float, of: tuple[int, bool]) -> Floats:
-    """The share of the variance that is between items, from mean squares; `of`: judges, and whether averaged."""
-    judges, averaged = of
-    if averaged:
-        return ratio(of_items - rest, of_items + leniency)
-    return ratio(of_items - rest, of_items + (judges - 1) * rest + judges * leniency)
+    leniency = (of_judges_sum / (k - 1) - rest) / n
+    return defined(ratio(of_items - rest, of_items + (k - 1) * rest + k * leniency))

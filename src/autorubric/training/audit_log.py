@@ -39,7 +39,7 @@ GapStatus: TypeAlias = Literal["ok", "gap"]
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """An audit as the ledger keeps it; those of earlier versions have neither rubric nor texts.
+    """An audit as the ledger keeps it.
 
     Attributes:
         group: the digest of query and rubric.

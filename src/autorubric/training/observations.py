@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -150,7 +151,6 @@ class Observer:
 
     def __init__(self, ledger: Ledger, graded: Compound = "as_is") -> None:
         self._ledger, self._graded = ledger, graded
-        self._digests: OrderedDict[int, tuple[Rubric, str]] = OrderedDict()
         self._noted: set[str] = set()
         self._replays = Replays(
             (one["group"], one["answer"], one.get("step"), one["failure"])
@@ -160,20 +160,11 @@ class Observer:
 
     def rubric(self, rubric: Rubric) -> str:
         """The digest of a rubric, which is recorded when it is first used."""
-        held = self._digests.get(id(rubric))
-        if held is not None:
-            self._digests.move_to_end(id(rubric))
-            return held[1]
-        note = describe_rubric(rubric)
-        name: str = note["rubric"]
-        # The rubric is kept too, so that its id is not reused.
-        self._digests[id(rubric)] = (rubric, name)
-        if len(self._digests) > _MOST_RUBRICS:
-            self._digests.popitem(last=False)
+        name = digest_rubric(rubric)
         if name not in self._noted:
             self._noted.add(name)
             several = [index for index, criterion in enumerate(rubric) if is_compound(criterion)]
-            self._ledger.observe(RUBRIC, {**note, "several": several, "graded": self._graded})
+            self._ledger.observe(RUBRIC, {**describe_rubric(rubric), "several": several, "graded": self._graded})
         return name
 
     def reward(
@@ -219,6 +210,7 @@ def is_training(split: str | None) -> bool:
     return not split or split.strip().casefold().startswith("train")
 
 
+@lru_cache(maxsize=_MOST_RUBRICS)
 def digest_rubric(rubric: Rubric) -> str:
     """The digest that records of rewards hold."""
     return str(describe_rubric(rubric)["rubric"])

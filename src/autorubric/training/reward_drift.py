@@ -15,7 +15,7 @@ from itertools import islice
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from autorubric.metrics.intervals import t_quantile
+from autorubric.metrics.intervals import mean_interval
 from autorubric.training.audit_log import AuditLog, AuditRecord, AuditSummary, audit_warnings, summarise_audits
 from autorubric.training.compound_share import CompoundMeter, CompoundShare
 from autorubric.training.group_signals import GroupSignals, measure_noise, measure_signals, recommend
@@ -171,7 +171,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     size = max(1, math.ceil(count / max(1, windows)))
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
-    dated, made = _take_audits(log, audits, unanswered)
+    made = _take_audits(log, audits, unanswered)
     described = {note["rubric"]: note for note in rubrics}
     notes = {digest: note["criteria"] for digest, note in described.items()}
     compound = CompoundMeter(described)
@@ -183,12 +183,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
             for index, value in enumerate(one.values):
                 if value is not None:
                     verdicts.setdefault((one.rubric, index), array("f")).append(value)
-        is_last = len(measured) + 1 == math.ceil(count / size)
-        end = math.inf if is_last else stretch[-1][0]
-        compared = [value for at, value in dated if at <= end]
-        dated = dated[len(compared) :]
-        compared += [audit for _, one in stretch for audit in made.pop(one.key, ())]
-        measured.append(measure_window(stretch, compared))
+        measured.append(measure_window(stretch, [a for _, one in stretch for a in made.pop(one.key, ())]))
         last = [one for _, one in stretch]
         compound.add(last)
     criteria = _measure_criteria(verdicts, notes)
@@ -198,25 +193,18 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found())
 
 
-_ByReward: TypeAlias = dict[Key, list[AuditRecord]]
-
-
 def _take_audits(
     log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]], unanswered: Iterable[float]
-) -> tuple[list[tuple[float, AuditRecord]], _ByReward]:
-    """Take audits in; returns them without their texts: those of earlier versions by time, all others by reward."""
-    dated, made = list[tuple[float, AuditRecord]](), _ByReward()
+) -> dict[Key, list[AuditRecord]]:
+    """Take audits in; returns them by reward, without their texts."""
+    made: dict[Key, list[AuditRecord]] = {}
     for at, recorded in audits:
         audit = AuditRecord(**recorded)
         log.add(at, audit)
-        short = replace(audit, query="", submission="", reasons={})
-        if audit.answer:
-            made.setdefault(audit.key, []).append(short)
-        else:
-            dated.append((at, short))
+        made.setdefault(audit.key, []).append(replace(audit, query="", submission="", reasons={}))
     for since in unanswered:
         log.wait_since(since)
-    return sorted(dated, key=lambda pair: pair[0]), made
+    return made
 
 
 def _saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
@@ -321,17 +309,14 @@ def _measure_gap(compared: Sequence[AuditRecord]) -> Gap | None:
     gaps = [one.gap for one in compared if one.gap is not None]
     if not gaps:
         return None
-    mean, half = fmean(gaps), None
-    if max(gaps) > min(gaps):
-        variance = math.fsum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
-        half = t_quantile(0.975, len(gaps) - 1) * math.sqrt(variance / len(gaps))
+    interval = mean_interval(len(gaps), math.fsum(gaps), math.fsum(gap * gap for gap in gaps))
     equal = [
         first == second
         for one in compared
         for first, second in zip(one.first_values, one.second_values, strict=False)
         if first is not None and second is not None
     ]
-    return Gap(mean, half, len(gaps), sum(equal) / len(equal) if equal else None)
+    return Gap(fmean(gaps), interval and interval.width / 2.0, len(gaps), sum(equal) / len(equal) if equal else None)
 
 
 def _deviations(members: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:

@@ -60,16 +60,3 @@ def test_a_flipped_bit_or_a_line_that_is_missing_is_refused_and_never_another_hi
         except InputError as error:
             assert str(error).startswith(f"{path}, line ")
     assert read < len(others) / 100, "those whose flipped bit is in nothing that is read"
-
-
-def test_a_history_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "versions.jsonl"
-    whole = written(path)
-    earlier = b"".join(line.rpartition(b',"crc32":')[0] + b"}\n" for line in whole.splitlines())
-    path.write_bytes(earlier)
-    with closing(VersionLog(path)) as log:
-        log.begin("Who?", RUBRICS[0])
-    assert len(read_log(path).lineages) == 3
-    path.write_bytes(path.read_bytes().replace(b'"weight":4', b'"weight":5', 1))
-    with pytest.raises(InputError, match=r"line 5: .*it or a line before it has changed or is missing"):
-        read_log(path)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 from autorubric.checks.check import CannotCheck, CheckOutcome, Natural, at_least, exactly, quoted, rule
 from autorubric.checks.length import rule_sentences
-from autorubric.checks.patterns import MULTILINE, find_all, found, keyword_pattern
+from autorubric.checks.patterns import find_all, found, keyword_pattern
 from autorubric.checks.rules.words import Word
 
 _ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
@@ -23,8 +24,8 @@ def bullet_list(text: str, *, num_bullets: Natural) -> CheckOutcome:
         >>> bullet_list("* one\n* two\n**bold**", num_bullets=2).passed
         True
     """
-    stars = find_all(r"^\s*\*[^\*].*$", text, MULTILINE)
-    dashes = find_all(r"^\s*-.*$", text, MULTILINE)
+    stars = find_all(r"^\s*\*[^\*].*$", text, re.MULTILINE)
+    dashes = find_all(r"^\s*-.*$", text, re.MULTILINE)
     return exactly(len(stars) + len(dashes), "bullet", num_bullets)
 
 
@@ -92,7 +93,7 @@ def postscript(text: str, *, postscript_marker: Word) -> CheckOutcome:
     """
     marker = postscript_marker.strip()
     pattern = _POSTSCRIPTS.get(marker) or keyword_pattern(marker.lower())
-    there = found(pattern, text.lower(), MULTILINE)
+    there = found(pattern, text.lower(), re.MULTILINE)
     return CheckOutcome(there, f"the postscript {quoted(marker)} is {'' if there else 'not '}there")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from autorubric.checks.check import CheckOutcome, Natural, Positive, at_least, exactly, quoted, related, rule
-from autorubric.checks.patterns import MULTILINE, find_all
+from autorubric.checks.patterns import find_all
 from autorubric.checks.rules.formats import json_format, placeholders, postscript
 from autorubric.checks.rules.letters import divided_paragraphs, response_language
 from autorubric.checks.rules.words import Word, refused, two_responses
@@ -71,7 +71,7 @@ def japanese_bullets(text: str, *, num_bullets: Natural) -> CheckOutcome:
         >>> japanese_bullets("・雨\n・風", num_bullets=2).passed
         True
     """
-    return exactly(len(find_all(r"^\s*・[^・].*$", text, MULTILINE)), "bullet", num_bullets)
+    return exactly(len(find_all(r"^\s*・[^・].*$", text, re.MULTILINE)), "bullet", num_bullets)
 
 
 @rule("ja:detectable_format:number_numbered_lists", packages=("regex",))
@@ -82,7 +82,7 @@ def numbered_lines(text: str, *, num_items: Natural) -> CheckOutcome:
         >>> numbered_lines("1. 雨\n2. 風", num_items=2).passed
         True
     """
-    return exactly(len(find_all(r"^\s*\d+\.\s.*$", text, MULTILINE)), "item", num_items)
+    return exactly(len(find_all(r"^\s*\d+\.\s.*$", text, re.MULTILINE)), "item", num_items)
 
 
 @rule("ja:detectable_format:number_highlighted_sections")

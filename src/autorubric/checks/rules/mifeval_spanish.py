@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from string import punctuation
 from typing import Annotated, Literal
@@ -10,7 +11,7 @@ from pydantic import Field
 
 from autorubric.checks.check import CheckOutcome, Natural, Positive, exactly, judged_count, quoted, rule
 from autorubric.checks.language import detected_language
-from autorubric.checks.patterns import IGNORECASE, MULTILINE, find_all, found, keyword_pattern
+from autorubric.checks.patterns import find_all, found, keyword_pattern
 from autorubric.checks.rules.formats import highlights, json_format, placeholders, quotation, sections, title
 from autorubric.checks.rules.letters import divided_paragraphs, no_comma, response_language
 from autorubric.checks.rules.words import Word, keywords_exist, repeats_prompt_first, two_responses, words_forbidden
@@ -114,7 +115,7 @@ def spanish_bullets(text: str, *, num_bullets: Natural) -> CheckOutcome:
         >>> spanish_bullets("* a", num_bullets=1).passed
         True
     """
-    return exactly(len(find_all(r"^\s*\*[^\*].*$", text, MULTILINE)), "bullet", num_bullets)
+    return exactly(len(find_all(r"^\s*\*[^\*].*$", text, re.MULTILINE)), "bullet", num_bullets)
 
 
 @rule("es:detectable_format:number_highlighted_sections", packages=("regex",))
@@ -136,7 +137,7 @@ def spanish_keyword_frequency(text: str, *, keyword: Word, frequency: Natural, r
         >>> spanish_keyword_frequency("Sol y sol", keyword="sol", frequency=1, relation="como máximo").passed
         False
     """
-    number = len(find_all(keyword_pattern(keyword.strip()), text, IGNORECASE))
+    number = len(find_all(keyword_pattern(keyword.strip()), text, re.IGNORECASE))
     return _bounded(number, f"{quoted(keyword.strip())} place", relation, frequency)
 
 

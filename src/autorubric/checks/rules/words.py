@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 
 from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, exactly, quoted, related, rule
 from autorubric.checks.length import rule_sentences, word_tokens
-from autorubric.checks.patterns import IGNORECASE, find_all, found, keyword_pattern
+from autorubric.checks.patterns import find_all, found, keyword_pattern
 from autorubric.errors import counted
 
 EDGES = string.punctuation + " "
@@ -83,7 +83,7 @@ def keywords_exist(text: str, *, keywords: Words) -> CheckOutcome:
         >>> keywords_exist("Sunny Paris", keywords=["paris", "rain"])
         CheckOutcome(passed=False, reason="not found: 'rain'")
     """
-    missing = [word for word in keywords if not found(keyword_pattern(word), text, IGNORECASE)]
+    missing = [word for word in keywords if not found(keyword_pattern(word), text, re.IGNORECASE)]
     return CheckOutcome(not missing, f"not found: {', '.join(map(quoted, missing))}" if missing else "all found")
 
 
@@ -130,7 +130,7 @@ def words_forbidden(text: str, *, forbidden_words: Words) -> CheckOutcome:
         >>> words_forbidden("The cat sat.", forbidden_words=["at"]).passed
         True
     """
-    there = sorted({word for word in forbidden_words if found(_as_word(word), text, IGNORECASE)})
+    there = sorted({word for word in forbidden_words if found(_as_word(word), text, re.IGNORECASE)})
     return CheckOutcome(not there, f"found: {', '.join(map(quoted, there))}" if there else "none found")
 
 
@@ -235,7 +235,7 @@ def palindrome(text: str) -> CheckOutcome:
 
 
 def _occurrences(keyword: str, text: str) -> int:
-    return len(find_all(keyword_pattern(keyword.strip()), text, IGNORECASE))
+    return len(find_all(keyword_pattern(keyword.strip()), text, re.IGNORECASE))
 
 
 def _as_word(word: str) -> str:

@@ -252,7 +252,7 @@ def _compared(words: Wording) -> re.Match[str] | None:
     found = framed_comparison(words)
     if found and not SAYING.match(text) and not TOLD.match(text):
         return found
-    return _COMPARED.search(text) if _COMPARED_HINTS.occur_in(text, words) else None
+    return _COMPARED.search(text) if _COMPARED_HINTS.occur_in(text) else None
 
 
 COMPARATIVE = Rule(

@@ -119,7 +119,6 @@ _FIRST_BASE = late_pattern(
     r"\b(?! of\b)"
 )
 _NUMBERED = late_pattern(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
-_MARKS = (")", "step ", "）", *"①②③④⑤⑥⑦⑧⑨")  # quick to look for
 _CHOICE = late_pattern(r"\b(?:any|one|either|such as|e\.g|for example|including|definitions)\b")
 _BULLETS = late_pattern(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
 # Lists of examples, and lists of which some suffice, are one demand.
@@ -200,25 +199,24 @@ def _second_demand(words: Wording) -> str:
         return listed or _second_chinese(words.bare)
     text = words.bare.strip()
     asked = _ASKS.match(text)
-    return _second_english(f"{asked[1]} must {text[asked.end() :]}" if asked else text, words)
+    return _second_english(f"{asked[1]} must {text[asked.end() :]}" if asked else text)
 
 
 def _second_in_list(text: str) -> str:
     """The second entry of a list in the text, unless any of the entries would do."""
-    numbered = any(map(text.__contains__, _MARKS))
-    for marks, may_occur in ((_NUMBERED, numbered), (_BULLETS, "\n" in text)):
-        found = list(marks.finditer(text)) if may_occur else []
+    for marks in (_NUMBERED, _BULLETS):
+        found = list(marks.finditer(text))
         before = text[: found[0].start() + 1] if found else ""
         if len(found) >= 2 and not (_EXAMPLES_ZH.search(before) or _CHOICE.search(before)):
             return text[found[1].start() : found[1].end() + 20].strip().split("\n")[0]
     return ""
 
 
-def _second_english(text: str, words: Wording) -> str:
-    if _EXAMPLE_HINTS.occur_in(text, words):
+def _second_english(text: str) -> str:
+    if _EXAMPLE_HINTS.occur_in(text):
         text = _EXAMPLES.sub(" ", text)
     listed = _ADJECTIVES.match(text)
-    other = listed[1] if listed else _in_other_form(text, words)
+    other = listed[1] if listed else _in_other_form(text)
     if other:
         return other
     first, following, again = _FIRST_THIRD.match(text), _NEXT_THIRD, _AGAIN_THIRD
@@ -242,9 +240,9 @@ def _joined_verb(text: str, start: int, end: int, following: re.Pattern[str]) ->
     return _other_verb(text, start, end, following)
 
 
-def _in_other_form(text: str, words: Wording) -> str:
+def _in_other_form(text: str) -> str:
     clauses = _TWO_CLAUSES.match(text)
-    form = _OTHER_FORM.search(text) if _FORM_HINTS.occur_in(text, words) else None
+    form = _OTHER_FORM.search(text) if _FORM_HINTS.occur_in(text) else None
     if clauses and not _CLAUSE.search(text, 0, clauses.start(1)):
         return clauses[1]
     return form[form.lastindex or 0] if form and not _CLAUSE.search(text, 0, form.start()) else ""

@@ -83,9 +83,6 @@ _ASKED_ZH = late_pattern(
     r"|满分(?:为)?\s*\d+|(?:完整|全对|部分)[^，。；]{0,6}(?:得|给)(?:全分|满分|一半|半分|\d+分)|[^，。；]{1,20}(?:打"
     r"|评)几分"
 )
-_GRADED = frozenset(
-    """mark marks credit point points 5 10 20 100 _ /10""".split()  # noqa: SIM905
-)
 
 
 def asked_grade(words: Wording) -> re.Match[str] | None:
@@ -97,7 +94,7 @@ def asked_grade(words: Wording) -> re.Match[str] | None:
     """
     if words.chinese:
         return _ASKED_ZH.search(words.own)
-    return _OPENING.match(words.own) or (None if words.vocabulary.isdisjoint(_GRADED) else _INSIDE.search(words.own))
+    return _OPENING.match(words.own) or _INSIDE.search(words.own)
 
 
 _SCALE = late_pattern(
@@ -161,7 +158,7 @@ def _grade(criterion: RawCriterion) -> str:
     if criterion.options:
         return ""
     found = asked_grade(words)
-    if not found and _SCALE_HINTS.occur_in(text, words) and _AMOUNT.search(text):
+    if not found and _SCALE_HINTS.occur_in(text) and _AMOUNT.search(text):
         found = _SCALE.search(text)
     return found.group().strip() if found else ""
 

@@ -203,18 +203,6 @@ _FORCED = late_pattern(
 )
 
 
-_ALIKE_HINTS = Hints(
-    "to every, to all, to any, the present, emit, print, choose, select, respond, "
-    "always, regardless, no matter, whatever, any case, every case, all cases, unconditionally, ignore, "
-    "disregard, forget, auto, verdict, irrespective, everyone, return , output , answer , say , reply , nobody, "
-    "no one, no student, no answer, no response, no submission, everybody, judge, grader, rater, evaluator, "
-    "marker, scorer, even if, even when, whether or not, anyway, either way, this, by default, never, n't, "
-    "do not, all submission, all response, all answer, every submission, every response, every answer, "
-    "any submission, any response, any answer, each submission, each response, each answer, all essay, "
-    "all output, every essay, every output, any essay, any output, each essay, each output",
-    "人人, 大家, 每个人, 全员, 本, 此, 该, 默认, 务必, 不得, 不要, 不能, 切勿, 忽略, 无视, 忘记, 无论, 不论, "
-    "不管, 总是, 始终, 一律, 永远, 直接, 全部, 都, 所有, 任何",
-)
 _OUTCOME_HINTS = Hints(
     "met, true, verdict, irrespective, false, pass, fail, satisf, correct, full , meet, fulfil, always be, "
     "rating, yes, lose, point, mark, credit, score, grade, rated, rater, judge, evaluator, count, consider, grant, "
@@ -232,7 +220,7 @@ def forced_verdict(criterion: Wording) -> str:
         return ""
     text = criterion.own
     found = forced(criterion)
-    if not found and _ALIKE_HINTS.occur_in(text, criterion) and _OUTCOME_HINTS.occur_in(text, criterion):
+    if not found and _OUTCOME_HINTS.occur_in(text):
         found = _FORCED.search(text)
     return found.group().strip() if found else ""
 
@@ -295,24 +283,13 @@ _CIRCULAR = late_pattern(
 _LONGEST_CIRCLE = 30
 
 
-_CIRCLING = frozenset(
-    """criterion criteria requirement requirements rubric item items standard standards expectation expectations
-    condition conditions guideline guidelines objective objectives quality bar threshold pass passing grade
-    mark marks score scores scoring scored credit rating rated graded judged deemed full-mark high-scoring
-    top-scoring want ask asks asked expect expects expected need needs require requires required demand demands
-    demanded look looks task assignment job prompt request grader judge teacher examiner expert acceptable
-    correct good accurate complete relevant clear right would does deserves merits""".split()  # noqa: SIM905
-)
-
-
 def _circle(criterion: RawCriterion) -> str:
     words = criterion.wording
     if words.size > _LONGEST_CIRCLE:
         return ""
     if empty := emptiness(words):
         return empty.word if empty.lack == "circular" else ""
-    may_circle = words.chinese or not words.vocabulary.isdisjoint(_CIRCLING)
-    found = _CIRCULAR.search(words.bare.strip()) if may_circle else None
+    found = _CIRCULAR.search(words.bare.strip())
     return found.group().strip() if found else ""
 
 

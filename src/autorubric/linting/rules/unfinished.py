@@ -77,20 +77,14 @@ _SLOT_MARKS = Hints(
     "{, [, <, yyyy, ???, ___, ....., xx",
     "(, 【, （, 某某, ××, ○○, 〇〇",
 )
-_FIRST = frozenset(
-    """sure certainly of okay ok absolutely great here below insert fill write enter type put paste something anything
-    maybe a stuff json yaml note reminder todo to to-do fixme wip tbd tba tbc draft end add finish complete decide
-    define check flesh reword ask come""".split()  # noqa: SIM905
-)
-_REMARKED = frozenset({"ai", "sorry", "later", "soon", "tomorrow"})
 
 
 def leftover(words: Wording) -> str:
     """What is left of drafting in a criterion; empty if nothing is.
 
     Example:
-        >>> [leftover(Wording(text)) for text in ("Delete this row", "Names the {city} of birth.", "Names a city.")]
-        ['delete', '{city}', '']
+        >>> [leftover(Wording(text)) for text in ("Delete this row", "Names {city}.", "[city_name]", "Names a city.")]
+        ['delete', '{city}', '[city_name]', '']
     """
     tokens = words.tokens
     if 0 < len(tokens) <= _MOST and all(token in _MARKERS or token in _OTHERS or token.isdigit() for token in tokens):
@@ -98,9 +92,8 @@ def leftover(words: Wording) -> str:
         if marker or (len(tokens) > 1 and len(words.vocabulary) == 1):
             return marker or tokens[0]
     text = words.own
-    found = _SLOT.search(text) if _SLOT_MARKS.occur_in(text, words) else None
-    first = not _FIRST.isdisjoint(tokens[:1])
-    if found is None and (first or words.chinese or "`" in text or not words.vocabulary.isdisjoint(_REMARKED)):
+    found = _SLOT.search(text) if _SLOT_MARKS.occur_in(text) else None
+    if found is None:
         found = _REMARK.search(text)
     if found is None and len(tokens) <= _MOST:
         found = _PENDING.search(text)
@@ -167,7 +160,7 @@ def _placeholder(criterion: RawCriterion) -> str:
     text = unquoted(criterion.text)
     low = text.lower()
     found = _NOTHING.fullmatch(criterion.text)
-    if not found and _HINTS.occur_in(low, criterion.wording):
+    if not found and _HINTS.occur_in(low):
         found = _MARKS.search(text) or _PLACEHOLDER.search(text)
     if found is None:
         return leftover(criterion.wording)

@@ -222,7 +222,7 @@ def _unseen(rubric: RawRubric) -> Iterator[Hit]:
     kinds = kinds if rubric.reference else (_REFERENCE, *kinds)
     for position, criterion in rubric.judged:
         for kind in kinds:
-            found = _found(kind, criterion.wording.own, criterion.wording)
+            found = _found(kind, criterion.wording.own)
             # What the query speaks of, the judge sees.
             if found and found not in asked and not (kind is _PICTURE and _SHOWN.search(asked)):
                 yield Hit(position, f"{found!r} refers to {kind.what}, which the judge does not see", kind.advice)
@@ -240,19 +240,18 @@ def unseen_texts(criterion: str, query: str) -> str:
 
     Empty where the query does too.
     """
-    own, asked = Wording(criterion), query.lower()
-    kinds, query_words = (_REFERENCE, _OTHER_RESPONSE, _SPEED), Wording(asked)
-    found = (_found(kind, own.own, own) for kind in kinds if not _found(kind, asked, query_words))
+    own, asked = Wording(criterion).own, query.lower()
+    found = (_found(kind, own) for kind in (_REFERENCE, _OTHER_RESPONSE, _SPEED) if not _found(kind, asked))
     return next((words for words in found if words and words not in asked), "")
 
 
 def refers_to_criteria(wording: Wording) -> bool:
     """Whether a criterion mentions other criteria."""
-    return bool(_found(_OTHER_CRITERION, wording.own, wording))
+    return bool(_found(_OTHER_CRITERION, wording.own))
 
 
-def _found(kind: _Kind, text: str, words: Wording) -> str:
-    found = kind.pattern.search(text) if kind.hints.occur_in(text, words) else None
+def _found(kind: _Kind, text: str) -> str:
+    found = kind.pattern.search(text) if kind.hints.occur_in(text) else None
     return found.group().strip() if found else ""
 
 

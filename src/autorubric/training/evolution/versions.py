@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -83,16 +83,8 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """The change as JSON values."""
-        return {
-            "rollouts": self.rollouts,
-            "added": list(self.added),
-            "returned": list(self.returned),
-            "retired": list(self.retired),
-            "rejected": [dict(one) for one in self.rejected],
-            "note": self.note,
-            "evidence": dict(self.evidence),
-            **({"split": [dict(one) for one in self.split]} if self.split else {}),
-        }
+        fields = {name: value for name, value in asdict(self).items() if name != "split" or value}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
 @dataclass(slots=True)
@@ -259,9 +251,8 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
         try:
             event = parse_json(line.decode("utf-8", "surrogatepass"), "the line")
             _check(event)
-            body = line.rpartition(_CHECKSUM)[0] or line.rstrip()[:-1]  # earlier versions wrote no checksum
-            total = crc32(body, total)
-            if event.get("crc32", total) != total:
+            total = crc32(line.rpartition(_CHECKSUM)[0], total)
+            if event["crc32"] != total:
                 raise InputError("it or a line before it has changed or is missing")
         except (UnicodeDecodeError, InputError, KeyError, TypeError) as error:
             raise InputError(
