@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autorubric.dataset.storage import head_and_members
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import dump_json, iter_jsonl, nearest, parse_json, read_document, read_text
 from autorubric.files.strict_json import _decode_with_care, decode_quickly
@@ -323,3 +324,14 @@ def test_the_quick_reader_takes_nothing_that_the_careful_one_refuses_or_reads_ot
 def test_the_quick_reader_leaves_what_is_doubtful_to_the_careful_one(text: str) -> None:
     with pytest.raises(ValueError):
         decode_quickly(text)
+
+
+@given(st.dictionaries(st.text(), json_values, max_size=3), st.lists(json_values, min_size=1, max_size=4))
+def test_a_list_read_by_its_members_is_the_list(others: dict[str, object], members: list[object]) -> None:
+    others.pop("rows", None)
+    text = dump_json({**others, "rows": members}, 2)
+    try:
+        head, *read = head_and_members(text, "rows")
+    except ValueError:  # doubtful: a colon as an escape, or "rows" deeper in the head
+        return
+    assert repr((head, read)) == repr((others, members))

@@ -7,6 +7,7 @@ items carry is written once, under `rubrics`, and named by its items: `{"$ref": 
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from autorubric.dataset.dataset_reading import REF, Parts, read_parts, read_reco
 from autorubric.dataset.item import DataItem, item_reader, item_records
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
-from autorubric.files.strict_json import dump_json, parse_json
+from autorubric.files.strict_json import DEEPEST, decode_quickly, dump_json, is_too_deep, parse_json
 from autorubric.rows import Record, RowFile, RowReader, iter_objects, row_file, unwrapped
 from autorubric.rows.columns import COLUMN_OPTION
 
@@ -81,6 +82,14 @@ def parse_dataset(text: str, kind: str, where: str = "") -> Parts | list[Any]:
         >>> parse_dataset("[1, 2]", "json")
         [1, 2]
     """
+    if kind == "json":
+        # A JSON text with its items last and nothing wrong in it: each item is made as soon as it is read.
+        try:
+            members = head_and_members(text, "items")
+            if (head := next(members)).keys() >= {"prompt", "rubric"}:
+                return read_parts(head, enumerate(members), [], lambda index: "")
+        except (ValueError, RecursionError):
+            pass
     if kind == "toml":
         raise InputError(
             f"{where}a dataset cannot be stored as TOML; expected JSON, YAML, JSON Lines or rows of a table"
@@ -255,3 +264,47 @@ def _read_rows(
     mark = ": row " if is_document else ":"
     numbered = ((record.number, record.fields) for record in rows)
     return read_parts(head, numbered, problems, lambda row: f"{reader.where}{mark}{row}: ")
+
+
+_COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
+_END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
+
+
+def head_and_members(text: str, key: str) -> Iterator[Any]:
+    """The other members of a JSON object whose last one is a list, as one mapping, then what the list contains.
+
+    A member of the list is read when it is taken, so that it can go before the next. Only what is strict JSON
+    beyond doubt is read; `parse_json` reads the rest, and tells what is wrong.
+
+    Args:
+        text: the JSON text.
+        key: the key of the list, which is not empty.
+
+    Raises:
+        ValueError: the text has another form, or may not be strict JSON.
+        RecursionError: it nests too deeply.
+
+    Example:
+        >>> list(head_and_members('{"name": "day", "items": [{"id": "a"}, {"id": "b"}]}', "items"))
+        [{'name': 'day'}, {'id': 'a'}, {'id': 'b'}]
+    """
+    found = re.search(rf'"{re.escape(key)}"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*', text)
+    if found is None:
+        raise ValueError(f"there is no list {key!r}")
+    head = parse_json(text[: found.end()] + "]}")
+    if not isinstance(head, dict) or head.pop(key, None) != []:
+        raise ValueError(f"the list {key!r} is nested deeper")
+    yield head
+    start = found.end()
+    while True:
+        value, end = decode_quickly(text, start)
+        brackets = text.count("[", start, end) + text.count("{", start, end)
+        if brackets > DEEPEST - 2 and is_too_deep([[value]]):
+            raise ValueError("nested too deeply")
+        yield value
+        comma = _COMMA.match(text, end)
+        if comma is None:
+            break
+        start = comma.end()
+    if _END.fullmatch(text, end) is None:
+        raise ValueError("the list is not the last member")
