@@ -104,13 +104,11 @@ class ImprovementRun(RecordedRun):
             assert isinstance(stopped, Stopped)
             self.end_with(stopped.failure)
             self.stop(stopped.failure.message)
-            assert self.executor is not None
             await self.executor.drain()  # a failure cancels those who ask, and calls in flight end by themselves
 
     def _study(self) -> Study:
         settings, inputs, labelled = self.settings, self.inputs, self.inputs.labelled
         executor, writer, template = self.executor, self.models.get("writer"), package_writer_prompt()
-        assert executor is not None
         rubric, used = str(self.made_of["rubric"]), inputs.used
         return Study(
             labelled,

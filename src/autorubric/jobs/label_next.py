@@ -15,8 +15,8 @@ from autorubric.core.scoring import cell
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.printable import defused
+from autorubric.jobs.job import run_job
 from autorubric.jobs.label_source import LabelSettings, read_labels
-from autorubric.jobs.run_source import run_job
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.label_choice import (
     CellLabel,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from autorubric.errors import InputError
+from autorubric.llm.executor import Executor
 from autorubric.llm.models import check_priced, stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Model
@@ -28,12 +29,14 @@ class RecordedRun(StoppableRun):
     Attributes:
         kind: of the run, as in manifests.
         stage: the name of finished rows in the progress display.
+        executor: makes the requests.
         settings: of the run.
         ledger: keeps its replies.
         models: all models that it calls.
         made_of: what distinguishes it from another run in its directory.
     """
 
+    executor: Executor
     kind: ClassVar[str]
     stage: ClassVar[str]
     settings: Any

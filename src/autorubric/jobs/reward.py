@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item import ROLES
 from autorubric.jobs.grade import GradeData, check_data
-from autorubric.jobs.job import RubricSource, RunSettings, blocking, job
+from autorubric.jobs.job import Columns, RubricSource, RunSettings, blocking, column_setting, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, read_dataset
 from autorubric.llm.request import Model
@@ -81,9 +81,7 @@ class RewardSettings(RewardRuleSettings, RunSettings):
     )
     rubric: RubricSource | None = setting(None, "Rubric for all submissions.", group="Input", reads=True)
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
-    column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, or path: submission=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Columns = column_setting("Column of rows, or path: submission=turns[0]; repeatable.")
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
 
 

@@ -18,7 +18,7 @@ from autorubric.files.remote import make_path
 from autorubric.formats import Conversion, Options
 from autorubric.formats import convert as convert_file
 from autorubric.formats.format_registry import IN_ROW
-from autorubric.jobs.job import job
+from autorubric.jobs.job import Columns, column_setting, job
 from autorubric.jobs.submissions import columns_named
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
 from autorubric.linting.records import NO_RUBRIC, is_row
@@ -84,9 +84,7 @@ class LintSettings(Settings):
         group="Input",
         reads=True,
     )
-    column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, or path, such as query=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Columns = column_setting("Column of rows, or path, such as query=turns[0]; repeatable.")
     select: Annotated[Names, BeforeValidator(_check_ids)] = setting(
         (), "Run only these rules (comma-separated ids).", group="Rules"
     )
@@ -204,9 +202,7 @@ class ConvertSettings(Settings):
         None, "File to write; its suffix gives the file type.", flag="OUT", argument=True, group="Input"
     )
     from_: str | None = setting(None, "Format of IN (default: detected from its keys).", flag="--from", group="Input")
-    column: Mapping[str, str] | Names = setting(
-        (), "Column of rows in no named format, or path; repeatable.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Columns = column_setting("Column of rows in no named format, or path; repeatable.")
     to: str | None = setting(None, "Format of OUT; --list shows the formats.", group="Output")
     polarity: str = setting(
         "as-is",
