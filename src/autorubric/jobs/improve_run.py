@@ -270,7 +270,10 @@ async def estimated(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
     split, labelled = inputs.drawn(settings).split, inputs.labelled
     criteria = len(labelled.rubric)
     worked = min(settings.most_criteria, criteria) if inputs.places is None else len(inputs.places)
-    wordings, extra = _gradings(settings, worked, len(inputs.proposals), split.is_nested)
+    rounds = 1 if split.is_nested else settings.rounds
+    wordings = len(inputs.proposals) + (0 if settings.writer is None else worked * settings.candidates * rounds)
+    # How many whole choosing (or nested test) sets the survivors take.
+    extra = wordings * 0.5 if split.is_nested else wordings * (0.5 * 0.5 + 0.25 * 0.5)
     teach, choose, test = len(split.teach), len(split.choose), len(split.test)
     scored = settings.weights or settings.measure == "score_error"
     gradings = (teach + choose) * criteria + wordings * teach + (choose or test) * worked + extra * (choose or test)
@@ -288,19 +291,11 @@ async def estimated(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
         models = [*(await grader.open_session()).models.values(), *writers.values()]
         settings.show_stand_ins(len(labelled), [model.name for model in models])
         for model in writers.values():
-            rounds = 1 if split.is_nested else settings.rounds
             rows.append(_writer_row(model, labelled, settings).scale(worked * rounds))
         recorded = ledger.count
     if recorded and rows:
         rows[0] = replace(rows[0], recorded=recorded)
     return ImproveResult(labelled.rubric, {}, out, estimate=rows, items=len(labelled))
-
-
-def _gradings(settings: ImproveSettings, worked: int, proposals: int, nested: bool) -> tuple[int, float]:
-    """Wordings graded on the teaching set, and how many whole choosing (or nested test) sets the survivors take."""
-    written = 0 if settings.writer is None else worked * settings.candidates * (1 if nested else settings.rounds)
-    wordings = written + proposals
-    return wordings, wordings * 0.5 if nested else wordings * (0.5 * 0.5 + 0.25 * 0.5)
 
 
 def _writer_row(model: Model, labelled: Labelled, settings: ImproveSettings) -> ModelEstimate:

@@ -113,7 +113,8 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
         wrapped.__signature__ = _signature(fields, first, function)
-        wrapped.__doc__ = _documented(function, fields)
+        told = (f"    {name}: {one.description}" for name, one in fields.items() if not flag_for(name, one).hidden)
+        wrapped.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *told])
         public: Job[D, S, P, R] = wrapped
         return public
 
@@ -203,12 +204,6 @@ def _shown_type(annotation: Any) -> Any:
     if origin in (Union, UnionType):
         return functools.reduce(operator.or_, map(_shown_type, members))
     return annotation
-
-
-def _documented(function: Any, fields: dict[str, FieldInfo]) -> str:
-    """The docstring of a function with a line for each of its keyword arguments."""
-    lines = [f"    {name}: {field.description}" for name, field in fields.items() if not flag_for(name, field).hidden]
-    return "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *lines])
 
 
 def _or_path(kind: type, advice: str = "") -> PlainValidator:

@@ -102,8 +102,10 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
             raise ConfigError(f"--host {self.host!a}; expected the name or the address of this machine")
         self._check_evolution()
         self._check_processes()
+        of_audit = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
         if self.audit is None:
-            self._refuse_audit_settings()
+            if unused := self.flags_given(of_audit):
+                raise ConfigError(f"{', '.join(unused)} without an audit; pass --audit MODEL too")
         elif not self.judge:
             raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
         elif self.audit in self.judge:
@@ -138,11 +140,6 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
             return None
         passed = self.passed_on("a service with --processes", _OF_FIRST_PROCESS)
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
-
-    def _refuse_audit_settings(self) -> None:
-        names = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
-        if unused := self.flags_given(names):
-            raise ConfigError(f"{', '.join(unused)} without an audit; pass --audit MODEL too")
 
     def _check_evolution(self) -> None:
         if self.evolve is None:

@@ -82,8 +82,9 @@ class WorkerProcesses:
             InputError: a key, a model or a price is wrong; nothing was spent.
         """
         if not self._shards:
-            base, spent = _recorded(directory)
-            self._lender = Lender(Purse(self._left(spent), self.processes), self._living)
+            with open_ledger(directory) as ledger:
+                base = directory / LEDGER_FOLDER if ledger.count else None
+                self._lender = Lender(Purse(self._left(ledger.spent()), self.processes), self._living)
             token = secrets.token_hex(4)
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
@@ -200,12 +201,6 @@ class WorkerProcesses:
             cost=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
             stand_ins=list(dict.fromkeys(text for state in states for text in state.stand_ins)),
         )
-
-
-def _recorded(directory: Path) -> tuple[Path | None, Spent]:
-    """The ledger of a run directory, if calls are recorded in it, and what they cost."""
-    with open_ledger(directory) as ledger:
-        return (directory / LEDGER_FOLDER if ledger.count else None), ledger.spent()
 
 
 _BACKSTOP = GRACE_SECONDS + 20.0

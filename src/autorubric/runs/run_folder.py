@@ -245,7 +245,9 @@ class _Known(NamedTuple):
         told = manifest.get("calls")
         if not isinstance(told, int):  # manifests of synthesis did not always have the sum
             usage = manifest.get("usage")
-            told = _sum_calls(usage) if isinstance(usage, list) else 0
+            rows = usage if isinstance(usage, list) else ()
+            counts = (row.get("calls") for row in rows if isinstance(row, dict))
+            told = sum(count for count in counts if isinstance(count, int))
         if spent is not None and spent.calls > told and not told:
             return cls(spent.calls, SPENT_FILE, spent)
         return cls(told, MANIFEST_FILE, spent)
@@ -276,11 +278,6 @@ def _opened_anyhow(folder: Path, linger: float) -> Ledger:
             raise
     set_aside(folder / FILE_NAME)
     return Ledger.open(folder, linger=linger)
-
-
-def _sum_calls(usage: list[Any]) -> int:
-    counts = [total.get("calls") for total in usage if isinstance(total, dict)]
-    return sum(count for count in counts if isinstance(count, int))
 
 
 def _lost(folder: Path, how: str, known: _Known) -> LedgerError:
