@@ -24,7 +24,6 @@ from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Ro
 Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
 """A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""
 
-QUERY_FILE = "queries.jsonl"
 _MOST_NAMED = 10
 
 
