@@ -17,9 +17,9 @@ from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger
 from autorubric.runs.changes import changed_since_paid
 from autorubric.runs.manifest import MANIFEST_FILE, write_manifest
-from autorubric.runs.progress import RunState, StageState, reported
+from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.runs.stopping import Stop, StoppableRun
+from autorubric.runs.stopping import StoppableRun
 
 
 @dataclass(kw_only=True)
@@ -76,9 +76,7 @@ class RecordedRun(StoppableRun):
         """
         self.save("running")
         try:
-            with (self.settings.stop or Stop()).bound(self):
-                async with reported(self.settings.progress, self.state):
-                    await self.to_the_end()
+            await self.to_the_end(self.settings.progress, self.settings.stop, self.state)
         except BaseException:
             self.save("stopped")
             raise

@@ -20,9 +20,9 @@ from autorubric.jobs.submissions import columns_named, read_dataset
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import REWARDS
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
-from autorubric.runs.progress import RunState, StageState, reported
+from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.runs.stopping import Stop, StoppableRun
+from autorubric.runs.stopping import StoppableRun
 from autorubric.settings import Names, NewDirectory, setting
 from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.rewards import Reward, RewardRule, SoftOverlong
@@ -119,9 +119,8 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
             rewarder, session = _CountingRewarder(grader, settings.rule()), await grader.open_session()
             models = session.models.values()
             run = _RewardRun(executor=session.executor, samples=samples, models=models, rewarder=rewarder)
-            with run.shown_in(out), (settings.stop or Stop()).bound(run):
-                async with reported(settings.progress, run.state):
-                    await run.to_the_end()
+            with run.shown_in(out):
+                await run.to_the_end(settings.progress, settings.stop, run.state)
             return run.rewards
 
 

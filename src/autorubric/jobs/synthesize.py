@@ -21,10 +21,9 @@ from autorubric.llm.request import Model
 from autorubric.rows import Record
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
-from autorubric.runs.progress import reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.shard import Division, measure_seconds
-from autorubric.runs.stopping import Stop
+from autorubric.runs.stopping import watched
 from autorubric.settings import setting
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, find_other_queries
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, SynthesisResult
@@ -146,8 +145,8 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
         if settings.export_only or parts is not None:
             executor.replay("export only", ledger.failures())
         # Workers have been stopped already; what they have recorded becomes files.
-        stack.enter_context(((settings.stop if workers is None else None) or Stop()).bound(run))
-        async with reported(settings.progress, run.state):
+        stop = settings.stop if workers is None else None
+        async with watched(run, settings.progress, stop, run.state):
             await run.execute()
         if run.refused and not run.has_paid:
             raise InputError(run.summary.stopped, run.advice)

@@ -20,10 +20,10 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.sharing import Sum
 from autorubric.notes import warn
-from autorubric.runs.progress import RunState, StageState, reported
+from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Shard, expected_input
-from autorubric.runs.stopping import GRACE_SECONDS, Stop
+from autorubric.runs.stopping import GRACE_SECONDS, Stop, watched
 
 _MODULE = "autorubric.jobs.workers"
 _MOST_RESTARTS = 3
@@ -89,9 +89,8 @@ class WorkerProcesses:
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
                 self._shards.append(ShardChild(Shard(index, self.processes), place / f"{token}-{index}", index))
-            with (self.settings.stop or Stop()).bound(self):
-                async with reported(self.settings.progress, self._state):
-                    await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
+            async with watched(self, self.settings.progress, self.settings.stop, self._state):
+                await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
             self._conclude()
         return {one.shard: one.folder for one in self._shards}
 
