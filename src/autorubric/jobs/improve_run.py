@@ -66,7 +66,7 @@ class ImprovementRun(RecordedRun):
         draws: where the draws of this generation of replies begin.
         counts: gradings done.
         notes: events of the log.
-        before: how often the writer brought alternatives in an earlier session; None where that is not known.
+        before: how often the writer brought alternatives in an earlier session.
         found: what came of it; None where it was stopped.
     """
 
@@ -77,7 +77,7 @@ class ImprovementRun(RecordedRun):
     grader: CriterionGrader
     second: CriterionGrader | None
     draws: int
-    before: int | None = 0
+    before: int = 0
     counts: Progressing = field(default_factory=Progressing)
     notes: list[dict[str, Any]] = field(default_factory=list)
     found: Improvement | None = None
@@ -139,8 +139,7 @@ class ImprovementRun(RecordedRun):
     def record(self) -> dict[str, Any]:
         """How often the writer brought alternatives, in the session that came furthest; and the prompt."""
         now = sum(note["event"] == "written" for note in self.notes)
-        written = None if self.before is None else max(self.before, now)
-        return {"written": written, "templates": {"improve": package_writer_prompt().fingerprint}}
+        return {"written": max(self.before, now), "templates": {"improve": package_writer_prompt().fingerprint}}
 
     def about(self) -> dict[str, Any]:
         """What the record says of the run."""
@@ -192,7 +191,7 @@ async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
             grader,
             second,
             begin_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION,
-            before.get("written") if before and before.get("calls") else 0,  # None: an earlier version did not count
+            before["written"] if before and before.get("calls") else 0,
             executor=grader.executor_on(ledger),
             settings=settings,
             ledger=ledger,

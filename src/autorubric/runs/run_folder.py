@@ -242,12 +242,8 @@ class _Known(NamedTuple):
 
     @classmethod
     def of(cls, manifest: dict[str, Any], spent: Spent | None) -> _Known:
-        told = manifest.get("calls")
-        if not isinstance(told, int):  # manifests of synthesis did not always have the sum
-            usage = manifest.get("usage")
-            rows = usage if isinstance(usage, list) else ()
-            counts = (row.get("calls") for row in rows if isinstance(row, dict))
-            told = sum(count for count in counts if isinstance(count, int))
+        calls = manifest.get("calls")
+        told = calls if isinstance(calls, int) else 0
         if spent is not None and spent.calls > told and not told:
             return cls(spent.calls, SPENT_FILE, spent)
         return cls(told, MANIFEST_FILE, spent)
