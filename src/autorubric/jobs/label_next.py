@@ -13,7 +13,7 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.scoring import cell
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.files.printable import defused
 from autorubric.jobs.job import run_job
 from autorubric.jobs.label_source import LabelSettings, read_labels
@@ -218,14 +218,12 @@ def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> Filled:
     draws: dict[int, str] = {}
     problems: list[str] = []
     for path in paths:
-        try:
+        with collected(problems):
             for record in read_rows(path, problems, what="Label file"):
                 _check_columns(record.fields, path)
                 made, wrong = _read(record.fields, dataset, draws)
                 labels += made
                 problems += (f"{record.where}: {sentence}" for sentence in wrong)
-        except InputError as error:
-            problems += error.problems
     if not labels and not problems and paths:
         problems.append(f"{', '.join(map(str, paths))}: no row has a verdict")
     if problems:

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, PlainValidator
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.files.remote import make_path
 from autorubric.formats import Conversion, Options
 from autorubric.formats import convert as convert_file
@@ -143,14 +143,12 @@ class LintRun:
             return
         is_files = not isinstance(data, Mapping) and isinstance(data[0], Path)
         for source in data if is_files else [data]:
-            try:
+            with collected(self.problems):
                 read = iter_rubrics if is_files else rubrics_in_memory
                 for rubric in read(source, self.problems, self._columns):
                     self.rubrics += 1
                     self.criteria += len(rubric.criteria)
                     yield from lint_raw_rubric(rubric, self._rules)
-            except InputError as error:
-                self.problems += error.problems
 
 
 def _is_read(data: Any, columns: Mapping[str, str]) -> bool:

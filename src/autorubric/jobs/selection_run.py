@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import ReplaceableSettings
@@ -264,14 +264,12 @@ async def _model_names(selection: Selection) -> list[str]:
         async with open_models(selection.candidates.configs, selection.limits.in_flight) as models:
             check_priced(models, selection.limits.usd)
             names += [model.name for model in models.values()]
-    problems: dict[str, None] = {}
+    problems: list[str] = []
     for query in selection.queries:
-        try:
+        with collected(problems, f"{query.where or query.id}: "):
             session.judge.check_rubric(query.rubric.rubric)
-        except InputError as error:
-            problems.update(dict.fromkeys(f"{query.where or query.id}: {problem}" for problem in error.problems))
     if problems:
-        raise InputError(problems)
+        raise InputError(dict.fromkeys(problems))
     for sentence in selection.skipped[:20]:
         warn(f"left out: {sentence}")
     return names

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from autorubric.background import rare_collections
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json, parse_json
 from autorubric.jobs.job import BatchSettings, blocking, job
 from autorubric.jobs.sharding import ShardedSettings
@@ -98,10 +98,9 @@ def _rows(queries: Sequence[Any]) -> Iterator[Record]:
     """Queries in memory as the rows of a file would hold them."""
     for index, one in enumerate(queries):
         where, row = f"item {index}", dict(one) if isinstance(one, Mapping) else {"question": one}
-        try:
-            yield Record(where, index + 1, parse_json(dump_json(row), where))
-        except InputError as error:
-            raise InputError(f"{where}: {problem}" for problem in error.problems) from None
+        with problems_at(f"{where}: "):
+            text = dump_json(row)
+        yield Record(where, index + 1, parse_json(text, where))
 
 
 async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[Record] | None) -> SynthesisResult:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
 
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files import atomic_writer, dump_json
 from autorubric.files.strict_json import parse_json
 from autorubric.llm.records.lock import LEDGER_FILE
@@ -177,10 +177,8 @@ def load_manifest(directory: Path) -> ExperimentManifest:
     kind = found.get("kind", "evaluation")
     if kind != "evaluation":
         raise InputError(f"{directory} is a run of {kind}; expected a run of `autorubric grade`")
-    try:
+    with problems_at(f"{directory}/manifest.json: "):
         return ExperimentManifest.from_dict(found)
-    except InputError as error:
-        raise InputError(f"{directory}/manifest.json: {error}") from None
 
 
 def digest_lines(lines: Iterable[bytes]) -> str:
