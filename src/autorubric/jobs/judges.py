@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -26,7 +25,7 @@ from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed
 from autorubric.llm.http.secrets import VariableName
 from autorubric.prompts.judging import load_judge_prompts
-from autorubric.runs.plan import ExperimentPlan
+from autorubric.runs.plan import ExperimentPlan, dataset_hash
 from autorubric.runs.shard import PART, Part
 from autorubric.settings import LocalName, Names, setting
 
@@ -255,7 +254,7 @@ def recorded_examples(grader: CriterionGrader) -> dict[str, str]:
     few_shot = grader.recipe.options.few_shot
     if few_shot is None:
         return {}
-    return {"few_shot_examples": sha256(few_shot.data.to_json().encode()).hexdigest()[:16]}
+    return {"few_shot_examples": dataset_hash(few_shot.data.to_json().encode())}
 
 
 def _under_its_flag(problem: str, model: str, of: str) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import CriterionVerdict
@@ -110,7 +110,7 @@ def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, Filled, Judged
     """What was graded, the labels in completed files, and the pairs of item and criterion."""
     stored = read_run(settings.run)
     truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    return truth, labels_in(list(cast("list[Path]", settings.labels)), truth), read_pairs(stored, truth)
+    return truth, labels_in(settings.files, truth), read_pairs(stored, truth)
 
 
 def _notes(pairs: JudgedPairs, filled: Filled, estimate: Estimate) -> Iterator[str]:

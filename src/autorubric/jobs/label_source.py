@@ -137,7 +137,7 @@ def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
     Raises:
         InputError: `labels` names a label store and other files, or a file is wrong.
     """
-    paths = cast("list[Path]", settings.labels)
+    paths = settings.files
     stores = [store for path in paths if (store := run_of_store(path)) is not None]
     if stores and len(paths) > 1:
         raise InputError("--labels takes either one label store or files; not both")

@@ -13,7 +13,7 @@ from autorubric.errors import ConfigError, InputError, counted
 from autorubric.jobs.job import RunSource, blocking, job, run_job
 from autorubric.llm.http.secrets import VariableName, split_address
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.runs.manifest import ledger_folder, read_manifest
+from autorubric.runs.manifest import ledger_folder, read_manifest, run_manifest
 from autorubric.runs.run_status import RunStatus, count_graded, run_status
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, setting
 
@@ -177,9 +177,7 @@ async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
     from autorubric.runs.shown_item import show_graded
     from autorubric.synthesis.shown_query import show_query
 
-    manifest = read_manifest(run)
-    if manifest is None:
-        raise InputError(f"{run} is not a run directory: it has no readable manifest.json")
+    manifest = run_manifest(run)
     kind = manifest.get("kind", "evaluation")
     item = None if settings.item is None else str(settings.item)
     if kind == "synthesis":
