@@ -30,6 +30,7 @@ from autorubric.improvement.run_files import (
     SPLIT_FILE,
     Drawn,
     TestDoor,
+    intact,
     list_events,
     read_record,
     undone_names,
@@ -216,11 +217,9 @@ async def _ended(run: ImprovementRun) -> ImproveResult:
 def _finished(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
     """The decisions of an earlier session stand: the test set is not looked at again. The files are made of them."""
     names = undone_names(out)
-    try:
+    with intact(out / RECORD_FILE):
         made, record = after_undo(rubric, record, names)
         write_page(out, record)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{out / RECORD_FILE}: damaged ({error!r}); restore it, or pass another --out") from None
     rubric.to_file(out / ORIGINAL_FILE)
     if (out / LOG_FILE).exists() or not (out / RUBRIC_FILE).exists():  # without the log, nobody knows what was undone
         made.to_file(out / RUBRIC_FILE)
