@@ -82,10 +82,10 @@ def main(
         for model in models:
             each, whole = decisions(rows, model, old, new, measure)  # type: ignore[arg-type]
             accepted = [number for number, one in each.items() if one.accepted]
-            interval = whole.interval
+            pairs, interval = whole.pairs, whole.interval
             shown = "-" if interval is None else f"{interval.low:+.3f} to {interval.high:+.3f}"
             print(
-                f"  {model:18}  {whole.before:7.3f} {whole.after:7.3f}  {whole.difference:+7.3f}   {shown:18}   "
+                f"  {model:18}  {pairs.before:7.3f} {pairs.after:7.3f}  {pairs.difference:+7.3f}   {shown:18}   "
                 f"{whole.p_value:.3f}  {'accepted' if whole.accepted else 'kept old':9}  {len(accepted)}"
             )
         print()

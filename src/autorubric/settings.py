@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -47,7 +47,7 @@ class Flag:
         shown: False leaves it out of the command line.
         hidden: True leaves it out of `--help`.
         recorded: whether manifests record it.
-        reads: whether it names a file or directory that is read.
+        reads: whether it names a file or directory that is read; a run never writes over it.
         secret: a value that no message may repeat.
     """
 
@@ -69,20 +69,13 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
     help: str,
     *,
     flag: str = "",
-    short: str | None = None,
-    group: str = "Options",
-    metavar: str | None = None,
-    argument: bool = False,
-    many: bool = False,
     cli: bool = True,
-    hidden: bool = False,
     record: bool = True,
-    reads: bool = False,
-    secret: bool = False,
     ge: float | None = None,
     gt: float | None = None,
     le: float | None = None,
     lt: float | None = None,
+    **shown: Any,
 ) -> Any:
     """A field of a settings model.
 
@@ -90,20 +83,13 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         default: its value where nothing sets it; `...` where something has to.
         help: one line for `--help` and for the reference.
         flag: the flag, where it is not the field's name with dashes.
-        short: a one-letter form, such as `-j`.
-        group: the panel of `--help` that lists it.
-        metavar: the placeholder of its value in `--help`.
-        argument: a positional argument instead of a flag.
-        many: an argument that takes several values.
         cli: False for what only Python can pass, such as a callback.
-        hidden: leave it out of `--help`.
         record: False leaves it out of manifests.
-        reads: it names a file or directory that is read; a run never writes over it.
-        secret: messages never repeat its value.
         ge: the smallest value.
         gt: a bound below all values.
         le: the largest value.
         lt: a bound above all values.
+        shown: further attributes of its `Flag`.
 
     Example:
         >>> class Speed(Settings):
@@ -114,8 +100,8 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
         Traceback (most recent call last):
         autorubric.errors.ConfigError: unknown setting 'concurency'; did you mean 'concurrency'?
     """
-    shown: Any = Flag(flag, short, group, metavar, argument, many, cli, hidden, record and cli, reads, secret)
-    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra={"flag": shown})
+    extra: Any = {"flag": Flag(flag, shown=cli, recorded=record and cli, **shown)}
+    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra)
 
 
 _BUILDING = RLock()
@@ -138,22 +124,10 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
     )
 
     @classmethod
-    def model_rebuild(
-        cls,
-        *,
-        force: bool = False,
-        raise_errors: bool = True,
-        _parent_namespace_depth: int = 2,
-        _types_namespace: Any = None,
-    ) -> bool | None:
+    def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
         """Build the model, which its first use does: by one thread at a time, which pydantic 2.12 does not ensure."""
         with _BUILDING:
-            return super().model_rebuild(
-                force=force,
-                raise_errors=raise_errors,
-                _parent_namespace_depth=_parent_namespace_depth + 1,
-                _types_namespace=_types_namespace,
-            )
+            return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
 
     @classmethod
     def checked(cls, values: Mapping[str, Any], named: Callable[[str], str] = str) -> Self:
@@ -185,6 +159,17 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
     def flags(cls) -> dict[str, Flag]:
         """How each field appears on the command line, by field name."""
         return dict(_flags(cls))
+
+    def flags_given(self, names: Iterable[str]) -> list[str]:
+        """The flags of these settings that were passed, as written on the command line."""
+        flags, fields = _flags(type(self)), type(self).model_fields
+        return [
+            f"--no-{flags[name].name[2:]}"
+            if fields[name].default is True and getattr(self, name) is False
+            else flags[name].name
+            for name in names
+            if name in self.model_fields_set
+        ]
 
     def recorded(self) -> dict[str, Any]:
         """The settings for a manifest, as JSON values; callbacks and Python objects are left out."""

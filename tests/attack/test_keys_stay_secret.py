@@ -146,7 +146,7 @@ def test_a_key_in_an_address_is_refused_and_not_repeated(folder: Path, typed: Ty
 def test_doctor_says_which_keys_are_set_and_not_what_they_are(
     folder: Path, endpoint: LoopbackEndpoint, typed: Typed
 ) -> None:
-    words = ("doctor", "--base-url", endpoint.base_url, "--key-env", "OPENAI_API_KEY", "--debug")
+    words = ("doctor", "--base-url", endpoint.base_url, "--api-key-env", "OPENAI_API_KEY", "--debug")
     for more in ((), ("--json",)):
         _, told = typed((*words, *more), endpoint.base_url)
         assert b"OPENAI_API_KEY" in told

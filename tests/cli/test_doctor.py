@@ -112,7 +112,7 @@ def test_an_endpoint_is_asked_with_the_key_it_is_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HOUSE_KEY", key)
-    flags = ["--out", str(tmp_path), "--key-env", "HOUSE_KEY"]
+    flags = ["--out", str(tmp_path), "--api-key-env", "HOUSE_KEY"]
     with locked_endpoint() as url:
         status, found = examined(capsys, *flags, "--base-url", url + path)
     assert words in found["endpoint"]["value"]

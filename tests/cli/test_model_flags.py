@@ -87,7 +87,6 @@ REACHED: dict[str, tuple[tuple[str, ...], dict[str, int]]] = {
     ),
     "doctor": ((*DOCTOR, "--model", "m", "--base-url", "{url}", *KEYED), {}),
     "doctor, in the name": ((*DOCTOR, "--model", "other@{url}", *KEYED), {"other": 1}),
-    "doctor, old flag": ((*DOCTOR, "--model", "m@{url}", "--key-env", "TEST_MODELS_KEY"), {}),
 }
 
 

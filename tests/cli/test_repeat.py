@@ -45,7 +45,7 @@ def test_repeats_are_estimated_made_kept_and_reported(tmp_path: Path, capsys: py
         assert endpoint.counts.requests == 12
         assert run([*command[:-1], "4", "--dry-run"]) == 0
         assert "judge: 4 calls to make, 12 on record" in capsys.readouterr().out
-        assert run([*command, "--no-resume", "--replace"]) == 0
+        assert run([*command, "--start-over", "--replace"]) == 0
         assert endpoint.counts.requests == 24
     # Of MET, MET, UNMET one pair in three agrees, on every item alike, so the interval is Wilson's of 4/3 in 4
     # (statsmodels: 0.075, 0.755); the variance of 1, 1, 0 is 1/3.

@@ -138,7 +138,6 @@ def test_a_service_asks_for_its_token_and_takes_what_dapo_takes_and_its_director
         (["--audit", "builtin/offline"], "is also a --judge"),
         (["--audit", "vllm/m", "--audit-share", "0"], "--audit-share is 0.0; expected a number above 0"),
         (["--audit-share", "0.1", "--on-gap", "stop"], "--audit-share, --on-gap without an audit; pass --audit"),
-        (["--second-judge", "vllm/m"], "--second-judge is called --audit now, and --second-share --audit-share"),
         (["--deadline", "nan"], "--deadline is nan; expected a finite number"),
         (["--max-body-mb", "-1"], "--max-body-mb is -1.0; expected a number above 0"),
         (["--judge", "openai/gpt-5.1", "--judge-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),

@@ -176,19 +176,6 @@ def test_starting_synthesis_over_requests_everything_again_once(tmp_path: Path) 
     assert calls_of(out) == 2 * calls
 
 
-def test_a_manifest_of_an_earlier_release_knows_its_calls_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command, out = synthesis(tmp_path), tmp_path / "run"
-    assert run(command) == 0
-    manifest = json.loads((out / "manifest.json").read_text())
-    calls = manifest.pop("calls")
-    (out / "manifest.json").write_text(json.dumps(manifest))
-    shutil.rmtree(out / "ledger")
-    assert run(command) == 1
-    assert f"manifest.json knows of {calls} calls" in capsys.readouterr().err
-
-
 def grading(folder: Path, endpoint: LoopbackEndpoint) -> list[str]:
     source = folder / "essays.json"
     dataset().to_file(source)

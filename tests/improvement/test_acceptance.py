@@ -52,7 +52,7 @@ def test_items_of_one_group_count_as_one_piece_of_evidence() -> None:
     assert decide({"a": pairs(old, new)})["a"].accepted
     [decision] = decide({"a": pairs(old, new, [0, 0, 0, 1, 1, 1, 2, 2])}).values()
     assert not decision.accepted
-    assert (decision.groups, decision.p_value) == (3, 0.25)  # 2 of 2^3 exchanges are as extreme
+    assert (len(decision.pairs), decision.p_value) == (3, 0.25)  # 2 of 2^3 exchanges are as extreme
 
 
 def test_holm_divides_the_error_by_the_candidates_that_are_left() -> None:

@@ -149,7 +149,7 @@ def test_ordered_options_are_compared_by_their_distance() -> None:
     )
     found = asyncio.run(study.run())
     [decision] = found.decisions.values()
-    assert (decision.before, decision.after) == pytest.approx((0.5, 0.75))
+    assert (decision.pairs.before, decision.pairs.after) == pytest.approx((0.5, 0.75))
     assert decision.accepted
 
 

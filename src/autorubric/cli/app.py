@@ -113,9 +113,6 @@ def options(
         raise typer.Exit
 
 
-# Flags of earlier releases.
-_RENAMED = {"--no-resume": "--start-over"}
-_DROPPED = {"--resume"}
 _ANY_SIZE = "auto"
 
 
@@ -125,7 +122,6 @@ def run(arguments: list[str]) -> int:
         typer.echo(__version__)
         return 0
     debug = "--debug" in arguments
-    arguments = [_RENAMED.get(argument, argument) for argument in arguments if argument not in _DROPPED]
     try:
         # Only the command that the arguments name is loaded, or all of them for shell completion. Later words may be
         # values of its flags, such as a model called "merge".

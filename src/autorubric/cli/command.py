@@ -9,7 +9,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -87,8 +87,7 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
                 return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
 
             if "again" in model.model_fields:
-                again = command_again(context.obj or sys.argv[1:], without=_ONCE, without_values=_ONCE_WITH_VALUE)
-                held.setdefault("again", again)
+                held.setdefault("again", command_again(context.obj or sys.argv[1:]))
             try:
                 settings = model.checked({**held, **typed}, named)
             except ConfigError as error:
@@ -198,20 +197,16 @@ def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
     return str, flag.many or (not flag.argument and any(_collections_in(annotation)))
 
 
-def command_again(
-    arguments: Sequence[str], *, without: Collection[str] = (), without_values: Collection[str] = ()
-) -> str:
+def command_again(arguments: Sequence[str]) -> str:
     r"""The command line that resumes a run, as a shell takes it; it works where this process was started.
 
     A script that starts the command names its own line in `AUTORUBRIC_AGAIN`.
 
     Args:
-        arguments: of the command that ran.
-        without: switches that hold for one run only.
-        without_values: flags that hold for one run only, each with a value.
+        arguments: of the command that ran; flags that hold for one run only are left out.
 
     Example:
-        >>> again = command_again(["grade", "my essays.json", "--start-over"], without=["--start-over"])
+        >>> again = command_again(["grade", "my essays.json", "--start-over"])
         >>> again.endswith("grade 'my essays.json'")
         True
         >>> command_again(["grade", "essays\udcff.json"]).endswith(r"grade $'essays\xff.json'")
@@ -221,9 +216,9 @@ def command_again(
         return script
     words, kept = iter(arguments), []
     for word in words:
-        if word in without_values:
+        if word in _ONCE_WITH_VALUE:
             next(words, None)
-        elif word not in without and word.partition("=")[0] not in without_values:
+        elif word not in _ONCE and word.partition("=")[0] not in _ONCE_WITH_VALUE:
             kept.append(word)
     started, found = Path(sys.argv[0]), shutil.which("autorubric")
     program = ["autorubric"]

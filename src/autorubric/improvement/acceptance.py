@@ -147,43 +147,33 @@ class Decision:
 
     Attributes:
         accepted: whether the new version replaces the old one.
-        before: the statistic of the old version.
-        after: that of the new one.
+        pairs: what was tested.
         interval: of the difference, at the level that Holm leaves for this candidate.
         p_value: see `compute_p_value`.
         p_holm: adjusted for all candidates that were tested.
-        groups: independent groups of items.
-        changed: groups on which the versions differ.
         missed_by: how far the interval's lower end is from 0; None if it is above.
         reason: why the old version stays; empty if the new one was accepted.
     """
 
     accepted: bool
-    before: float
-    after: float
+    pairs: Pairs
     interval: Interval | None
     p_value: float
     p_holm: float
-    groups: int
-    changed: int
     missed_by: float | None
     reason: str = ""
 
-    @property
-    def difference(self) -> float:
-        """The gain: after − before."""
-        return self.after - self.before
-
     def to_dict(self) -> dict[str, Any]:
         """JSON values; undefined numbers are None."""
-        numbers = {name: getattr(self, name) for name in ("before", "after", "difference", "p_value", "p_holm")}
+        numbers = {name: getattr(self.pairs, name) for name in ("before", "after", "difference")}
+        numbers |= {"p_value": self.p_value, "p_holm": self.p_holm}
         return {
             "accepted": self.accepted,
             **{name: None if math.isnan(value) else value for name, value in numbers.items()},
             "interval": None if self.interval is None else [self.interval.low, self.interval.high],
             "confidence": None if self.interval is None else self.interval.confidence,
-            "groups": self.groups,
-            "changed": self.changed,
+            "groups": len(self.pairs),
+            "changed": self.pairs.changed,
             "missed_by": self.missed_by,
             "reason": self.reason,
         }
@@ -216,18 +206,7 @@ def _decision(pairs: Pairs, interval: Interval | None, p_value: float, p_holm: f
     reason = "" if accepted else _why_not(pairs, interval, p_holm, alpha)
     low = None if interval is None else interval.low
     missed = None if accepted or low is None or low > 0.0 else 0.0 - low
-    return Decision(
-        accepted,
-        pairs.before,
-        pairs.after,
-        interval,
-        p_value,
-        p_holm,
-        len(pairs),
-        pairs.changed,
-        missed,
-        reason,
-    )
+    return Decision(accepted, pairs, interval, p_value, p_holm, missed, reason)
 
 
 def _why_not(pairs: Pairs, interval: Interval | None, p_holm: float, alpha: float) -> str:
@@ -250,42 +229,48 @@ def least_changed(confidence: float = 0.95) -> int:
     return math.ceil(math.log2(2.0 / (1.0 - confidence)) - _ROUNDING)
 
 
-def items_needed(gain: float, changing: float, confidence: float = 0.95, power: float = 0.8) -> int:
-    """How many independent test items show a gain in agreement with this power (Connor 1987, paired proportions).
+_POWER = 0.8
+"""The chance that a true gain is accepted, for which numbers of items are computed."""
+
+
+def items_needed(gain: float, changing: float) -> int:
+    """How many independent test items show a gain in agreement at 95 % (Connor 1987, paired proportions).
 
     Args:
         gain: the true gain, in (0, 1].
         changing: the share of items whose correctness changes; at least the gain.
-        confidence: of the interval.
-        power: the chance that the gain is accepted.
 
     Example:
         >>> items_needed(0.15, 0.25), items_needed(0.3, 0.35)
         (85, 29)
     """
     changing = min(max(changing, gain), 1.0)
-    at_level, at_power = normal_quantile(0.5 + confidence / 2.0), normal_quantile(power)
+    at_level, at_power = normal_quantile(0.975), normal_quantile(_POWER)
     spread = at_level * math.sqrt(changing) + at_power * math.sqrt(max(changing - gain * gain, 0.0))
-    return max(math.ceil((spread / gain) ** 2), least_changed(confidence))
+    return max(math.ceil((spread / gain) ** 2), least_changed())
 
 
-def groups_needed(decision: Decision, power: float = 0.8) -> int | None:
-    """How many independent groups show the measured gain with this power, if it is real; None without a gain.
+def groups_needed(decision: Decision) -> int | None:
+    """How many independent groups show the measured gain four times in five, if it is real; None without a gain.
 
     The spread is the one measured: the standard error shrinks with the root of the number of groups.
 
     Example:
+        >>> old, new = np.zeros((100, 2)), np.zeros((100, 2))
+        >>> old[:, 0] = new[:, 0] = 1
+        >>> new[:10, 1] = 1
         >>> half = t_quantile(0.975, 99) * 0.05  # a standard error of 0.05 on 100 groups
         >>> found = Interval(0.1 - half, 0.1 + half, 0.95)
-        >>> groups_needed(Decision(False, 0.6, 0.7, found, 0.05, 0.05, 100, 30, None))  # (2.802 * 0.5 / 0.1) ** 2
+        >>> tested = Decision(False, Pairs(old, new, share), found, 0.05, 0.05, None)
+        >>> groups_needed(tested)  # (2.802 * 0.5 / 0.1) ** 2
         197
     """
-    interval, gain = decision.interval, decision.difference
+    interval, gain = decision.interval, decision.pairs.difference
     if interval is None or not gain > 0.0:
         return None
-    reach = t_quantile(0.5 + interval.confidence / 2.0, decision.groups - 1)
-    spread = (interval.high - interval.low) / 2.0 / reach * math.sqrt(decision.groups)
-    at_level, at_power = normal_quantile(0.5 + interval.confidence / 2.0), normal_quantile(power)
+    reach = t_quantile(0.5 + interval.confidence / 2.0, len(decision.pairs) - 1)
+    spread = (interval.high - interval.low) / 2.0 / reach * math.sqrt(len(decision.pairs))
+    at_level, at_power = normal_quantile(0.5 + interval.confidence / 2.0), normal_quantile(_POWER)
     needed = math.ceil((spread * (at_level + at_power) / gain) ** 2)
     return max(needed, least_changed(interval.confidence))
 

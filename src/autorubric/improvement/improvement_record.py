@@ -12,7 +12,7 @@ import numpy as np
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import criterion_called
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.improvement.acceptance import groups_needed
 from autorubric.improvement.changed_wording import IMPROVED, Wording
 from autorubric.improvement.labelled import Labelled
@@ -186,12 +186,10 @@ def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
     """
     criteria, problems = list(rubric), list[str]()
     for name in names:
-        try:
+        with collected(problems, "--undo (Python: undo=): "):
             criteria = _undone(criteria, name)
-        except InputError as error:
-            problems += error.problems
     if problems:
-        raise InputError(f"--undo (Python: undo=): {problem}" for problem in problems)
+        raise InputError(problems)
     return _with_criteria(rubric, criteria)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,15 @@ def read_record(directory: Path, name: str) -> dict[str, Any] | None:
     return found
 
 
+@contextmanager
+def intact(path: Path) -> Iterator[None]:
+    """Report a file that the block cannot read as damaged."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: damaged ({error!r}); restore it, or pass another --out") from None
+
+
 def write_record(directory: Path, name: str, record: Mapping[str, Any]) -> None:
     """Replace a file of the run directory, wholly or not at all."""
     write_atomically(directory / name, [json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False), "\n"])
@@ -66,12 +76,8 @@ class Drawn:
         record = read_record(directory, SPLIT_FILE)
         if record is None or record.get("labels") != labels:
             return None
-        try:
+        with intact(directory / SPLIT_FILE):
             return cls(str(record["run_id"]), Split.from_dict(record), labels)
-        except (KeyError, TypeError) as error:
-            raise InputError(
-                f"{directory / SPLIT_FILE}: damaged ({error!r}); restore it, or pass another --out"
-            ) from None
 
     def write(self, directory: Path) -> None:
         """Keep the split: a resumed run has the same sets."""
@@ -142,11 +148,9 @@ def undone_names(directory: Path) -> list[str]:
     """
     log = directory / LOG_FILE
     lines = read_text(log).splitlines() if log.exists() else []
-    try:
+    with intact(log):
         events = [json.loads(line) for line in lines if '"undone"' in line]
         return [name for event in events if event.get("event") == "undone" for name in event["criteria"]]
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{log}: damaged ({error!r}); restore it, or pass another --out") from None
 
 
 def list_events(record: Mapping[str, Any], notes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -194,18 +194,8 @@ def check_enough(test: int, total: int, shares: Sequence[float], closed: int = 0
     raise InputError(
         f"{test} independent items or groups are left for the test{before}; no result on fewer than {least} can be "
         f"significant. Label at least {max(math.ceil((least - test) / share), 1)} more; "
-        f"{labels_needed(0.15, share=share)} in all show a gain of 15 points four times in five"
+        f"{math.ceil(items_needed(0.15, 0.25) / share)} in all show a gain of 15 points four times in five"
     )
-
-
-def labels_needed(gain: float, changing: float = 0.25, *, share: float = 0.45) -> int:
-    """How many labelled items suffice for a gain, when this share of them is for the test.
-
-    Example:
-        >>> labels_needed(0.15, share=0.75), labels_needed(0.15, share=0.45)
-        (114, 189)
-    """
-    return math.ceil(items_needed(gain, changing) / share)
 
 
 def spaced_evenly(text: str) -> str:

@@ -14,7 +14,7 @@ from autorubric.checks import CHECKS
 from autorubric.checks.check_registry import BUILT_IN
 from autorubric.core.display import clipped
 from autorubric.dataset.ground_truth import criterion_called
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.files.strict_json import parse_json
 from autorubric.graders.judge import request_again
 from autorubric.improvement.changed_wording import KINDS, Wording
@@ -220,11 +220,9 @@ def read_proposals(path: Path, labelled: Labelled) -> list[Wording]:
         raise InputError(f"{path}: expected a list of proposals, each with 'criterion' and 'requirement'")
     found, problems = list[Wording](), list[str]()
     for number, entry in enumerate(entries, start=1):
-        try:
+        with collected(problems, f"{path}: proposal {number}: "):
             if (wording := _proposal(entry, number, labelled, path)) is not None:
                 found.append(wording)
-        except InputError as error:
-            problems += [f"{path}: proposal {number}: {problem}" for problem in error.problems]
     if problems:
         raise InputError(problems)
     if not found:
@@ -271,10 +269,8 @@ def chosen_places(labelled: Labelled, names: Sequence[str]) -> tuple[int, ...] |
         return None
     problems, found = list[str](), list[int]()
     for name in names:
-        try:
+        with collected(problems, "--criterion (Python: criterion=): "):
             found.append(criterion_called(name, labelled.rubric))
-        except InputError as error:
-            problems += [f"--criterion (Python: criterion=): {problem}" for problem in error.problems]
     if problems:
         raise InputError(problems)
     return tuple(dict.fromkeys(found))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from autorubric.errors import InputError
+from autorubric.jobs.job import RunSource, run_job
 from autorubric.jobs.label_source import (
     LabelSettings,
     has_drawn_labels,
@@ -14,7 +15,6 @@ from autorubric.jobs.label_source import (
     read_labels,
     stored_labels,
 )
-from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
 from autorubric.metrics.jackknife import Draws

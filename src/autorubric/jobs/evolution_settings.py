@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from autorubric.errors import ConfigError
-from autorubric.jobs.judges import ModelSettings
+from autorubric.jobs.judges import ModelSettings, key_variable, reply_limit
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.settings import Names, setting
@@ -34,17 +34,11 @@ class EvolutionSettings(ModelSettings):
         "Criterion that never retires; repeatable.",
         group="Evolution",
     )
-    writer_key_env: VariableName | None = setting(
-        None,
-        "Environment variable with the API key of the model that proposes.",
-        group="Evolution",
-        hidden=True,
-        secret=True,
+    writer_key_env: VariableName | None = key_variable(
+        "Environment variable with the API key of the model that proposes.", "Evolution"
     )
     writer_temperature: float = setting(0.7, "Temperature of the writer.", group="Evolution")
-    writer_max_tokens: int = setting(
-        4096, "Maximum tokens per reply of the writer.", group="Evolution", ge=1, le=10_000_000
-    )
+    writer_max_tokens: int = reply_limit(4096, "Maximum tokens per reply of the writer.", "Evolution")
 
     def evolution(self) -> EvolutionRule:
         """How rubrics evolve.

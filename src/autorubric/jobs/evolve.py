@@ -19,10 +19,9 @@ from autorubric.graders.demands import ROLE as DEMANDS
 from autorubric.graders.demands import assumed_demands
 from autorubric.graders.judge import Read
 from autorubric.jobs.evolution_settings import EvolutionSettings
-from autorubric.jobs.job import ReplaceableSettings, blocking
+from autorubric.jobs.job import ReplaceableSettings, RunSource, blocking, run_job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
-from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.endpoints import one_limit

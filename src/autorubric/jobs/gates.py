@@ -11,8 +11,7 @@ from pydantic import model_validator
 
 from autorubric.errors import ConfigError
 from autorubric.files import write_atomically
-from autorubric.jobs.job import blocking, refuse_existing
-from autorubric.jobs.run_source import RunSource, run_job
+from autorubric.jobs.job import RunSource, blocking, refuse_existing, run_job
 from autorubric.settings import LocalName, Settings, setting
 
 if TYPE_CHECKING:

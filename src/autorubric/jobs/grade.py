@@ -21,7 +21,7 @@ from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
 from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.jobs.job import RubricSource, blocking, job
+from autorubric.jobs.job import Columns, RubricSource, blocking, column_setting, job
 from autorubric.jobs.judges import GradingSettings, experiment_plan, make_grader
 from autorubric.jobs.recorded_run import ledger_to_estimate
 from autorubric.jobs.submissions import Rows, check_weighed, columns_named, labelled, read_dataset, rubrics_in
@@ -117,9 +117,7 @@ class GradeSettings(GradingSettings):
         None, "Submissions: rows, a text file, or a directory of texts.", group="Input", reads=True
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
-    column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, or path: submission=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Columns = column_setting("Column of rows, or path: submission=turns[0]; repeatable.")
     labels: FileNames = setting((), "Table of labels: id, criterion, label; repeatable.", group="Input")
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     limit: int | None = setting(None, "Grade only the first N items.", group="Input", ge=1, le=10**9)

@@ -25,8 +25,17 @@ from autorubric.improvement.refusals import refuse_without_panel
 from autorubric.improvement.run_files import Drawn
 from autorubric.improvement.samples import UsedItems, group_items, split_items
 from autorubric.improvement.writing import chosen_places, read_proposals
-from autorubric.jobs.job import BatchSettings, DatasetSource, ResumableSettings, RubricSource, blocking, job
-from autorubric.jobs.judges import JudgeSettings, make_grader
+from autorubric.jobs.job import (
+    BatchSettings,
+    Columns,
+    DatasetSource,
+    ResumableSettings,
+    RubricSource,
+    blocking,
+    column_setting,
+    job,
+)
+from autorubric.jobs.judges import JudgeSettings, key_variable, make_grader, reply_limit
 from autorubric.jobs.submissions import columns_named, is_rows, read_dataset, rubric_in
 from autorubric.labels.exchange import labelled_dataset
 from autorubric.labels.label_store import read_history, run_of_store
@@ -59,9 +68,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         reads=True,
     )
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
-    column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, or path: submission=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Columns = column_setting("Column of rows, or path: submission=turns[0]; repeatable.")
     proposals: FileName | None = setting(
         None, "Wordings to try: a list of {criterion, requirement, reason}.", group="Input", reads=True
     )
@@ -71,13 +78,9 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     writer: str | None = setting(
         None, "Model that writes alternatives: MODEL or MODEL@BASE_URL.", metavar="MODEL", group="Search"
     )
-    writer_key_env: VariableName | None = setting(
-        None, "Environment variable with the writer's API key.", group="Search", hidden=True, secret=True
-    )
+    writer_key_env: VariableName | None = key_variable("Environment variable with the writer's API key.", "Search")
     writer_temperature: float = setting(0.7, "Temperature of the writer.", group="Search")
-    writer_max_tokens: int = setting(
-        4096, "Maximum tokens per reply of the writer.", group="Search", ge=1, le=10_000_000
-    )
+    writer_max_tokens: int = reply_limit(4096, "Maximum tokens per reply of the writer.", "Search")
     criterion: Names = setting((), "Improve only this criterion; repeatable.", group="Search")
     most_criteria: int = setting(3, "Maximum criteria to improve, worst first.", group="Search", ge=1, le=1000)
     candidates: int = setting(4, "Alternatives per criterion and round.", group="Search", ge=1, le=50)

@@ -30,6 +30,7 @@ from autorubric.improvement.run_files import (
     SPLIT_FILE,
     Drawn,
     TestDoor,
+    intact,
     list_events,
     read_record,
     undone_names,
@@ -66,7 +67,7 @@ class ImprovementRun(RecordedRun):
         draws: where the draws of this generation of replies begin.
         counts: gradings done.
         notes: events of the log.
-        before: how often the writer brought alternatives in an earlier session; None where that is not known.
+        before: how often the writer brought alternatives in an earlier session.
         found: what came of it; None where it was stopped.
     """
 
@@ -77,7 +78,7 @@ class ImprovementRun(RecordedRun):
     grader: CriterionGrader
     second: CriterionGrader | None
     draws: int
-    before: int | None = 0
+    before: int = 0
     counts: Progressing = field(default_factory=Progressing)
     notes: list[dict[str, Any]] = field(default_factory=list)
     found: Improvement | None = None
@@ -104,13 +105,11 @@ class ImprovementRun(RecordedRun):
             assert isinstance(stopped, Stopped)
             self.end_with(stopped.failure)
             self.stop(stopped.failure.message)
-            assert self.executor is not None
             await self.executor.drain()  # a failure cancels those who ask, and calls in flight end by themselves
 
     def _study(self) -> Study:
         settings, inputs, labelled = self.settings, self.inputs, self.inputs.labelled
         executor, writer, template = self.executor, self.models.get("writer"), package_writer_prompt()
-        assert executor is not None
         rubric, used = str(self.made_of["rubric"]), inputs.used
         return Study(
             labelled,
@@ -141,8 +140,7 @@ class ImprovementRun(RecordedRun):
     def record(self) -> dict[str, Any]:
         """How often the writer brought alternatives, in the session that came furthest; and the prompt."""
         now = sum(note["event"] == "written" for note in self.notes)
-        written = None if self.before is None else max(self.before, now)
-        return {"written": written, "templates": {"improve": package_writer_prompt().fingerprint}}
+        return {"written": max(self.before, now), "templates": {"improve": package_writer_prompt().fingerprint}}
 
     def about(self) -> dict[str, Any]:
         """What the record says of the run."""
@@ -194,7 +192,7 @@ async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
             grader,
             second,
             begin_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION,
-            before.get("written") if before and before.get("calls") else 0,  # None: an earlier version did not count
+            before["written"] if before and before.get("calls") else 0,
             executor=grader.executor_on(ledger),
             settings=settings,
             ledger=ledger,
@@ -219,11 +217,9 @@ async def _ended(run: ImprovementRun) -> ImproveResult:
 def _finished(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
     """The decisions of an earlier session stand: the test set is not looked at again. The files are made of them."""
     names = undone_names(out)
-    try:
+    with intact(out / RECORD_FILE):
         made, record = after_undo(rubric, record, names)
         write_page(out, record)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{out / RECORD_FILE}: damaged ({error!r}); restore it, or pass another --out") from None
     rubric.to_file(out / ORIGINAL_FILE)
     if (out / LOG_FILE).exists() or not (out / RUBRIC_FILE).exists():  # without the log, nobody knows what was undone
         made.to_file(out / RUBRIC_FILE)
@@ -272,7 +268,10 @@ async def estimated(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
     split, labelled = inputs.drawn(settings).split, inputs.labelled
     criteria = len(labelled.rubric)
     worked = min(settings.most_criteria, criteria) if inputs.places is None else len(inputs.places)
-    wordings, extra = _gradings(settings, worked, len(inputs.proposals), split.is_nested)
+    rounds = 1 if split.is_nested else settings.rounds
+    wordings = len(inputs.proposals) + (0 if settings.writer is None else worked * settings.candidates * rounds)
+    # How many whole choosing (or nested test) sets the survivors take.
+    extra = wordings * 0.5 if split.is_nested else wordings * (0.5 * 0.5 + 0.25 * 0.5)
     teach, choose, test = len(split.teach), len(split.choose), len(split.test)
     scored = settings.weights or settings.measure == "score_error"
     gradings = (teach + choose) * criteria + wordings * teach + (choose or test) * worked + extra * (choose or test)
@@ -290,19 +289,11 @@ async def estimated(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
         models = [*(await grader.open_session()).models.values(), *writers.values()]
         settings.show_stand_ins(len(labelled), [model.name for model in models])
         for model in writers.values():
-            rounds = 1 if split.is_nested else settings.rounds
             rows.append(_writer_row(model, labelled, settings).scale(worked * rounds))
         recorded = ledger.count
     if recorded and rows:
         rows[0] = replace(rows[0], recorded=recorded)
     return ImproveResult(labelled.rubric, {}, out, estimate=rows, items=len(labelled))
-
-
-def _gradings(settings: ImproveSettings, worked: int, proposals: int, nested: bool) -> tuple[int, float]:
-    """Wordings graded on the teaching set, and how many whole choosing (or nested test) sets the survivors take."""
-    written = 0 if settings.writer is None else worked * settings.candidates * (1 if nested else settings.rounds)
-    wordings = written + proposals
-    return wordings, wordings * 0.5 if nested else wordings * (0.5 * 0.5 + 0.25 * 0.5)
 
 
 def _writer_row(model: Model, labelled: Labelled, settings: ImproveSettings) -> ModelEstimate:

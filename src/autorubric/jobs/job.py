@@ -6,27 +6,45 @@ import functools
 import inspect
 import logging
 import operator
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
-from pydantic import PlainValidator, model_validator
+from pydantic import BeforeValidator, PlainValidator, model_validator
 from pydantic.fields import FieldInfo
 
 from autorubric.background import wait_for
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError, InputError
-from autorubric.files.remote import make_path
+from autorubric.files.remote import find_address, make_path
 from autorubric.llm.batches.setting import POLL, Batching, batches_on
 from autorubric.llm.http.providers import keys_missing
 from autorubric.llm.records.ledger_view import session
 from autorubric.notes import warn
 from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
-from autorubric.settings import LocalName, NewDirectory, Settings, flag_for, setting
+from autorubric.settings import LocalName, Names, NewDirectory, Settings, flag_for, setting
+
+if TYPE_CHECKING:
+    from autorubric.jobs.selection_run import SelectionResult
+    from autorubric.runs.result import EvalResult
+    from autorubric.synthesis.run_summary import SynthesisResult
 
 P = ParamSpec("P")
 D = TypeVar("D")
@@ -95,7 +113,8 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
         wrapped.__signature__ = _signature(fields, first, function)
-        wrapped.__doc__ = _documented(function, fields)
+        told = (f"    {name}: {one.description}" for name, one in fields.items() if not flag_for(name, one).hidden)
+        wrapped.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *told])
         public: Job[D, S, P, R] = wrapped
         return public
 
@@ -187,12 +206,6 @@ def _shown_type(annotation: Any) -> Any:
     return annotation
 
 
-def _documented(function: Any, fields: dict[str, FieldInfo]) -> str:
-    """The docstring of a function with a line for each of its keyword arguments."""
-    lines = [f"    {name}: {field.description}" for name, field in fields.items() if not flag_for(name, field).hidden]
-    return "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *lines])
-
-
 def _or_path(kind: type, advice: str = "") -> PlainValidator:
     def checked(value: Any) -> Any:
         if isinstance(value, str | Path | kind):
@@ -211,6 +224,39 @@ RubricSource: TypeAlias = Annotated[
 """A rubric, or the file of one."""
 
 
+Columns: TypeAlias = Mapping[str, str] | Names
+"""Columns of rows by role, or `ROLE=NAME` each."""
+
+
+def column_setting(help: str) -> Any:
+    """A setting that names columns of rows."""
+    return setting((), help, metavar="ROLE=NAME", group="Input")
+
+
+def _directory(value: Any) -> Any:
+    names = ("experiment_dir", "out", "directory")
+    found = next((held for name in names if (held := getattr(value, name, None))), value)
+    if isinstance(found, str | Path) and str(found).strip():
+        if find_address(found):
+            raise ValueError("a run directory has to be on this machine")
+        if "\0" in str(found):
+            raise ValueError("a path cannot contain a null byte")
+        return Path(found)
+    raise ValueError("expected a run directory, or the result of a run that has one")
+
+
+RunSource: TypeAlias = Annotated[Path | Any, BeforeValidator(_directory)]
+"""A run directory, or the result of a run that has one. Always a `Path` after validation."""
+
+
+def run_job(
+    model: Callable[P, S],
+) -> Callable[[Callable[[Path, S], R]], Job[EvalResult | SelectionResult | SynthesisResult | Path | str, S, P, R]]:
+    """`job` for a function that gets the directory of a run."""
+    decorate: Callable[[Callable[[Path, S], R]], Any] = job(model)
+    return decorate
+
+
 def refuse_existing(target: Path, *, force: bool) -> None:
     """Raise an error if a file exists, unless `force` is set.
 
@@ -227,30 +273,15 @@ def refuse_existing(target: Path, *, force: bool) -> None:
         raise InputError(f"{target} exists; pass another file, or --force to replace it (Python: force=True)")
 
 
-def flags_given(settings: Settings, names: Iterable[str]) -> list[str]:
-    """The flags of the given settings that were passed, as written on the command line."""
-    flags, fields = settings.flags(), type(settings).model_fields
-    return [
-        f"--no-{flags[name].name[2:]}"
-        if fields[name].default is True and getattr(settings, name) is False
-        else flags[name].name
-        for name in names
-        if name in settings.model_fields_set
-    ]
-
-
 _LOG = logging.getLogger("autorubric.batches")
-_ALL = ("", "auto", "true")
-_NONE = ("none", "false")
+_SIZES = {"": 0, "auto": 0, "true": 0, "none": None, "false": None}
 
 
 def _read_size(value: Any) -> int | None:
     """The most requests in a batch, 0 for the provider's limit; None without batches."""
-    if isinstance(value, bool) or value is None:
-        return 0 if value else None
     text = str(value).strip().lower()
-    if text in _ALL or text in _NONE:
-        return 0 if text in _ALL else None
+    if text in _SIZES:
+        return _SIZES[text]
     if isinstance(value, float) or not text.isdecimal() or int(text) > 1_000_000:
         raise ValueError("expected the maximum number of requests in one batch, up to 1,000,000")
     return int(text)

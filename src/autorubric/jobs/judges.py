@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -18,7 +17,7 @@ from autorubric.graders.assembly import EscalationConfig, JudgeSpec, judge_kind
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.reporting import OnFailure
-from autorubric.jobs.job import BatchSettings, DatasetSource, flags_given
+from autorubric.jobs.job import BatchSettings, DatasetSource
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.endpoint_settings import EndpointSettings
@@ -26,9 +25,19 @@ from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed
 from autorubric.llm.http.secrets import VariableName
 from autorubric.prompts.judging import load_judge_prompts
-from autorubric.runs.plan import ExperimentPlan
+from autorubric.runs.plan import ExperimentPlan, dataset_hash
 from autorubric.runs.shard import PART, Part
 from autorubric.settings import LocalName, Names, setting
+
+
+def key_variable(help: str, group: str, *, hidden: bool = True) -> Any:
+    """A setting that names the environment variable of an API key."""
+    return setting(None, help, group=group, hidden=hidden, secret=True)
+
+
+def reply_limit(default: int, help: str, group: str) -> Any:
+    """A setting with the maximum number of tokens of a reply."""
+    return setting(default, help, group=group, ge=1, le=10_000_000)
 
 
 class ModelSettings(EndpointSettings):
@@ -93,17 +102,11 @@ class JudgeSettings(ModelSettings):
     judge: Annotated[Names, BeforeValidator(_model_names)] = setting(
         (), "MODEL or MODEL@BASE_URL; several form a panel; none: checks only.", group="Judges"
     )
-    judge_key_env: VariableName | None = setting(
-        None, "Environment variable with the API key of the judges.", group="Judges", hidden=True, secret=True
+    judge_key_env: VariableName | None = key_variable(
+        "Environment variable with the API key of the judges.", "Judges"
     )
     temperature: float = setting(0.0, "Judge temperature.", group="Judges")
-    max_tokens: int = setting(
-        2048,
-        "Tokens per reply; doubled if truncated.",
-        group="Judges",
-        ge=1,
-        le=10_000_000,
-    )
+    max_tokens: int = reply_limit(2048, "Tokens per reply; doubled if truncated.", "Judges")
     calls: Annotated[str, AfterValidator(_way_to_call)] = setting(
         "per_criterion", "per_criterion or per_item.", group="Judges"
     )
@@ -171,7 +174,7 @@ class JudgeSettings(ModelSettings):
 
     def _refuse_judge_settings(self) -> None:
         """Raise an error for settings of judges if there is no judge, because they would have no effect."""
-        if unused := flags_given(self, self.of_judges()):
+        if unused := self.flags_given(self.of_judges()):
             verb = "has" if len(unused) == 1 else "have"
             raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")
 
@@ -251,7 +254,7 @@ def recorded_examples(grader: CriterionGrader) -> dict[str, str]:
     few_shot = grader.recipe.options.few_shot
     if few_shot is None:
         return {}
-    return {"few_shot_examples": sha256(few_shot.data.to_json().encode()).hexdigest()[:16]}
+    return {"few_shot_examples": dataset_hash(few_shot.data.to_json().encode())}
 
 
 def _under_its_flag(problem: str, model: str, of: str) -> str:

@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.scoring import cell
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.files.printable import defused
+from autorubric.jobs.job import run_job
 from autorubric.jobs.label_source import LabelSettings, read_labels
-from autorubric.jobs.run_source import run_job
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.label_choice import (
     CellLabel,
@@ -110,7 +110,7 @@ def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, Filled, Judged
     """What was graded, the labels in completed files, and the pairs of item and criterion."""
     stored = read_run(settings.run)
     truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    return truth, labels_in(list(cast("list[Path]", settings.labels)), truth), read_pairs(stored, truth)
+    return truth, labels_in(settings.files, truth), read_pairs(stored, truth)
 
 
 def _notes(pairs: JudgedPairs, filled: Filled, estimate: Estimate) -> Iterator[str]:
@@ -218,14 +218,12 @@ def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> Filled:
     draws: dict[int, str] = {}
     problems: list[str] = []
     for path in paths:
-        try:
+        with collected(problems):
             for record in read_rows(path, problems, what="Label file"):
                 _check_columns(record.fields, path)
                 made, wrong = _read(record.fields, dataset, draws)
                 labels += made
                 problems += (f"{record.where}: {sentence}" for sentence in wrong)
-        except InputError as error:
-            problems += error.problems
     if not labels and not problems and paths:
         problems.append(f"{', '.join(map(str, paths))}: no row has a verdict")
     if problems:

@@ -9,8 +9,7 @@ from autorubric.dataset.ground_truth import MAJORITY
 from autorubric.dataset.label_rows import LABEL_ROLES, is_dataset, is_label_table
 from autorubric.dataset.label_table import LabelTable, PartialLabels
 from autorubric.errors import InputError
-from autorubric.jobs.job import DatasetSource
-from autorubric.jobs.run_source import RunSource
+from autorubric.jobs.job import DatasetSource, RunSource, column_setting
 from autorubric.labels.label_store import History, read_history, run_of_store, store_path
 from autorubric.notes import warn
 from autorubric.settings import FileNames, Names, Settings, setting
@@ -33,9 +32,7 @@ class LabelChoice(Settings):
         reads=True,
     )
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
-    column: Names = setting(
-        (), "Column of --labels: id, criterion, label or annotator.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Names = column_setting("Column of --labels: id, criterion, label or annotator.")
 
     @property
     def is_default(self) -> bool:
@@ -140,7 +137,7 @@ def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
     Raises:
         InputError: `labels` names a label store and other files, or a file is wrong.
     """
-    paths = cast("list[Path]", settings.labels)
+    paths = settings.files
     stores = [store for path in paths if (store := run_of_store(path)) is not None]
     if stores and len(paths) > 1:
         raise InputError("--labels takes either one label store or files; not both")

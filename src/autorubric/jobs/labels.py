@@ -11,10 +11,9 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, counted
 from autorubric.files import write_atomically
 from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreementSettings, refuse_simulation
-from autorubric.jobs.job import refuse_existing
+from autorubric.jobs.job import RunSource, column_setting, refuse_existing, run_job
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
 from autorubric.jobs.label_source import has_drawn_labels, known_annotator, label_source, stored_labels
-from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, find_pair
@@ -62,12 +61,7 @@ class ImportLabelsSettings(LabelStatusSettings):
     annotator: str | None = setting(
         None, "Annotator of imported labels, if the file does not give one.", group="Input"
     )
-    column: Names = setting(
-        (),
-        "Column of --import for a role, such as label.",
-        metavar="ROLE=NAME",
-        group="Input",
-    )
+    column: Names = column_setting("Column of --import for a role, such as label.")
 
 
 class ExportLabelsSettings(LabelStatusSettings):

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
-from autorubric.errors import InputError, MissingFileError, counted, first_few
+from autorubric.errors import InputError, counted, first_few
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.selection_run import SelectionResult
 from autorubric.jobs.sharding import ShardedSettings, load_job
 from autorubric.llm.batches.batch_store import open_batches
 from autorubric.runs.another_run import locked
 from autorubric.runs.changes import changed_values, describe_difference
-from autorubric.runs.manifest import read_manifest
+from autorubric.runs.manifest import run_manifest
 from autorubric.runs.result import EvalResult
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.runs.shard import Part, Parts, Shard
@@ -134,9 +134,7 @@ class _Found(NamedTuple):
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        manifest = read_manifest(folder)
-        if manifest is None:
-            raise MissingFileError(f"{folder} is not a run directory: it has no readable manifest.json")
+        manifest = run_manifest(folder)
         return cls(folder, manifest, Part.of_manifest(manifest))
 
     @property

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from autorubric.errors import InputError
+from autorubric.llm.executor import Executor
 from autorubric.llm.models import check_priced, stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger
 from autorubric.runs.changes import changed_since_paid
 from autorubric.runs.manifest import MANIFEST_FILE, write_manifest
-from autorubric.runs.progress import RunState, StageState, reported
+from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.runs.stopping import Stop, StoppableRun
+from autorubric.runs.stopping import StoppableRun
 
 
 @dataclass(kw_only=True)
@@ -28,12 +29,14 @@ class RecordedRun(StoppableRun):
     Attributes:
         kind: of the run, as in manifests.
         stage: the name of finished rows in the progress display.
+        executor: makes the requests.
         settings: of the run.
         ledger: keeps its replies.
         models: all models that it calls.
         made_of: what distinguishes it from another run in its directory.
     """
 
+    executor: Executor
     kind: ClassVar[str]
     stage: ClassVar[str]
     settings: Any
@@ -73,9 +76,7 @@ class RecordedRun(StoppableRun):
         """
         self.save("running")
         try:
-            with (self.settings.stop or Stop()).bound(self):
-                async with reported(self.settings.progress, self.state):
-                    await self.to_the_end()
+            await self.to_the_end(self.settings.progress, self.settings.stop, self.state)
         except BaseException:
             self.save("stopped")
             raise

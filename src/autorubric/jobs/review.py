@@ -20,7 +20,7 @@ from autorubric.files import write_atomically
 from autorubric.graders.judge import request_again
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import BatchSettings, ResumableSettings, RubricSource, blocking, job
-from autorubric.jobs.judges import ModelSettings
+from autorubric.jobs.judges import ModelSettings, key_variable, reply_limit
 from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
 from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.config import LLMConfig
@@ -65,11 +65,11 @@ class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
     reviewer: str | None = setting(
         None, "Model that reviews: MODEL or MODEL@BASE_URL.", metavar="MODEL", group="Models"
     )
-    reviewer_key_env: VariableName | None = setting(
-        None, "Environment variable that holds the reviewer's API key.", group="Models", hidden=True, secret=True
+    reviewer_key_env: VariableName | None = key_variable(
+        "Environment variable that holds the reviewer's API key.", "Models"
     )
     temperature: float = setting(0.0, "Temperature of the reviewer.", group="Models")
-    max_tokens: int = setting(4096, "Maximum tokens per reply.", group="Models", ge=1, le=10_000_000)
+    max_tokens: int = reply_limit(4096, "Maximum tokens per reply.", "Models")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
         "never", "Exit with 100 from error, warning or note on; never.", group="Output"
@@ -185,7 +185,6 @@ class ReviewRun(RecordedRun):
                 group.create_task(self._review(part))
 
     async def _review(self, part: Part) -> None:
-        assert self.executor is not None
         request = replace(build_request(part, self.draws), item=str(part.number))
         answer = await self.executor.ask_for(self.reviewer, request, partial(read_findings, part), request_again)
         if isinstance(answer, Failure):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,15 +14,15 @@ from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item import ROLES
 from autorubric.jobs.grade import GradeData, check_data
-from autorubric.jobs.job import RubricSource, RunSettings, blocking, job
+from autorubric.jobs.job import Columns, RubricSource, RunSettings, blocking, column_setting, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.submissions import columns_named, read_dataset
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import REWARDS
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
-from autorubric.runs.progress import RunState, StageState, reported
+from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
-from autorubric.runs.stopping import Stop, StoppableRun
+from autorubric.runs.stopping import StoppableRun
 from autorubric.settings import Names, NewDirectory, setting
 from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.rewards import Reward, RewardRule, SoftOverlong
@@ -81,9 +81,7 @@ class RewardSettings(RewardRuleSettings, RunSettings):
     )
     rubric: RubricSource | None = setting(None, "Rubric for all submissions.", group="Input", reads=True)
     prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
-    column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, or path: submission=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Columns = column_setting("Column of rows, or path: submission=turns[0]; repeatable.")
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
 
 
@@ -121,9 +119,8 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
             rewarder, session = _CountingRewarder(grader, settings.rule()), await grader.open_session()
             models = session.models.values()
             run = _RewardRun(executor=session.executor, samples=samples, models=models, rewarder=rewarder)
-            with run.shown_in(out), (settings.stop or Stop()).bound(run):
-                async with reported(settings.progress, run.state):
-                    await run.to_the_end()
+            with run.shown_in(out):
+                await run.to_the_end(settings.progress, settings.stop, run.state)
             return run.rewards
 
 

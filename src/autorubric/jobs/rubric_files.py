@@ -13,12 +13,12 @@ from pydantic import BeforeValidator, PlainValidator
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.files.remote import make_path
 from autorubric.formats import Conversion, Options
 from autorubric.formats import convert as convert_file
 from autorubric.formats.format_registry import IN_ROW
-from autorubric.jobs.job import job
+from autorubric.jobs.job import Columns, column_setting, job
 from autorubric.jobs.submissions import columns_named
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
 from autorubric.linting.records import NO_RUBRIC, is_row
@@ -84,9 +84,7 @@ class LintSettings(Settings):
         group="Input",
         reads=True,
     )
-    column: Mapping[str, str] | Names = setting(
-        (), "Column of rows, or path, such as query=turns[0]; repeatable.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Columns = column_setting("Column of rows, or path, such as query=turns[0]; repeatable.")
     select: Annotated[Names, BeforeValidator(_check_ids)] = setting(
         (), "Run only these rules (comma-separated ids).", group="Rules"
     )
@@ -145,14 +143,12 @@ class LintRun:
             return
         is_files = not isinstance(data, Mapping) and isinstance(data[0], Path)
         for source in data if is_files else [data]:
-            try:
+            with collected(self.problems):
                 read = iter_rubrics if is_files else rubrics_in_memory
                 for rubric in read(source, self.problems, self._columns):
                     self.rubrics += 1
                     self.criteria += len(rubric.criteria)
                     yield from lint_raw_rubric(rubric, self._rules)
-            except InputError as error:
-                self.problems += error.problems
 
 
 def _is_read(data: Any, columns: Mapping[str, str]) -> bool:
@@ -204,9 +200,7 @@ class ConvertSettings(Settings):
         None, "File to write; its suffix gives the file type.", flag="OUT", argument=True, group="Input"
     )
     from_: str | None = setting(None, "Format of IN (default: detected from its keys).", flag="--from", group="Input")
-    column: Mapping[str, str] | Names = setting(
-        (), "Column of rows in no named format, or path; repeatable.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Columns = column_setting("Column of rows in no named format, or path; repeatable.")
     to: str | None = setting(None, "Format of OUT; --list shows the formats.", group="Output")
     polarity: str = setting(
         "as-is",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import astuple
 from functools import partial
@@ -14,8 +14,8 @@ from pydantic import PlainValidator, model_validator
 
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import make_path
-from autorubric.jobs.job import blocking, flags_given, job
-from autorubric.jobs.judges import GradingSettings, make_grader
+from autorubric.jobs.job import Columns, blocking, column_setting, job
+from autorubric.jobs.judges import GradingSettings, key_variable, make_grader, reply_limit
 from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
 from autorubric.jobs.selection_run import selected_from_run as from_run
 from autorubric.jobs.submissions import check_weighed, columns_named
@@ -72,17 +72,15 @@ class SelectSettings(GradingSettings):
     candidates: FileName | None = setting(
         None, "Candidate answers: rows of id or query, and answer(s).", group="Input", reads=True
     )
-    column: Mapping[str, str] | Names = setting(
-        (), "Column of rows: query, rubric, id or answer; repeatable.", metavar="ROLE=NAME", group="Input"
-    )
+    column: Columns = column_setting("Column of rows: query, rubric, id or answer; repeatable.")
     skip_bad_rows: bool = setting(False, "Skip rows that cannot be used, with a note.", group="Input")
     limit: int | None = setting(None, "Use only the first N queries.", short="-n", group="Input", ge=1, le=10**9)
     sample: Names = setting((), "Writer of candidates: MODEL[@BASE_URL]; repeatable.", group="Sampling")
     k: int = setting(6, "Candidates per query from each --sample model.", flag="-k", group="Sampling", ge=1, le=1000)
     sample_temperature: float = setting(1.0, "Temperature of the --sample models.", group="Sampling")
-    sample_max_tokens: int = setting(8192, "Maximum tokens per candidate.", group="Sampling", ge=1, le=10**7)
-    sample_key_env: VariableName | None = setting(
-        None, "Environment variable of the key of --sample models.", group="Sampling", secret=True
+    sample_max_tokens: int = reply_limit(8192, "Maximum tokens per candidate.", "Sampling")
+    sample_key_env: VariableName | None = key_variable(
+        "Environment variable of the key of --sample models.", "Sampling", hidden=False
     )
     threshold: float = setting(0.6, "Keep scores strictly above this, in [0, 1].", group="Selection")
     keep: str = setting("best", "best, all, top-N, or pairs (for DPO).", group="Selection")
@@ -169,7 +167,7 @@ async def _uploaded(result: SelectionResult, settings: SelectSettings) -> Select
 
 def _refuse_unused(settings: SelectSettings, run: Path) -> None:
     shown = (name for name, flag in type(settings).flags().items() if flag.shown and name not in _OF_GRADED_RUNS)
-    if unused := flags_given(settings, shown):
+    if unused := settings.flags_given(shown):
         raise ConfigError(
             f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are used as they are; "
             f"leave these flags out, or pass {run / 'dataset.json'} to grade again"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, collected
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import ReplaceableSettings
@@ -33,13 +33,12 @@ from autorubric.runs.blocks import all_records, feed
 from autorubric.runs.changes import changed_grader, changed_items, changed_values, describe_change
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.plan import describe_grader
-from autorubric.runs.progress import RunState, StageState, reported
+from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.result import EvalResult, ItemResult
 from autorubric.runs.run import REPLY_TOKENS, coming_generation, estimate
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import PART, Part
-from autorubric.runs.stopping import Stop
 from autorubric.training.candidates import (
     ANSWER_TOKENS,
     ROLE,
@@ -265,14 +264,12 @@ async def _model_names(selection: Selection) -> list[str]:
         async with open_models(selection.candidates.configs, selection.limits.in_flight) as models:
             check_priced(models, selection.limits.usd)
             names += [model.name for model in models.values()]
-    problems: dict[str, None] = {}
+    problems: list[str] = []
     for query in selection.queries:
-        try:
+        with collected(problems, f"{query.where or query.id}: "):
             session.judge.check_rubric(query.rubric.rubric)
-        except InputError as error:
-            problems.update(dict.fromkeys(f"{query.where or query.id}: {problem}" for problem in error.problems))
     if problems:
-        raise InputError(problems)
+        raise InputError(dict.fromkeys(problems))
     for sentence in selection.skipped[:20]:
         warn(f"left out: {sentence}")
     return names
@@ -307,9 +304,8 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
             return RunState.of(run.total, done + failed, [stage], run.activity, labels)
 
         shown = nullcontext() if is_sampled or _round() is not None else _shown_as_sampling(selection, run)
-        with shown, (settings.stop or Stop()).bound(run), all_records() if is_sampled else nullcontext():
-            async with reported(settings.progress, state):
-                await run.to_the_end()
+        with shown, all_records() if is_sampled else nullcontext():
+            await run.to_the_end(settings.progress, settings.stop, state)
         await executor.drain()
     return run
 

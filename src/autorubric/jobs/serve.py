@@ -16,7 +16,7 @@ from pydantic import model_validator
 from autorubric.background import rare_collections
 from autorubric.errors import ConfigError
 from autorubric.jobs.evolution_settings import OF_EVOLUTION, EvolutionSettings
-from autorubric.jobs.job import ReplaceableSettings, blocking, flags_given, job
+from autorubric.jobs.job import ReplaceableSettings, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.reward import RewardRuleSettings
 from autorubric.llm.budget import Budget
@@ -75,8 +75,6 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     audit_tolerance: float = setting(0.0, "Growth of the gap that raises no alarm.", group="Audit", ge=0, le=1)
     on_gap: Literal["warn", "stop"] = setting("warn", "On an alarm: warn or stop.", group="Audit")
     repeat_share: float = setting(0.0, "Share of rewards judged twice, to measure noise.", group="Audit", ge=0, le=1)
-    second_judge: str | None = setting(None, "Deprecated; use --audit.", group="Audit", hidden=True)
-    second_share: float | None = setting(None, "Deprecated; use --audit-share.", group="Audit", hidden=True)
     evolve: str | None = setting(
         None,
         "Model that proposes criteria from rollouts.",
@@ -104,10 +102,10 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
             raise ConfigError(f"--host {self.host!a}; expected the name or the address of this machine")
         self._check_evolution()
         self._check_processes()
-        if self.second_judge is not None or self.second_share is not None:
-            raise ConfigError("--second-judge is called --audit now, and --second-share --audit-share")
+        of_audit = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
         if self.audit is None:
-            self._refuse_audit_settings()
+            if unused := self.flags_given(of_audit):
+                raise ConfigError(f"{', '.join(unused)} without an audit; pass --audit MODEL too")
         elif not self.judge:
             raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
         elif self.audit in self.judge:
@@ -143,14 +141,9 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         passed = self.passed_on("a service with --processes", _OF_FIRST_PROCESS)
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
-    def _refuse_audit_settings(self) -> None:
-        names = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
-        if unused := flags_given(self, names):
-            raise ConfigError(f"{', '.join(unused)} without an audit; pass --audit MODEL too")
-
     def _check_evolution(self) -> None:
         if self.evolve is None:
-            if unused := flags_given(self, OF_EVOLUTION):
+            if unused := self.flags_given(OF_EVOLUTION):
                 raise ConfigError(f"{', '.join(unused)} without evolution; pass --evolve MODEL too")
         elif not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")

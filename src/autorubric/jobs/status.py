@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from pydantic import model_validator
 
 from autorubric.errors import ConfigError, InputError, counted
-from autorubric.jobs.job import blocking, job
-from autorubric.jobs.run_source import RunSource, run_job
+from autorubric.jobs.job import RunSource, blocking, job, run_job
 from autorubric.llm.http.secrets import VariableName, split_address
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.runs.manifest import ledger_folder, read_manifest
+from autorubric.runs.manifest import ledger_folder, read_manifest, run_manifest
 from autorubric.runs.run_status import RunStatus, count_graded, run_status
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, setting
 
@@ -178,9 +177,7 @@ async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
     from autorubric.runs.shown_item import show_graded
     from autorubric.synthesis.shown_query import show_query
 
-    manifest = read_manifest(run)
-    if manifest is None:
-        raise InputError(f"{run} is not a run directory: it has no readable manifest.json")
+    manifest = run_manifest(run)
     kind = manifest.get("kind", "evaluation")
     item = None if settings.item is None else str(settings.item)
     if kind == "synthesis":
@@ -210,9 +207,6 @@ class DoctorSettings(Settings):
     api_key_env: VariableName | None = setting(
         None, "Environment variable with the API key of --base-url or --model.", group="Endpoint", secret=True
     )
-    key_env: VariableName | None = setting(
-        None, "The same as --api-key-env.", group="Endpoint", hidden=True, secret=True
-    )
     allow_plain_http: bool = setting(
         False, "Allow API keys over plain HTTP outside private networks.", group="Endpoint"
     )
@@ -221,7 +215,7 @@ class DoctorSettings(Settings):
 
     @model_validator(mode="after")
     def _check_key(self) -> Self:
-        if (self.api_key_env or self.key_env) is not None and not self.base_url and not self.model:
+        if self.api_key_env is not None and not self.base_url and not self.model:
             raise ConfigError("--api-key-env is the key of an endpoint; pass --base-url URL or --model MODEL as well")
         return self
 
@@ -245,12 +239,9 @@ async def doctor_async(_: None, settings: DoctorSettings) -> list[Finding]:
     """
     from autorubric.runs.doctor import disk_findings, endpoint_findings, environment_findings, sqlite_finding
 
-    variable = settings.api_key_env or settings.key_env
     places = _places(list(settings.base_url), [split_address(name) for name in settings.model])
-    plain = settings.allow_plain_http
-    reached = await asyncio.gather(
-        *(endpoint_findings(url, names, variable, plain_http=plain) for url, names in places)
-    )
+    key, plain = settings.api_key_env, settings.allow_plain_http
+    reached = await asyncio.gather(*(endpoint_findings(url, names, key, plain_http=plain) for url, names in places))
     endpoints = (finding for findings in reached for finding in findings)
     return [*environment_findings(), sqlite_finding(), *disk_findings(Path(settings.out)), *endpoints]
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
-from functools import partial
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, cast
 
 from autorubric.background import rare_collections
-from autorubric.errors import InputError
-from autorubric.files import write_atomically
-from autorubric.files.strict_json import dump_json
+from autorubric.errors import InputError, problems_at
+from autorubric.files.strict_json import dump_json, parse_json
 from autorubric.jobs.job import BatchSettings, blocking, job
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
@@ -22,12 +18,12 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.models import check_priced, load_ahead, open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
+from autorubric.rows import Record
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
-from autorubric.runs.progress import reported
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.shard import Division, measure_seconds
-from autorubric.runs.stopping import Stop
+from autorubric.runs.stopping import watched
 from autorubric.settings import setting
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, find_other_queries
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, SynthesisResult
@@ -35,7 +31,7 @@ from autorubric.synthesis.slots import configs, find_slots
 from autorubric.synthesis.stages import STEP_FILES
 from autorubric.synthesis.steps import import_steps, keep_steps
 from autorubric.synthesis.synthesis_run import Prepared, SynthesisRun, prepare
-from autorubric.synthesis.synthesis_settings import QUERY_FILE, Queries, SynthesisSettings, resolve_protocol
+from autorubric.synthesis.synthesis_settings import Queries, SynthesisSettings, resolve_protocol
 
 
 class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
@@ -82,56 +78,36 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
     """
     if settings.processes or settings.engine:
         settings = settings.by_workers()
-    with ExitStack() as stack:
-        if not isinstance(queries, str | Path):
-            queries = stack.enter_context(_as_file(cast(Any, queries)))
-        run, division = settings.model_copy(update={"input": Path(queries)}), settings.division()
-        if settings.log_json is not None:
-            stack.enter_context(settings.attempts_logged())
-        if settings.upload is not None:
-            await check_upload(settings)
+    rows = None
+    if not isinstance(queries, str | Path):
+        rows, queries = list(_rows(cast(Any, queries))), "the queries"
+    run, division = settings.model_copy(update={"input": Path(queries)}), settings.division()
+    with settings.attempts_logged() if settings.log_json is not None else nullcontext():
+        await check_upload(settings)
         if settings.dry_run:
-            return await _estimate(run, division)
-        result = await _run(run, division)
-        if settings.upload is not None:
-            await upload_finished(settings, complete=result.complete)
+            return await _estimate(run, division, rows)
+        result = await _run(run, division, rows)
+        await upload_finished(settings, complete=result.complete)
         return result
 
 
 synthesize = blocking(synthesize_async)
 
 
-@contextmanager
-def _as_file(queries: Sequence[Any]) -> Iterator[Path]:
-    """Queries as a file of rows, for the time of a run; errors name the items instead of its lines."""
-    rows = [dict(one) if isinstance(one, Mapping) else {"question": one} for one in queries]
-    with TemporaryDirectory(prefix="autorubric-") as folder:
-        path = Path(folder) / QUERY_FILE
-        write_atomically(path, (_line(row, f"item {index}") for index, row in enumerate(rows)))
-        try:
-            yield path
-        except InputError as error:
-            place = partial(re.sub, rf"{re.escape(str(path))}(?::(\d+))?", _place)
-            error.problems, error.args = tuple(map(place, error.problems)), (place(str(error)),)
-            raise
+def _rows(queries: Sequence[Any]) -> Iterator[Record]:
+    """Queries in memory as the rows of a file would hold them."""
+    for index, one in enumerate(queries):
+        where, row = f"item {index}", dict(one) if isinstance(one, Mapping) else {"question": one}
+        with problems_at(f"{where}: "):
+            text = dump_json(row)
+        yield Record(where, index + 1, parse_json(text, where))
 
 
-def _place(line: re.Match[str]) -> str:
-    return "the queries" if line[1] is None else f"item {int(line[1]) - 1}"
-
-
-def _line(row: dict[str, Any], where: str) -> str:
-    try:
-        return dump_json(row) + "\n"
-    except InputError as error:
-        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
-
-
-async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisResult:
+async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[Record] | None) -> SynthesisResult:
     settings = resolve_protocol(settings, start_over=settings.start_over)
     if settings.start_over:
         settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in find_slots(settings))})
-    prepared, made, parts = prepare(settings, division), configs(settings), division.parts
+    prepared, made, parts = prepare(settings, division, rows), configs(settings), division.parts
     async with AsyncExitStack() as stack:
         stack.enter_context(rare_collections())
         models = await stack.enter_async_context(open_models(made, settings.concurrency))
@@ -168,8 +144,8 @@ async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisRes
         if settings.export_only or parts is not None:
             executor.replay("export only", ledger.failures())
         # Workers have been stopped already; what they have recorded becomes files.
-        stack.enter_context(((settings.stop if workers is None else None) or Stop()).bound(run))
-        async with reported(settings.progress, run.state):
+        stop = settings.stop if workers is None else None
+        async with watched(run, settings.progress, stop, run.state):
             await run.execute()
         if run.refused and not run.has_paid:
             raise InputError(run.summary.stopped, run.advice)
@@ -177,12 +153,14 @@ async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisRes
     return SynthesisResult(prepared.folder, run.summary, None, run.negotiated, run.interrupted, advice)
 
 
-async def _estimate(settings: SynthesizeSettings, division: Division) -> SynthesisResult:
+async def _estimate(
+    settings: SynthesizeSettings, division: Division, rows: Sequence[Record] | None
+) -> SynthesisResult:
     """Requests, tokens and cost of the run; sends no request and writes nothing."""
     from autorubric.synthesis.plan_estimate import estimate_run
 
     settings = resolve_protocol(settings)
-    prepared = prepare(settings, division)
+    prepared = prepare(settings, division, rows)
     ledgers = prepared.folder / LEDGER_FOLDER
     async with AsyncExitStack() as stack:
         models = await stack.enter_async_context(open_models(configs(settings), 1))

@@ -20,10 +20,10 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.sharing import Sum
 from autorubric.notes import warn
-from autorubric.runs.progress import RunState, StageState, reported
+from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Shard, expected_input
-from autorubric.runs.stopping import GRACE_SECONDS, Stop
+from autorubric.runs.stopping import GRACE_SECONDS, Stop, watched
 
 _MODULE = "autorubric.jobs.workers"
 _MOST_RESTARTS = 3
@@ -82,15 +82,15 @@ class WorkerProcesses:
             InputError: a key, a model or a price is wrong; nothing was spent.
         """
         if not self._shards:
-            base, spent = _recorded(directory)
-            self._lender = Lender(Purse(self._left(spent), self.processes), self._living)
+            with open_ledger(directory) as ledger:
+                base = directory / LEDGER_FOLDER if ledger.count else None
+                self._lender = Lender(Purse(self._left(ledger.spent()), self.processes), self._living)
             token = secrets.token_hex(4)
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
                 self._shards.append(ShardChild(Shard(index, self.processes), place / f"{token}-{index}", index))
-            with (self.settings.stop or Stop()).bound(self):
-                async with reported(self.settings.progress, self._state):
-                    await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
+            async with watched(self, self.settings.progress, self.settings.stop, self._state):
+                await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
             self._conclude()
         return {one.shard: one.folder for one in self._shards}
 
@@ -200,12 +200,6 @@ class WorkerProcesses:
             cost=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
             stand_ins=list(dict.fromkeys(text for state in states for text in state.stand_ins)),
         )
-
-
-def _recorded(directory: Path) -> tuple[Path | None, Spent]:
-    """The ledger of a run directory, if calls are recorded in it, and what they cost."""
-    with open_ledger(directory) as ledger:
-        return (directory / LEDGER_FOLDER if ledger.count else None), ledger.spent()
 
 
 _BACKSTOP = GRACE_SECONDS + 20.0

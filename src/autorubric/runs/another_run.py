@@ -159,9 +159,8 @@ def move_run_away(directory: Path) -> Path:
     place (`refuse_another_run` moves them back) or all of them in the new one.
     """
     manifest = read_manifest(directory) or {}
-    settings = manifest.get("settings")
     names = [MANIFEST_FILE, *RUN_FILES.get(str(manifest.get("kind") or "evaluation"), ())]
-    if isinstance(settings, Mapping) and settings.get("profile") == "full":
+    if (manifest.get("settings") or {}).get("profile") == "full":
         names += RUN_FILES["full synthesis"]
     moving, target = directory / _MOVING, _next_folder(directory)
     moving.mkdir()

@@ -217,6 +217,7 @@ class Finding:
 _NO_SUCH_PATH = frozenset({404, 405, 410, 501})
 _SHORT_REPLY = 16  # tokens; some endpoints refuse to write fewer
 _MOST_LISTED = 5
+_TIMEOUT = 10.0  # seconds that one answer may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,6 @@ async def endpoint_findings(
     base_url: str | None = None,
     models: Sequence[str] = (),
     key_env: str | None = None,
-    timeout: float = 10.0,
     plain_http: bool = False,
 ) -> list[Finding]:
     """Whether an endpoint answers, and whether each of the named models is there.
@@ -244,7 +244,6 @@ async def endpoint_findings(
         base_url: the address; by default that of the provider of the first model.
         models: the models to look for, all at this endpoint.
         key_env: the variable that contains the key.
-        timeout: seconds that one answer may take.
         plain_http: whether the key may be sent over plain HTTP to any host.
 
     Raises:
@@ -261,7 +260,7 @@ async def endpoint_findings(
     settings: dict[str, Any] = {
         "api_base": base_url,
         "api_key_env": key_env,
-        "timeout": timeout,
+        "timeout": _TIMEOUT,
         "allow_plain_http": plain_http,
     }
     configs = [LLMConfig(model, max_tokens=_SHORT_REPLY, max_retries=0, **settings) for model in models]
@@ -272,12 +271,12 @@ async def endpoint_findings(
     connector = aiohttp.TCPConnector(force_close=True)
     try:
         async with aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=timeout), connector=connector
+            timeout=aiohttp.ClientTimeout(total=_TIMEOUT), connector=connector
         ) as session:
             listing = await _listing(session, endpoint)
             found = await _endpoint_finding(session, endpoint, listing)
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
-        words = transport_error(error, timeout)
+        words = transport_error(error, _TIMEOUT)
         advice = "check the address, and that the server is running"
         return [Finding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
     if found.verdict == "problem":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
 
-from autorubric.errors import InputError, MissingFileError
+from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files import atomic_writer, dump_json
 from autorubric.files.strict_json import parse_json
 from autorubric.llm.records.lock import LEDGER_FILE
@@ -50,6 +50,18 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         return None
     return {name: value for name, value in content.items() if isinstance(value, _KINDS.get(name, object))}
+
+
+def run_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest of a run directory.
+
+    Raises:
+        MissingFileError: there is none, or it cannot be read.
+    """
+    found = read_manifest(directory)
+    if found is None:
+        raise MissingFileError(f"{directory} is not a run directory: it has no readable manifest.json")
+    return found
 
 
 Status: TypeAlias = Literal["running", "completed", "failed"]
@@ -171,16 +183,12 @@ def load_manifest(directory: Path) -> ExperimentManifest:
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
     """
-    found = read_manifest(directory)
-    if found is None:
-        raise MissingFileError(f"{directory} is not a run directory: it has no readable manifest.json")
+    found = run_manifest(directory)
     kind = found.get("kind", "evaluation")
     if kind != "evaluation":
         raise InputError(f"{directory} is a run of {kind}; expected a run of `autorubric grade`")
-    try:
+    with problems_at(f"{directory}/manifest.json: "):
         return ExperimentManifest.from_dict(found)
-    except InputError as error:
-        raise InputError(f"{directory}/manifest.json: {error}") from None
 
 
 def digest_lines(lines: Iterable[bytes]) -> str:

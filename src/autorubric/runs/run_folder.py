@@ -242,10 +242,8 @@ class _Known(NamedTuple):
 
     @classmethod
     def of(cls, manifest: dict[str, Any], spent: Spent | None) -> _Known:
-        told = manifest.get("calls")
-        if not isinstance(told, int):  # manifests of synthesis did not always have the sum
-            usage = manifest.get("usage")
-            told = _sum_calls(usage) if isinstance(usage, list) else 0
+        calls = manifest.get("calls")
+        told = calls if isinstance(calls, int) else 0
         if spent is not None and spent.calls > told and not told:
             return cls(spent.calls, SPENT_FILE, spent)
         return cls(told, MANIFEST_FILE, spent)
@@ -276,11 +274,6 @@ def _opened_anyhow(folder: Path, linger: float) -> Ledger:
             raise
     set_aside(folder / FILE_NAME)
     return Ledger.open(folder, linger=linger)
-
-
-def _sum_calls(usage: list[Any]) -> int:
-    counts = [total.get("calls") for total in usage if isinstance(total, dict)]
-    return sum(count for count in counts if isinstance(count, int))
 
 
 def _lost(folder: Path, how: str, known: _Known) -> LedgerError:

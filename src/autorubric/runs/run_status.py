@@ -261,8 +261,7 @@ def count_rows(directory: Path, manifest: Mapping[str, Any], view: LedgerView | 
         >>> count_rows(Path("run"), {"counts": {"rows": 9, "finished": 4, "failed": 1}}, None)[:3]
         (9, 4, 1)
     """
-    counts = manifest.get("counts")
-    counts = counts if isinstance(counts, Mapping) else {}
+    counts = manifest.get("counts") or {}
     return RowCounts(
         read_count(counts.get("rows")), read_count(counts.get("finished")) or 0, read_count(counts.get("failed")) or 0
     )
@@ -290,15 +289,13 @@ def _state(manifest: Mapping[str, Any], holder: str | None, row_counts: RowCount
 
 
 def _reason(manifest: Mapping[str, Any]) -> str:
-    counts = manifest.get("counts")
-    stopped = counts.get("stopped") if isinstance(counts, Mapping) else None
-    return str(manifest.get("error") or stopped or "")
+    return str(manifest.get("error") or (manifest.get("counts") or {}).get("stopped") or "")
 
 
 def _again(manifest: Mapping[str, Any]) -> str:
     """The command that resumes a run, wherever its kind of manifest keeps it."""
     places = (manifest.get("eval_config"), manifest, manifest.get("settings"))
-    return next((str(one["again"]) for one in places if isinstance(one, Mapping) and one.get("again")), "")
+    return next((str(one["again"]) for one in places if one and one.get("again")), "")
 
 
 def _seconds_left(row_counts: RowCounts, pace: Pace, view: LedgerView | None) -> float | None:

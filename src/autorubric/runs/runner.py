@@ -86,10 +86,9 @@ async def run_experiment(
     async with experiment(plan, content) as (run, manifest):
         run.on_result = take
         stand_ins: list[str] = (manifest.grader_config or {}).get("stand_ins", [])
-        with (stop or Stop()).bound(run):
-            by_workers = plan.parts is not None and plan.parts.workers is not None  # they have reported
-            async with reported(None if by_workers else progress, lambda: _state(run, summary, stand_ins)):
-                await run.to_the_end()
+        by_workers = plan.parts is not None and plan.parts.workers is not None  # they have reported
+        shown = None if by_workers else progress
+        await run.to_the_end(shown, stop, lambda: _state(run, summary, stand_ins))
         _count_left(summary, run, sum(size for index, size in enumerate(sizes) if index not in seen))
         summary.totals, summary.interrupted = run.totals(), run.interrupted
         summary.refused, summary.advice = run.refused and not run.has_paid, run.advice

@@ -140,8 +140,7 @@ class Part:
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any]) -> Part | None:
         """The part that a manifest records, or None if its run is not a shard."""
-        settings = manifest.get("eval_config")
-        found: Any = manifest.get(PART) or (settings.get(PART) if isinstance(settings, Mapping) else None)
+        found: Any = manifest.get(PART) or (manifest.get("eval_config") or {}).get(PART)
         try:
             return cls(
                 Shard.parse(found["shard"]), found["command"], found["whole"], found["rows"], found["settings"]

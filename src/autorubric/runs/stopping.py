@@ -7,8 +7,8 @@ import math
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from autorubric.background import interrupt_heard
 from autorubric.llm.batches.setting import is_left_open
 from autorubric.llm.failure_groups import advice_on
+from autorubric.runs.progress import Progress, RunState, reported
 
 if TYPE_CHECKING:
     from autorubric.llm.billing import Activity
@@ -132,11 +133,11 @@ class StoppableRun(ABC):
             self.advice = self.advice or advice_on(failure.kind, failure.message)
             self.stop(failure.message)
 
-    async def to_the_end(self) -> None:
-        """Execute the run; where an error ends it early, no call continues in the background."""
+    async def to_the_end(self, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]) -> None:
+        """Execute the run, `watched`; where an error ends it early, no call continues in the background."""
         from autorubric.llm.executor import no_call_left_behind
 
-        async with no_call_left_behind(self.executor):
+        async with watched(self, progress, stop, state), no_call_left_behind(self.executor):
             await self.execute()
 
     @abstractmethod
@@ -194,3 +195,13 @@ class Stop:
         run.interrupt()
         if run.executor is not None:
             asyncio.get_running_loop().call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
+
+
+@asynccontextmanager
+async def watched(
+    run: Stoppable, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]
+) -> AsyncIterator[None]:
+    """Tell `progress` the state of a run until the block ends, and let `stop` and Ctrl-C stop it."""
+    with (stop or Stop()).bound(run):
+        async with reported(progress, state):
+            yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
@@ -18,20 +18,17 @@ from autorubric.linting.rules.duplicates import DUPLICATE, NEAR_DUPLICATE, Gist
 from autorubric.linting.rules.form import DOMINANT_WEIGHT, EQUAL_WEIGHTS, LANGUAGE, LENGTH, SIGN
 from autorubric.linting.rules.unseen import UNSEEN_REFERENCE, refers_to_criteria
 from autorubric.linting.rules.vague import VAGUE_WORDS
-from autorubric.synthesis.candidate import Candidate, Pool, Relevance
+from autorubric.synthesis.candidate import Candidate, GateContext, Pool, Relevance
 
 Query: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A query: a text, or the messages of a conversation."""
 
 
 @dataclass(frozen=True)
-class _Evidence:
-    """One rubric and all that is known about it; `pool` is None if nothing has been graded."""
+class _Evidence(GateContext):
+    """One rubric and all that is known about it; of relevance, only what judges could say."""
 
-    query: Query
-    candidates: Sequence[Candidate]
-    pool: Pool | None
-    relevance: Mapping[str, Relevance]
+    relevance: Mapping[str, Relevance] = field(default_factory=dict)
 
     @cached_property
     def rubric(self) -> RawRubric:
@@ -42,7 +39,7 @@ class _Evidence:
     def graded(self) -> Iterator[tuple[Candidate, tuple[bool | None, ...]]]:
         """Each criterion that was graded, with the majority verdict on each response."""
         for candidate in self.candidates:
-            if self.pool is not None and candidate.id in self.pool.votes:
+            if candidate.id in self.pool.votes:
                 yield candidate, self.pool.majority(candidate.id)
 
     def broken(self, *rules: Rule) -> frozenset[int | None]:
@@ -62,8 +59,7 @@ def share(hits: Sequence[bool]) -> float | None:
 
 def _find_agreement(evidence: _Evidence, same_judge: bool) -> float | None:
     """How often two verdicts on one response agree, as a mean over the criteria with such pairs."""
-    pool = evidence.pool
-    found = [_find_pair_agreement(pool, one.id, same_judge) for one, _ in evidence.graded() if pool is not None]
+    found = [_find_pair_agreement(evidence.pool, one.id, same_judge) for one, _ in evidence.graded()]
     known = [one for one in found if one is not None]
     return sum(known) / len(known) if known else None
 
@@ -166,7 +162,7 @@ def _find_same_verdicts(evidence: _Evidence) -> frozenset[int | None]:
         for candidate, row in evidence.graded()
         if len(row) >= _FEWEST_RESPONSES and True in row and False in row
     }
-    votes = evidence.pool.votes if evidence.pool else {}
+    votes = evidence.pool.votes
     return frozenset(
         places[later]
         for earlier, later in combinations(gists, 2)
@@ -242,5 +238,5 @@ def measures(
         (1.0, 1.0, None, 1.0)
     """
     assessed = {key: one for key, one in (relevance or {}).items() if one is not None}
-    evidence = _Evidence(query, candidates, pool, assessed)
+    evidence = _Evidence(query, tuple(candidates), pool or Pool((), ()), assessed)
     return {name: measure(evidence) for name, measure in MEASURES.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
@@ -81,6 +81,7 @@ class QueryFile:
         shown_id: the column whose value finished rows carry as `id` where they have none; it identifies nothing.
         reader: finds the query of each row under a usual name, where no column was named.
         shard: leave out the rows of other shards; equal queries are in the same one.
+        rows: those of queries that are in no file; `path` is then what messages call them.
     """
 
     path: Path
@@ -93,6 +94,10 @@ class QueryFile:
     shown_id: str | None = None
     reader: RowReader | None = None
     shard: Shard | None = None
+    rows: Sequence[Record] | None = None
+
+    def _records(self, problems: list[str]) -> Iterable[Record]:
+        return read_rows(self.path, problems, what=_WHAT) if self.rows is None else self.rows
 
     def with_guesses(self, notes: list[str], *, named: bool = False) -> QueryFile:
         """This file with the column of the query guessed from the usual names, unless the user named it.
@@ -105,7 +110,7 @@ class QueryFile:
         columns: dict[str, None] = {}
         reader, shown = RowReader(str(self.path), ("query",), _OPTION, notes=notes), None
         is_guessed = self.question_column == "question" and not named
-        for record in islice(read_rows(self.path, [], what=_WHAT), _ROWS_SEEN):
+        for record in islice(self._records([]), _ROWS_SEEN):
             columns.update(dict.fromkeys(record.fields))
             if is_guessed:
                 reader.read(record)
@@ -120,7 +125,7 @@ class QueryFile:
 
     def __iter__(self) -> Iterator[Query]:
         """The usable rows in file order, read one at a time."""
-        for record in islice(read_rows(self.path, [], what=_WHAT), self.limit):
+        for record in islice(self._records([]), self.limit):
             query = self._query(record.number - 1, record.fields)
             if isinstance(query, Query) and (self.shard is None or self.shard.has(query.fields["question"])):
                 yield query
@@ -138,7 +143,7 @@ class QueryFile:
         columns: dict[str, None] = {}
         usable = held = responses = answered = 0
         whole = blake2b()
-        for record in islice(read_rows(self.path, problems, what=_WHAT), self.limit):
+        for record in islice(self._records(problems), self.limit):
             where, line, row = record.where, record.number, record.fields
             columns.update(dict.fromkeys(islice(row, 50)) if len(columns) < 200 else {})
             query = self._query(line - 1, row)

@@ -20,7 +20,7 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
-from autorubric.synthesis.stages import Plan, Tally
+from autorubric.synthesis.stages import Plan
 from autorubric.synthesis.steps import RowStore
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Summary:
     totals: list[Totals] = field(default_factory=list)
     calls: int = 0
     exported: Exported | None = None
-    tallies: Mapping[str, Tally] = field(default_factory=dict)
+    tallies: Mapping[str, RubricCounts] = field(default_factory=dict)
     stopped: str = ""
     seconds: float = 0.0
 
@@ -143,17 +143,15 @@ def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView
     """
     from autorubric.runs.run_status import RowCounts, count_rows
 
-    held = count_rows(directory, manifest, view)
-    models, steps = manifest.get("models"), manifest.get("steps")
+    held, steps = count_rows(directory, manifest, view), manifest.get("steps")
     role = str(steps[-1]).removesuffix("s") if isinstance(steps, list) and steps else ""
-    slots = [str(slot).split("_")[0] for slot in models] if isinstance(models, Mapping) else []
+    slots = [str(slot).split("_")[0] for slot in manifest.get("models") or ()]
     taken = {str(step).removesuffix("s") for step in steps} if isinstance(steps, list) else set(slots)
     calls = sum(slot in taken for slot in slots)
     done = held.done
     if view is not None and manifest.get("status") == "running" and role:
         done = max(done, view.answered(role) - held.failed)
-    counts = manifest.get("counts")
-    groups = FailureGroups.from_list(counts.get("failure_groups") if isinstance(counts, Mapping) else None)
+    groups = FailureGroups.from_list((manifest.get("counts") or {}).get("failure_groups"))
     return RowCounts(held.rows, done, held.failed, float(calls) or None, tuple(groups))
 
 

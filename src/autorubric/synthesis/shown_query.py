@@ -119,9 +119,7 @@ def _failures(directory: Path, key: str) -> Mapping[str, Any]:
 
 async def _replay(manifest: Mapping[str, Any], view: LedgerView, row: Mapping[str, Any], replay: Replay) -> None:
     """Carry the query through the plan of the run, on recorded replies alone."""
-    before = manifest.get("settings")
-    held = before if isinstance(before, Mapping) else {}
-    settings = resolve_protocol(SynthesisSettings.of_manifest(held))
+    settings = resolve_protocol(SynthesisSettings.of_manifest(manifest.get("settings") or {}))
     full = settings.profile == "full"
     prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
     given = sum(f"response_{letter}" in row for letter in letters(26)) if settings.responses_column else 0

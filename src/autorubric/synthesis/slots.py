@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, collected
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed, checked_key, keys_missing
@@ -175,7 +175,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
         of_role = None if part == "own" else role.max_tokens
         variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
         key = environ.get(variable, "")
-        try:
+        with collected(problems, f"{slot.name}: "):
             made[slot.name] = LLMConfig(
                 model=role.model,
                 api_base=role.base_url or None,
@@ -195,8 +195,6 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
                 timeout=settings.timeout,
                 max_retries=settings.retry,
             )
-        except ConfigError as error:
-            problems += (f"{slot.name}: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     return made

@@ -7,14 +7,15 @@ estimate, its entry in the manifest and its lines in the summary.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from autorubric.errors import ConfigError
 from autorubric.llm.request import Answer, Failure, Model, Reply, Request, Unreadable
 
 if TYPE_CHECKING:
+    from autorubric.synthesis.run_summary import RubricCounts
     from autorubric.synthesis.stage_runner import RecordAccess
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -68,16 +69,6 @@ class Call(NamedTuple):
     read: Callable[[Reply], Answer[Any] | Unreadable]
 
 
-class Tally(Protocol):
-    """Counts over all rows of a run: `as_dict` for the manifest, `lines` for the summary."""
-
-    def add(self, value: Any) -> None: ...  # noqa: D102
-
-    def as_dict(self) -> dict[str, Any]: ...  # noqa: D102
-
-    def lines(self) -> Iterator[str]: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One field of the row, and how it is made.
@@ -114,7 +105,7 @@ class Stage:
     empty: Any = None
     only_if: str = ""
     work: Callable[[Fields, RecordAccess], Awaitable[Outcome]] | None = None
-    tally: tuple[str, Callable[[], Tally]] | None = None
+    tally: tuple[str, Callable[[], RubricCounts]] | None = None
     keys: tuple[str, str, str] = field(init=False)
 
     def __post_init__(self) -> None:

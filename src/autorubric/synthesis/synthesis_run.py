@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.models import negotiated, stand_ins
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
+from autorubric.rows import Record
 from autorubric.runs.changes import FinishedRun
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.runs.progress import RunState, StageState
@@ -54,8 +55,10 @@ class Prepared:
     part: Part | None = None
 
 
-def prepare(settings: SynthesisSettings, division: Division = _WHOLE) -> Prepared:
-    """Check everything that can be checked without a model.
+def prepare(
+    settings: SynthesisSettings, division: Division = _WHOLE, rows: Sequence[Record] | None = None
+) -> Prepared:
+    """Check everything that can be checked without a model; `rows` are queries that are in no file.
 
     Raises:
         InputError: the input file, its columns or rows, the templates or the plan are wrong.
@@ -71,6 +74,7 @@ def prepare(settings: SynthesisSettings, division: Division = _WHOLE) -> Prepare
         settings.responses_column,
         settings.domain_column,
         shard=division.shard,
+        rows=rows,
     ).with_guesses(notes, named="question_column" in settings.model_fields_set)
     full = settings.profile == "full"
     prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)

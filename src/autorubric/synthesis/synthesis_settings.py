@@ -24,7 +24,6 @@ from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Ro
 Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
 """A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""
 
-QUERY_FILE = "queries.jsonl"
 _MOST_NAMED = 10
 
 
@@ -181,8 +180,6 @@ class SynthesisSettings(EndpointSettings):
     @model_validator(mode="wrap")
     @classmethod
     def _lay(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        if not isinstance(values, Mapping):
-            return read(values)
         laid = lay_settings(values)
         if laid.get("input") is None or not isinstance(laid.get("models", ""), str | None):
             del laid["roles"]  # what is wrong elsewhere is said first

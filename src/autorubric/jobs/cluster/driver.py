@@ -29,10 +29,10 @@ from autorubric.llm.records.union import add_rows, added_up_to
 from autorubric.notes import warn
 from autorubric.runs.blocks import BlockQueue
 from autorubric.runs.manifest import ITEMS_FILE
-from autorubric.runs.progress import RunState, reported
+from autorubric.runs.progress import RunState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, Shard
-from autorubric.runs.stopping import Stop
+from autorubric.runs.stopping import watched
 
 _WHOLE = Shard(1, 1)
 _MOST_DEATHS = 10
@@ -109,11 +109,8 @@ class RayWorkers(WorkerProcesses):
             rounds = 2 if getattr(self.settings, "sample", None) else 1  # all is sampled before anything is graded
             try:
                 # One connection for all blocks: the last one to close copies the write-ahead log into the file.
-                with (
-                    (self.settings.stop or Stop()).bound(self),
-                    closing(connect(self._main / FILE_NAME)) as self._records,
-                ):
-                    async with reported(self.settings.progress, self._state):
+                with closing(connect(self._main / FILE_NAME)) as self._records:
+                    async with watched(self, self.settings.progress, self.settings.stop, self._state):
                         for number in range(rounds):
                             if not self._is_over():
                                 await self._work(number)

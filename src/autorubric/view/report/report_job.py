@@ -19,9 +19,8 @@ from pydantic import model_validator
 from autorubric.charts.html import figure, spelled
 from autorubric.errors import ConfigError, InputError, counted
 from autorubric.files import write_atomically
-from autorubric.jobs.job import job, refuse_existing
+from autorubric.jobs.job import RunSource, job, refuse_existing, run_job
 from autorubric.jobs.label_source import LabelChoice, note_other_labels
-from autorubric.jobs.run_source import RunSource, run_job
 from autorubric.jobs.status import RunDirectory
 from autorubric.settings import FileName, NewDirectory, setting
 from autorubric.view.page import Query, Refusal
