@@ -113,6 +113,11 @@ class BatchRecord:
         return Sum.of(self.tokens, self.cost)
 
     @property
+    def metadata(self) -> dict[str, str]:
+        """What the provider keeps with the batch, by which a later session finds it."""
+        return {"autorubric_run": self.run, "autorubric_batch": self.id, "autorubric_sha": self.sha}
+
+    @property
     def lost_entry(self) -> dict[str, Entry]:
         """One request that can cost as much as all of the batch, for a batch whose rows are lost."""
         unbounded = self.count and not self.tokens

@@ -19,7 +19,7 @@ from autorubric.llm.batches.collecting import (
     collect,
     given_up,
 )
-from autorubric.llm.batches.dialect import Parcel, RemoteBatch
+from autorubric.llm.batches.dialect import RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import UNKNOWN, Batching
@@ -91,7 +91,7 @@ class Carrier:
         """Upload and create a planned batch; a `LinkFault` where that fails. What is refused is dropped."""
         if not record.file:
             try:
-                file = await model.service.dialect.upload(model.link, self._parcel(record))
+                file = await model.service.dialect.upload(model.link, record, self.store.requests(record))
             except LinkFault:
                 self.store.keep(replace(record, state="dropped"))  # a file alone costs nothing
                 raise
@@ -198,11 +198,11 @@ class Carrier:
 
     async def _created(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
         """The created batch; where it is unclear whether the provider created it, it is looked for first."""
-        dialect, parcel = model.service.dialect, self._parcel(record)
+        dialect = model.service.dialect
         attempt = 0
         while True:
             try:
-                remote = await dialect.create(model.link, parcel)
+                remote = await dialect.create(model.link, record, self.store.requests(record))
                 if not remote.id:
                     raise LinkFault(Fault("network", "the answer to the creation names no batch", 200, again=True))
                 return self._sent(record, remote, guessed=False)
@@ -247,10 +247,6 @@ class Carrier:
         guessed = guessed and not remote.batch and not remote.file
         changed = replace(record, state="sent", remote=remote.id, guessed=guessed, sent_at=time.time())
         return self.store.keep(replace(changed, word=remote.word))
-
-    def _parcel(self, record: BatchRecord) -> Parcel:
-        path = self.store.requests(record)
-        return Parcel(record.id, record.run, record.sha, path, record.served, record.count, record.file)
 
 
 class BatchLine(NamedTuple):

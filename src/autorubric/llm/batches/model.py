@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.errors import ConfigError
-from autorubric.llm.batches.anthropic import AnthropicDialect
 from autorubric.llm.batches.dialect import BatchDialect, Limits
-from autorubric.llm.batches.gemini import GeminiDialect
 from autorubric.llm.batches.link import Link
-from autorubric.llm.batches.openai_variants import MistralDialect, OpenRouterDialect
+from autorubric.llm.batches.other_dialects import AnthropicDialect, GeminiDialect, MistralDialect, OpenRouterDialect
 from autorubric.llm.batches.setting import batching
 from autorubric.llm.billing import Reservation, current_reservation
 from autorubric.llm.config import LLMConfig
