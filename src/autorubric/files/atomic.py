@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, overload
 
@@ -48,11 +49,11 @@ def atomic_writer(
 ) -> AbstractContextManager[IO[str]]: ...
 @overload
 def atomic_writer(
-    path: str | Path, mode: Literal["wb"], *, permissions: int | None = None
+    path: str | Path, mode: Literal["wb"], *, permissions: int | None = None, if_changed: bool = False
 ) -> AbstractContextManager[IO[bytes]]: ...
 @contextmanager
 def atomic_writer(
-    path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None
+    path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None, if_changed: bool = False
 ) -> Iterator[IO[Any]]:
     r"""A handle whose content replaces `path` durably and atomically if the block ends without an error.
 
@@ -63,6 +64,7 @@ def atomic_writer(
         path: the file to make or replace.
         mode: "w" for UTF-8 text with `\n` line ends, "wb" for bytes.
         permissions: the mode of the new file; by default the old file's, or what the umask leaves.
+        if_changed: leave a file that has this content already as it is, its times included.
 
     Raises:
         InputError: the folder is missing or cannot be written to.
@@ -96,7 +98,12 @@ def atomic_writer(
                 draft.chmod(wanted)
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            is_same = if_changed and replaced is not None and filecmp.cmp(draft, target, shallow=False)
+            if not is_same:
+                os.fsync(file.fileno())
+        if is_same:
+            draft.unlink()
+            return
         draft.replace(target)
     except BaseException as error:
         with suppress(OSError):
@@ -105,67 +112,6 @@ def atomic_writer(
             error.filename = str(path)  # a write that fails does not say where
         raise
     sync_folder(target.parent)
-
-
-@contextmanager
-def written_if_changed(path: Path) -> Iterator[Callable[[bytes], object]]:
-    r"""A function that takes the content of a file piece by piece; the file is replaced only if that changes it.
-
-    Until the first difference the old file is read, and nothing is written.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
-        >>> def write_rows():
-        ...     with written_if_changed(path) as write:
-        ...         write(b"{}\n")
-        ...     return path.stat().st_mtime_ns
-        >>> write_rows() == write_rows()
-        True
-    """
-    if not path.is_file():
-        with atomic_writer(path, "wb") as file:
-            yield file.write
-        return
-    with ExitStack() as stack:
-        draft = _Draft(path, stack)
-        yield draft.write
-        draft.end()
-
-
-class _Draft:
-    """The new content of a file, compared with the old content while it is written: the length of the equal part."""
-
-    def __init__(self, path: Path, stack: ExitStack) -> None:
-        self._path, self._stack = path, stack
-        self._old = stack.enter_context(path.open("rb"))
-        self._new: IO[bytes] | None = None
-        self._same = 0
-
-    def write(self, data: bytes) -> None:
-        if self._new is None and self._old.read(len(data)) == data:
-            self._same += len(data)
-            return
-        self._changed().write(data)
-
-    def end(self) -> None:
-        if self._new is None and self._old.read(1):
-            self._changed()
-
-    def _changed(self) -> IO[bytes]:
-        """The new file, which starts with the equal part."""
-        if self._new is None:
-            self._new = self._stack.enter_context(atomic_writer(self._path, "wb"))
-            self._old.seek(0)
-            while self._same:
-                chunk = self._old.read(min(self._same, _CHUNK))
-                self._new.write(chunk)
-                self._same -= len(chunk)
-            self._old.close()  # Windows replaces no open file
-        return self._new
-
-
-_CHUNK = 1 << 20
 
 
 def remove_drafts(folder: Path) -> None:
