@@ -14,6 +14,7 @@ from autorubric.core.entries import find_parts, from_json_text
 from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import size_of_plain
 from autorubric.formats.containers import checked_container, iter_rows, row_writer
+from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, checked_polarity, turned
 from autorubric.formats.format import Format, Record, Row, Written
 from autorubric.formats.format_registry import (
     IN_ROW,
@@ -24,8 +25,6 @@ from autorubric.formats.format_registry import (
     read_usual,
     with_usual,
 )
-from autorubric.formats.polarity import Polarity, PolarityAudit, checked_polarity, turned
-from autorubric.formats.repeated_questions import Questions
 from autorubric.rows import Record as RowRecord
 from autorubric.rows import RowReader, input_name
 from autorubric.rows.columns import COLUMN_OPTION
