@@ -238,6 +238,7 @@ def _is_spent(words: str, retry_after: float | None) -> bool:
 
 
 _WORDS = ("message", "msg", "detail", "error", "status_msg")
+_MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
 def _endpoint_error(body: bytes) -> tuple[str, str, str]:
@@ -245,7 +246,7 @@ def _endpoint_error(body: bytes) -> tuple[str, str, str]:
     try:
         found: Any = json.loads(body)
     except (ValueError, RecursionError):
-        return _one_line(_without_markup(body[:4000].decode("utf-8", "replace"))), "", ""
+        return _one_line(_MARKUP.sub(" ", body[:4000].decode("utf-8", "replace"))), "", ""
     if isinstance(found, list) and found:  # Gemini wraps its error in a list
         found = found[0]
     if not isinstance(found, dict):
@@ -260,10 +261,6 @@ def _endpoint_error(body: bytes) -> tuple[str, str, str]:
         text = f"{text}: {raw}"
     codes = " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
     return _one_line(text), str(error.get("param") or ""), codes
-
-
-def _without_markup(text: str) -> str:
-    return re.sub(r"<(script|style)\b.*?</\1>|<[^<>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
 
 
 def _one_line(text: str) -> str:

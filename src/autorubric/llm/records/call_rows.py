@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import LedgerError
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.billing import Bill
-from autorubric.llm.request import Failure, FailureKind, Message, Model, Reply, Request, Usage, as_dict
+from autorubric.llm.request import Failure, Message, Model, Reply, Request, Usage, as_dict
 
 KEY_BYTES = 16
 
@@ -251,12 +251,6 @@ def unpack_reply(value: list[Any], *, fresh: bool) -> Reply:
     return Reply(text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, fresh, limit)
 
 
-def unpack_failure(value: dict[str, Any], kind: FailureKind, status: int | None, attempts: int) -> Failure:
-    """The failure; its kind, status and attempts are columns of the row."""
-    reply = None if value["reply"] is None else unpack_reply(value["reply"], fresh=False)
-    return Failure(kind, value["message"], status, attempts, reply)
-
-
 READ_COLUMNS = "key, item, role, model, draw, reask, status, http_status, attempts, at, data, digest"
 """What `read_call` takes: columns of a call and of its payload."""
 
@@ -270,7 +264,8 @@ def read_call(row: Sequence[Any]) -> CallRow:
         if isinstance(value, list):
             outcome = unpack_reply(value, fresh=False)
         else:
-            outcome = unpack_failure(value, status, http_status, attempts)
+            reply = None if value["reply"] is None else unpack_reply(value["reply"], fresh=False)
+            outcome = Failure(status, value["message"], http_status, attempts, reply)
     except LedgerError as error:
         if status in (_OK, DAMAGED):
             outcome = Failure("unreadable", str(error), http_status, attempts)
