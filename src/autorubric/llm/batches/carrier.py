@@ -144,7 +144,7 @@ class Carrier:
                     return
                 if not problem.fault.again or attempt == model.link.retries:
                     raise LinkFault(replace(problem.fault, message=_still_open(problem.fault, record))) from None
-                await asyncio.sleep(model.link.wait(attempt, problem.fault.retry_after))
+                await asyncio.sleep(model.link.backoff.wait(attempt, problem.fault.retry_after))
 
     async def fetch(
         self, model: BatchModel, record: BatchRecord, awaited: Container[bytes] = (), *, once: bool = False
@@ -214,7 +214,7 @@ class Carrier:
             if attempt == model.link.retries or not (problem.is_unclear or problem.fault.again):
                 self.store.keep(replace(record, state="dropped"))
                 raise problem
-            await asyncio.sleep(model.link.wait(attempt, problem.fault.retry_after))
+            await asyncio.sleep(model.link.backoff.wait(attempt, problem.fault.retry_after))
             attempt += 1
 
     async def _find_twice(self, model: BatchModel, record: BatchRecord) -> RemoteBatch | None:

@@ -84,12 +84,6 @@ def _left_of_context(words: str) -> int | None:
     return _whole(context[1]) - _whole(prompt[1])
 
 
-def find_context(words: str) -> int | None:
-    """The tokens of prompt and reply together that a refusal allows; None if it does not say."""
-    found = _CONTEXT.search(words)
-    return None if found is None else _whole(found[1])
-
-
 def _whole(digits: str) -> int:
     return int(digits.replace(",", "").replace("_", ""))
 
@@ -333,7 +327,8 @@ class Dialect:
         if tokens < _SHORTEST:
             return None
         if not again and tokens == sent // 2:
-            self.context = find_context(fault.text)
+            found = _CONTEXT.search(fault.text)
+            self.context = None if found is None else _whole(found[1])
         return replace(request, max_tokens=tokens)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:

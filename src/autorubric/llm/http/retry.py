@@ -293,7 +293,7 @@ class Backoff:
     least: float
     most: float
 
-    def wait(self, retry: int, retry_after: float | None, rng: random.Random) -> float:
+    def wait(self, retry: int, retry_after: float | None, rng: random.Random = _RANDOM) -> float:
         """Seconds before retry number `retry`, counted from 0."""
         highest = min(self.most, self.least * 2.0 ** min(retry + 1, 60))
         drawn = rng.uniform(min(self.least, highest), highest)
