@@ -15,7 +15,7 @@ from typing import IO, Any, Literal, TypeAlias
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from autorubric.files.atomic import atomic_writer
+from autorubric.files.atomic import atomic_writer, written_if_changed
 from autorubric.files.strict_json import json_value
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.database import ImportRow
@@ -139,7 +139,7 @@ def step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -> dic
 
 
 def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowStore) -> dict[str, int]:
-    """Bring step files up to date; a file that would not change stays as it is.
+    """Bring step files up to date; a file that would not change is not written.
 
     Rows of this run come in input order. Rows that the files held before and that this run did not bring to
     the same step are kept: in their place where they are in the input with the same question, else at the end.
@@ -153,7 +153,7 @@ def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowS
             (
                 step,
                 _Kept(path) if path.exists() and path not in store.owned else None,
-                stack.enter_context(atomic_writer(path, "wb", if_changed=True)).write,
+                stack.enter_context(written_if_changed(path)),
             )
             for step, path in paths.items()
         ]
