@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry, PlanWriter
 from autorubric.llm.batches.collecting import (
@@ -32,6 +32,7 @@ from autorubric.llm.request import Request
 from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
+    from autorubric.llm.batches.batch_queue import Waiting
     from autorubric.llm.budget import Budget
 
 _SLOWER = 1.5
@@ -41,14 +42,6 @@ _MOST_OLDER = 200  # batches in a list, newest first as a rule, before the searc
 _LOOKS = 10  # that fail in a row, each with its own retries, before a run waits no longer
 _SLICE = 250  # requests planned before other tasks get their turn
 _RANDOM = random.Random()
-
-
-class Planned(Protocol):
-    """A request planned for a batch."""
-
-    key: bytes
-    request: Request
-    terms: Terms | None
 
 
 @dataclass(slots=True)
@@ -74,7 +67,7 @@ class Carrier:
         record = await asyncio.to_thread(writer.close)
         return await asyncio.to_thread(self.store.keep_plan, record)
 
-    async def plan(self, model: BatchModel, waiting: Sequence[Planned]) -> BatchRecord:
+    async def plan(self, model: BatchModel, waiting: Sequence[Waiting]) -> BatchRecord:
         """Write the files of a batch of the first requests, as many as fit."""
         writer = self.begin(model)
         for one in waiting:
