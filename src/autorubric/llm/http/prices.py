@@ -238,13 +238,14 @@ def builtin_prices(day: date) -> Mapping[str, Price]:
     prices = {}
     for name, row in file["prices"].items():
         begun = [start for start in row.get("from", ()) if start <= day.isoformat()]
-        prices[name] = _price(row["from"][max(begun)] if begun else row)
+        prices[name] = read_price(row["from"][max(begun)] if begun else row)
     return prices
 
 
-def _price(row: Mapping[str, Any]) -> Price:
-    tiers = tuple((tier["above"], _price(tier)) for tier in row.get("tiers", ()))
-    batch = _price(row["batch"]) if "batch" in row else None
+def read_price(row: Mapping[str, Any]) -> Price:
+    """The price in a row of the table, or in a user's file or configuration."""
+    tiers = tuple((tier["above"], read_price(tier)) for tier in row.get("tiers", ()))
+    batch = read_price(row["batch"]) if "batch" in row else None
     return Price(row["input"], row["output"], row.get("cached"), row.get("cache_write"), tiers, batch)
 
 
@@ -273,9 +274,3 @@ def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
     if problems:
         raise ConfigError(problems)
     return prices
-
-
-def stated_price(row: Mapping[str, Any]) -> Price:
-    """The price in a user's file or configuration."""
-    cached = row.get("cached")
-    return Price(float(row["input"]), float(row["output"]), None if cached is None else float(cached))
