@@ -102,8 +102,6 @@ _SHORT = 1 << 12
 """Bytes up to which a window of 4 kB loses nothing; the usual 256 kB of tables take longer than a short text."""
 _ZLIB = (b"H", b"x")
 """First bytes of what `seal` makes with either window; no JSON starts with one of them."""
-_ZSTD = b"\x28\xb5\x2f\xfd"
-"""First bytes of what earlier versions compressed."""
 
 
 @dataclass(slots=True)
@@ -217,7 +215,7 @@ def unseal(name: bytes, data: bytes | None, digest: bytes | None) -> Any:
     """The value passed to `seal`, once the digest shows that it is intact."""
     if data is None or not is_whole(name, data, digest):
         raise LedgerError("a recorded value is damaged: it does not match its digest")
-    return json_value(_decompress(data))
+    return json_value(zlib.decompress(data) if data.startswith(_ZLIB) else data)
 
 
 def pack_outcome(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
@@ -282,15 +280,3 @@ def _utf8(text: str) -> str:
 def compute_digest(name: bytes, data: bytes) -> bytes:
     """A digest of `data` and the name they are stored under."""
     return blake2b(len(name).to_bytes(8, "little") + name + data, digest_size=16).digest()
-
-
-def _decompress(data: bytes) -> bytes:
-    if data.startswith(_ZLIB):
-        return zlib.decompress(data)
-    if not data.startswith(_ZSTD):
-        return data
-    import pyarrow as pa
-
-    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-        expanded: bytes = stream.read()
-    return expanded
