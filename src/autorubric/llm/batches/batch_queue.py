@@ -215,7 +215,7 @@ class BatchQueue:
                     self._dispatch(model, chunk, alone=few)
 
     def _most(self, model: BatchModel) -> int:
-        limit = model.service.dialect.limits.requests
+        limit = model.service.limits.requests
         most = min(self._how.size, limit) if self._how.size else limit
         return self._most_of.get(id(model), most)
 

@@ -73,7 +73,7 @@ class Carrier:
         for one in waiting:
             made = make_line(model, one.key, one.request)
             one.terms = made.terms
-            if writer.count and writer.size + len(made.line) > model.service.dialect.limits.bytes:
+            if writer.count and writer.size + len(made.line) > model.service.limits.bytes:
                 break
             writer.add(made.line, made.entry, made.most)
             if not writer.count % _SLICE:
@@ -84,7 +84,7 @@ class Carrier:
         """Upload and create a planned batch; a `LinkFault` where that fails. What is refused is dropped."""
         if not record.file:
             try:
-                file = await model.service.dialect.upload(model.link, record, self.store.requests(record))
+                file = await model.service.upload(model.link, record, self.store.requests(record))
             except LinkFault:
                 self.store.keep(replace(record, state="dropped"))  # a file alone costs nothing
                 raise
@@ -129,7 +129,7 @@ class Carrier:
             return
         for attempt in range(model.link.retries + 1):
             try:
-                await model.service.dialect.cancel(model.link, record.remote)
+                await model.service.cancel(model.link, record.remote)
                 return
             except LinkFault as problem:
                 # A batch may end in between, and one that has ended cannot be cancelled.
@@ -172,7 +172,7 @@ class Carrier:
             await found.charge_missing(awaited)
             ended = replace(record, state="collected", ended_at=time.time(), word=remote.word, trouble="")
             await asyncio.to_thread(self.store.keep, replace(ended, replies=len(found.replies)))
-            await model.service.dialect.delete(model.link, remote)
+            await model.service.delete(model.link, remote)
         return found
 
     async def _find(self, model: BatchModel, record: BatchRecord) -> RemoteBatch:
@@ -180,7 +180,7 @@ class Carrier:
         seen_again = time.time() - record.sent_at >= _CLOCKS_APART
         while True:
             try:
-                return await model.service.dialect.find(model.link, record.remote)
+                return await model.service.find(model.link, record.remote)
             except LinkFault as problem:
                 if problem.fault.status not in (404, 410):
                     raise
@@ -191,7 +191,7 @@ class Carrier:
 
     async def _created(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
         """The created batch; where it is unclear whether the provider created it, it is looked for first."""
-        dialect = model.service.dialect
+        dialect = model.service
         attempt = 0
         while True:
             try:
@@ -221,7 +221,7 @@ class Carrier:
     async def _find_listed(self, model: BatchModel, record: BatchRecord) -> RemoteBatch | None:
         taken = {one.remote for one in self.store.records() if one.id != record.id} | {*record.strangers}
         older = 0
-        async for batch in model.service.dialect.list(model.link):
+        async for batch in model.service.list(model.link):
             if batch.created is not None and batch.created < record.planned_at - _CLOCKS_APART:
                 older += 1
                 if older > _MOST_OLDER:
@@ -231,7 +231,7 @@ class Carrier:
         return None
 
     def _is_ours(self, model: BatchModel, record: BatchRecord, batch: RemoteBatch) -> bool:
-        if model.service.dialect.keeps_metadata or record.file or batch.file:
+        if model.service.keeps_metadata or record.file or batch.file:
             # Some services take metadata, and do not return it.
             return batch.batch == record.id or (bool(record.file) and batch.file == record.file)
         return batch.count in (None, record.count)
@@ -266,7 +266,7 @@ def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
         0 if most is None else most.completion_tokens,
         sum(len(content) for _, content in request.messages),
     )
-    line = encode_body(model.service.dialect.line(key.hex(), body)) + b"\n"
+    line = encode_body(model.service.line(key.hex(), body)) + b"\n"
     return BatchLine(
         terms, line, entry, Sum() if most is None else Sum.of(most.total_tokens, model.cost(most) or 0.0)
     )
@@ -342,7 +342,7 @@ class Ahead:
         """Where the next request of a model goes, in a new batch if the last one is full."""
         found = self._open.get(id(model))
         writer = None if found is None else found[1]
-        limit = model.service.dialect.limits.bytes
+        limit = model.service.limits.bytes
         if writer is not None and (writer.count >= self.most(model) or writer.size + size > limit):
             self._send(id(model))
             writer = None

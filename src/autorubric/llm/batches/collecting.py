@@ -114,7 +114,7 @@ class Collection:
         chunk: dict[bytes, tuple[Entry, Reply]] = {}
         self.strange = unreadable = 0
         try:
-            async for line in self.model.service.dialect.results(self.model.link, remote):
+            async for line in self.model.service.results(self.model.link, remote):
                 if not line.custom_id:
                     unreadable += 1
                     continue

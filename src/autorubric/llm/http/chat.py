@@ -323,18 +323,12 @@ class ChatModel:
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
 
     def _billed(self, reply: Reply, tries: int) -> Reply:
-        cost = self._find_cost(reply)
-        if (tries, cost) == (reply.attempts, reply.cost):
-            return reply
-        return changed(reply, attempts=tries, cost=cost)
-
-    def _find_cost(self, reply: Reply) -> float | None:
-        """What the endpoint charged if it bills by the reply (OpenRouter does), otherwise our price."""
-        charged = reply.cost if self.endpoint.provider == "openrouter" and not self._config.prices else None
+        """The reply with its price: what the endpoint charged if it bills by the reply (OpenRouter does), or ours."""
+        cost = reply.cost if self.endpoint.provider == "openrouter" and not self._config.prices else None
         # A charge of 0 may mean that another party bills the call, such as the user's own provider.
-        if self._price is None or charged:
-            return charged
-        return None if reply.usage is None else self._price.dollars(reply.usage)
+        if self._price is not None and not cost:
+            cost = None if reply.usage is None else self._price.dollars(reply.usage)
+        return reply if (tries, cost) == (reply.attempts, reply.cost) else changed(reply, attempts=tries, cost=cost)
 
     def _estimate(self, request: Request) -> int:
         """Tokens to reserve in a tokens-per-minute limit, corrected once the reply states the true number."""
