@@ -6,7 +6,7 @@ named with file, row and key. A UTF-8 byte order mark is skipped; any other enco
 
 from autorubric.files.atomic import atomic_writer, write_atomically
 from autorubric.files.keys import advice, nearest, unknown_key
-from autorubric.files.parquet import iter_parquet, parquet_writer
+from autorubric.files.parquet import parquet_writer
 from autorubric.files.strict_json import dump_json, parse_json
 from autorubric.files.text import iter_jsonl, read_document, read_text
 
@@ -15,7 +15,6 @@ __all__ = [
     "atomic_writer",
     "dump_json",
     "iter_jsonl",
-    "iter_parquet",
     "nearest",
     "parquet_writer",
     "parse_json",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import secrets
@@ -123,46 +124,28 @@ def written_if_changed(path: Path) -> Iterator[Callable[[bytes], object]]:
         >>> write_rows() == write_rows()
         True
     """
-    if not path.is_file():
-        with atomic_writer(path, "wb") as file:
-            yield file.write
-        return
     with ExitStack() as stack:
-        draft = _Draft(path, stack)
-        yield draft.write
-        draft.end()
+        old: IO[bytes] = stack.enter_context(path.open("rb") if path.is_file() else io.BytesIO())
+        new: IO[bytes] | None = None
+        same = 0
 
+        def write(data: bytes) -> None:
+            nonlocal new, same
+            if new is None and data and old.read(len(data)) == data:
+                same += len(data)
+                return
+            if new is None:
+                new = stack.enter_context(atomic_writer(path, "wb"))
+                old.seek(0)
+                while chunk := old.read(min(same, _CHUNK)):
+                    new.write(chunk)
+                    same -= len(chunk)
+                old.close()  # Windows replaces no open file
+            new.write(data)
 
-class _Draft:
-    """The new content of a file, compared with the old content while it is written: the length of the equal part."""
-
-    def __init__(self, path: Path, stack: ExitStack) -> None:
-        self._path, self._stack = path, stack
-        self._old = stack.enter_context(path.open("rb"))
-        self._new: IO[bytes] | None = None
-        self._same = 0
-
-    def write(self, data: bytes) -> None:
-        if self._new is None and self._old.read(len(data)) == data:
-            self._same += len(data)
-            return
-        self._changed().write(data)
-
-    def end(self) -> None:
-        if self._new is None and self._old.read(1):
-            self._changed()
-
-    def _changed(self) -> IO[bytes]:
-        """The new file, which starts with the equal part."""
-        if self._new is None:
-            self._new = self._stack.enter_context(atomic_writer(self._path, "wb"))
-            self._old.seek(0)
-            while self._same:
-                chunk = self._old.read(min(self._same, _CHUNK))
-                self._new.write(chunk)
-                self._same -= len(chunk)
-            self._old.close()  # Windows replaces no open file
-        return self._new
+        yield write
+        if new is None and (old.read(1) or not path.is_file()):
+            write(b"")
 
 
 _CHUNK = 1 << 20

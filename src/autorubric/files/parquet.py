@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.files.atomic import atomic_writer
 from autorubric.files.json_values import in_json
-from autorubric.files.text import LARGEST_FILE, size_of_plain
+from autorubric.files.text import LARGEST_FILE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,29 +24,6 @@ _FOREIGN = re.compile("binary|duration|uuid|decimal")
 """Types of columns, or inside them, whose values JSON does not know; readers of rows know times."""
 
 
-def iter_parquet(path: str | Path, *, what: str = "File") -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a Parquet file with their numbers, counted from 1.
-
-    Args:
-        path: the file.
-        what: the noun for the message about a missing file.
-
-    Raises:
-        MissingFileError: the file does not exist.
-        InputError: it is not a Parquet file, is damaged, or unpacks to more than the limit.
-
-    Example:
-        >>> import pyarrow as pa, tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "rows.parquet"
-        >>> with parquet_writer(path, pa.schema([("id", pa.string())])) as add:
-        ...     add({"id": "q1"})
-        >>> list(iter_parquet(path))
-        [(1, {'id': 'q1'})]
-    """
-    size_of_plain(path, what=what)
-    return parquet_rows(path, str(path))
-
-
 def parquet_rows(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a Parquet file, or of an open file that can seek, with their numbers.
 
@@ -55,7 +32,15 @@ def parquet_rows(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int
         path: its name in messages.
 
     Raises:
-        InputError: as `iter_parquet` does.
+        InputError: it is not a Parquet file, is damaged, or unpacks to more than the limit.
+
+    Example:
+        >>> import pyarrow as pa, tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rows.parquet"
+        >>> with parquet_writer(path, pa.schema([("id", pa.string())])) as add:
+        ...     add({"id": "q1"})
+        >>> list(parquet_rows(path, str(path)))
+        [(1, {'id': 'q1'})]
     """
     import pyarrow.parquet as pq
 
@@ -171,13 +156,6 @@ def _batches(file: BinaryIO, name: str, stream: bool) -> Iterator[pa.RecordBatch
                 yield batch.slice(start, _ROWS_A_GROUP)
 
 
-def _readable(value: Any, where: str) -> Any:
-    try:
-        return in_json(value)
-    except InputError as error:
-        raise InputError(f"{where} {problem}" for problem in error.problems) from None
-
-
 def _rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of batches with their numbers, counted from 1; an `InputError` if they cannot be read."""
     import pyarrow as pa
@@ -192,7 +170,8 @@ def _rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[t
             for row in batch.to_pylist():
                 number += 1
                 for column in foreign:
-                    row[column] = _readable(row[column], f"{name}: row {number}: column {column!r}")
+                    with problems_at(f"{name}: row {number}: column {column!r} "):
+                        row[column] = in_json(row[column])
                 yield number, row
     except InputError:
         raise

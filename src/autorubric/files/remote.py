@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import IO, Any
@@ -28,7 +28,7 @@ PROBE = ".autorubric-write-test"
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/+)(.*)", re.DOTALL)
 _CHUNK = 8 * 2**20
 _MOST_PARTS = 9_000  # S3 takes 10,000
-_copies: dict[tuple[str, str], IO[bytes]] = {}
+_copies: dict[tuple[object, ...], IO[bytes]] = {}
 _copying = threading.Lock()
 
 
@@ -134,15 +134,12 @@ def remote_copy(address: str, *, what: str = "File") -> IO[bytes]:
         InputError: it cannot be read to its end.
     """
     check_address(address)
-    with _copying, _told(address, "read", what):
+    with _told(address, "read", what):
         files = _filesystem(address)
         state = files.info(address)
         if state["type"] == "directory":
             raise InputError(f"{address}: cannot be read: it is a folder; expected a file")
-        key = address, _version(state)
-        if key not in _copies:
-            _copies[key] = _copied(files, address, int(state["size"]))
-        return _copies[key]
+        return copied_once((address, _version(state)), lambda: _copied(files, address, int(state["size"])))
 
 
 def check_writable(address: str) -> None:
@@ -190,6 +187,14 @@ def put(path: Path, address: str) -> None:
         written = int(files.info(address)["size"])
     if written != size:
         raise InputError(f"{address}: has {written:,} bytes after the upload of {size:,}")
+
+
+def copied_once(key: tuple[object, ...], copy: Callable[[], IO[bytes]]) -> IO[bytes]:
+    """A temporary file for a key, made by `copy` where there is none yet; it stays open until the process ends."""
+    with _copying:
+        if key not in _copies:
+            _copies[key] = copy()
+        return _copies[key]
 
 
 @atexit.register

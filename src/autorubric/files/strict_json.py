@@ -37,13 +37,6 @@ class _RepeatedKeys(dict[str, Any]):
 _NESTING = frozenset({dict, list, _RepeatedKeys})
 
 
-def _repeating(pairs: list[tuple[str, Any]]) -> _RepeatedKeys:
-    marked = _RepeatedKeys(pairs)
-    keys = [key for key, _ in pairs]
-    marked.repeated = tuple(dict.fromkeys(key for key in keys if keys.count(key) > 1))
-    return marked
-
-
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not finite")
 
@@ -101,7 +94,9 @@ def _decode_with_care(text: str) -> tuple[Any, bool]:
             return found
         nonlocal blemished
         blemished = True
-        return _repeating(pairs)
+        marked, keys = _RepeatedKeys(pairs), [key for key, _ in pairs]
+        marked.repeated = tuple(dict.fromkeys(key for key in keys if keys.count(key) > 1))
+        return marked
 
     def number(digits: str) -> float:
         found = float(digits)

@@ -1,10 +1,10 @@
-"""Files of other projects to and from our nouns: one format a file."""
+"""Files of other projects to and from our nouns."""
 
 from autorubric.formats.containers import write_release
 from autorubric.formats.conversion import Conversion, Options, convert, read_records, write_records
+from autorubric.formats.file_audit import PolarityAudit, audit_polarity
 from autorubric.formats.format import Format, Record, Written
 from autorubric.formats.format_registry import FORMATS, detect, format_named, format_names, list_formats
-from autorubric.formats.polarity import PolarityAudit, audit_polarity
 
 __all__ = [
     "FORMATS",

@@ -14,6 +14,7 @@ from autorubric.core.entries import find_parts, from_json_text
 from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import size_of_plain
 from autorubric.formats.containers import checked_container, iter_rows, row_writer
+from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, checked_polarity, turned
 from autorubric.formats.format import Format, Record, Row, Written
 from autorubric.formats.format_registry import (
     IN_ROW,
@@ -24,8 +25,6 @@ from autorubric.formats.format_registry import (
     read_usual,
     with_usual,
 )
-from autorubric.formats.polarity import Polarity, PolarityAudit, checked_polarity, turned
-from autorubric.formats.repeated_questions import Questions
 from autorubric.rows import Record as RowRecord
 from autorubric.rows import RowReader, input_name
 from autorubric.rows.columns import COLUMN_OPTION
@@ -120,13 +119,15 @@ def convert(
         for _ in records:
             pass
         return done
-    form = _target_format(target, target_format)
+    if target_format is None:
+        raise InputError(f"pass --to with the format of {target}; the formats are {', '.join(format_names())}")
+    form = format_named(target_format)
+    checked_container(target, form)
     done.target = form.name
     with _draft(Path(source), Path(target), options.force) as draft:
-        with row_writer(draft, form, carry=options.carry) as add:
-            sink = _Sink(form, add, done, _is_columnar(target), options.carry)
+        with _sink(draft, form, done, carry=options.carry) as write:
             for place, record in records:
-                sink.write(record, place)
+                write(record, place)
         if options.strict and done.lost:
             losses = (
                 f"{name} would be lost in {count} of {done.records} rows"
@@ -176,21 +177,12 @@ def write_records(
     """
     form = format_named(target_format)
     done = Conversion(target=form.name)
-    with row_writer(Path(path), form, carry=carry) as add:
-        sink = _Sink(form, add, done, _is_columnar(path), carry)
+    with _sink(Path(path), form, done, carry=carry) as write:
         for record in records:
             done.records += 1
             done.criteria += len(record.criteria)
-            sink.write(record, f"record {done.records}")
+            write(record, f"record {done.records}")
     return done
-
-
-def _target_format(target: str | Path, name: str | None) -> Format:
-    if name is None:
-        raise InputError(f"pass --to with the format of {target}; the formats are {', '.join(format_names())}")
-    form = format_named(name)
-    checked_container(target, form)
-    return form
 
 
 def _observed(
@@ -289,28 +281,21 @@ def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sink:
-    """Where records go: a format, a function that takes its rows, and the account."""
+@contextmanager
+def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterator[Callable[[Record, str], None]]:
+    """A function that writes records to a file of a format, and counts what they lose."""
+    with row_writer(path, form, carry=carry) as add:
 
-    form: Format
-    add: Callable[[Row], object]
-    done: Conversion
-    columnar: bool
-    carry: bool
+        def write(record: Record, place: str) -> None:
+            written: list[Written] = []
+            with problems_at(f"{place}: "):
+                for part in form.parts(record) if form.parts is not None else (record,):
+                    written.append(form.write(part, columnar=path.suffix.lower() == ".parquet", carry=carry))
+                    add(written[-1].row)
+            done.lost.update(list(dict.fromkeys(name for one in written for name in one.lost)))
+            done.carried.update(list(dict.fromkeys(name for one in written for name in one.carried)))
 
-    def write(self, record: Record, place: str) -> None:
-        written: list[Written] = []
-        with problems_at(f"{place}: "):
-            for part in self.form.parts(record) if self.form.parts is not None else (record,):
-                written.append(self.form.write(part, columnar=self.columnar, carry=self.carry))
-                self.add(written[-1].row)
-        self.done.lost.update(list(dict.fromkeys(name for one in written for name in one.lost)))
-        self.done.carried.update(list(dict.fromkeys(name for one in written for name in one.carried)))
-
-
-def _is_columnar(path: str | Path) -> bool:
-    return Path(path).suffix.lower() == ".parquet"
+        yield write
 
 
 @contextmanager

@@ -12,15 +12,9 @@ from autorubric.files import advice
 from autorubric.formats.autorubric_dataset import AUTORUBRIC
 from autorubric.formats.format import Format, Row
 from autorubric.formats.format import Record as Described
-from autorubric.formats.healthbench import HEALTHBENCH
-from autorubric.formats.llmdc import LLMDC
-from autorubric.formats.open_instruct import OPEN_INSTRUCT
-from autorubric.formats.paperbench import PAPERBENCH
-from autorubric.formats.prometheus import PROMETHEUS
-from autorubric.formats.rar import RAR
+from autorubric.formats.rubric_documents import LLMDC, PAPERBENCH, PROMETHEUS, VERIFIERS
+from autorubric.formats.rubric_rows import HEALTHBENCH, OPEN_INSTRUCT, RAR, VERL
 from autorubric.formats.rubrichub import RUBRICHUB, RUFT, RURL
-from autorubric.formats.verifiers import VERIFIERS
-from autorubric.formats.verl import VERL
 from autorubric.plugins import load_plugin, plugins
 from autorubric.rows import Record, listed
 from autorubric.rows.record import read_question

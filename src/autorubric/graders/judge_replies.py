@@ -24,7 +24,7 @@ from autorubric.graders.verdict_words import (
     is_taken_back,
     last_sentence,
 )
-from autorubric.llm.reply_json import parse_json, scan_json
+from autorubric.llm.reply_json import UncertainError, parse_json, scan_json
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import without_thinking
@@ -271,7 +271,7 @@ def _find_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
     """What the JSON values in a text have under keys, at any depth."""
     inner: list[Any] = []
     for span in scan_json(text).spans:
-        with suppress(ValueError):
+        with suppress(ValueError, UncertainError):
             inner.append(parse_json(text[span.start : span.end], []))
     for value in inner:
         if isinstance(value, dict):

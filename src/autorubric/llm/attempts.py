@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from autorubric.errors import InputError
 from autorubric.files.descriptors import opened_without_waiting
 from autorubric.files.strict_json import json_bytes
-from autorubric.llm.request import Failure, Reply, Request, Usage
+from autorubric.llm.request import Failure, Reply, Request
 
 _LONGEST_HEAD = 64 * 2**20  # bytes; with --log-prompts a line holds a prompt
 _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai", "azure": "azure.ai.openai"}
@@ -150,8 +150,7 @@ def attempt_log(path: Path | None, run: str = "", *, prompts: bool = False) -> I
 def _build_line(attempt: Attempt, run: str, prompts: bool) -> dict[str, Any]:
     request, reply = attempt.request, attempt.reply
     failure = attempt.outcome if isinstance(attempt.outcome, Failure) else None
-    usage = (reply.usage if reply is not None else None) or Usage()
-    counted = reply is not None and reply.usage is not None
+    usage = None if reply is None else reply.usage
     time = datetime.fromtimestamp(attempt.ended, UTC).isoformat(timespec="milliseconds")
     line = {
         "time": time.replace("+00:00", "Z"),
@@ -166,9 +165,9 @@ def _build_line(attempt: Attempt, run: str, prompts: bool) -> dict[str, Any]:
         "status": "ok" if failure is None else failure.kind,
         "http_status": None if failure is None else failure.status,
         "seconds": round(attempt.seconds, 4),
-        "prompt_tokens": usage.prompt_tokens if counted else None,
-        "completion_tokens": usage.completion_tokens if counted else None,
-        "cached_tokens": usage.cached_tokens if counted else None,
+        "prompt_tokens": usage and usage.prompt_tokens,
+        "completion_tokens": usage and usage.completion_tokens,
+        "cached_tokens": usage and usage.cached_tokens,
         "cost": None if reply is None else reply.cost,
         "retry_in": None if attempt.retry_in is None else round(attempt.retry_in, 3),
     }
@@ -247,6 +246,7 @@ def find_span_attributes(attempt: Attempt) -> dict[str, Any]:
     """The attributes of an attempt's span that have a value; those not in the conventions start with `autorubric.`.
 
     Example:
+        >>> from autorubric.llm.request import Usage
         >>> asked = Request((), "judge", item="e1")
         >>> reply = Reply("MET", usage=Usage(90, 10))
         >>> found = find_span_attributes(

@@ -98,7 +98,7 @@ class ReplyLimits:
 
     def placed(self, model: Model, request: Request) -> Request:
         """`request`, given without a limit, with the lowest one that has a recorded reply, or the one to send."""
-        if self._records.changes is not None and self._records.changes.has_new_notes():
+        if self._records.has_new_notes():
             self._read()  # another process may have found a limit that works
         first = first_limit(model, request) if request.room else None
         known = self._known.get((request.role, model.name), _NOTHING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,20 +54,14 @@ class Exchange:
     @classmethod
     def of_call(cls, call: CallRow, **more: Any) -> Exchange:
         """The exchange of a recorded call."""
-        reply, usage = call.reply, None if call.reply is None else call.reply.usage
-        fields: dict[str, Any] = {
-            "role": call.role,
-            "model": call.model,
-            "draw": call.draw,
-            "reask": call.reask,
-            "reply": None if reply is None else reply.text,
-            "reasoning": None if reply is None else reply.reasoning,
-            "problem": None if call.failure is None else str(call.failure),
-            "tokens": None if usage is None else (usage.prompt_tokens, usage.completion_tokens),
-            "seconds": None if reply is None else reply.latency,
-            "ended": datetime.fromtimestamp(call.at, UTC).isoformat(timespec="seconds"),
-        }
-        return cls(**{**fields, **more})
+        ended = datetime.fromtimestamp(call.at, UTC).isoformat(timespec="seconds")
+        problem = None if call.failure is None else str(call.failure)
+        found = cls(call.role, call.model, draw=call.draw, reask=call.reask, problem=problem, ended=ended)
+        if (reply := call.reply) is not None:
+            tokens = None if reply.usage is None else (reply.usage.prompt_tokens, reply.usage.completion_tokens)
+            said = {"reply": reply.text, "reasoning": reply.reasoning, "tokens": tokens, "seconds": reply.latency}
+            more = {**said, **more}
+        return replace(found, **more)
 
 
 class _FoundReplies(NoRecords):

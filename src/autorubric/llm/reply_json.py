@@ -144,7 +144,7 @@ _NEEDS_CLEANING = re.compile(r"\\[ubf]|[\ud800-\udfff]")
 _EATEN_BACKSLASH = re.compile(r"[\b\f](?=[A-Za-z])")
 
 
-class UncertainError(ValueError):
+class UncertainError(Exception):
     """The text can be parsed, but is ambiguous."""
 
 
@@ -156,14 +156,10 @@ def parse_json(text: str, notes: list[str]) -> Any:
     """
     try:
         return strict_json(text, notes)
-    except UncertainError:
-        raise
     except ValueError:
         text = _MARKDOWN_ESCAPE.sub("_", text)  # "criterion\\_status", as Mixtral writes it
     try:
         value = strict_json(_PUNCTUATION.sub(_plain, text), notes)
-    except UncertainError:
-        raise
     except ValueError:
         return repair_json(text, notes)
     notes.append("stray or full-width punctuation was normalized")

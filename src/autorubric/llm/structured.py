@@ -170,7 +170,7 @@ def _whole(text: str, asked: Asked, notes: list[str]) -> Any:
     own: list[str] = []
     try:
         value = unwrap(strict_json(text, own), asked, own)
-    except ValueError:
+    except (ValueError, UncertainError):
         return None
     notes.extend(own if value is not None else ())
     return value
@@ -241,8 +241,6 @@ def _rank(value: Any) -> int:
 def _parsed(text: str, span: Span, notes: list[str]) -> Any:
     try:
         return parse_json(text[span.start : span.end], notes)
-    except UncertainError:
-        raise
     except ValueError:
         return None
 
@@ -282,7 +280,7 @@ def unwrap(value: Any, asked: Asked, notes: list[str], depth: int = 5) -> Any:
     if isinstance(value, str) and depth and holds_data(value.lstrip()):
         try:
             inner = strict_json(value, notes)
-        except ValueError:
+        except (ValueError, UncertainError):
             return None
         notes.append(_AS_TEXT)
         return unwrap(inner, asked, notes, depth - 1)
@@ -327,8 +325,6 @@ def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
         return value
     try:
         parsed = [strict_json(entry, notes) for entry in value]
-    except UncertainError:
-        raise
     except ValueError:
         return value
     notes.append(_AS_TEXT)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import codecs
 import io
 import os
 import select
 import stat
 import tempfile
-import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ from typing import IO, Any, BinaryIO
 from autorubric.errors import InputError
 from autorubric.files.descriptors import WITHOUT_WAITING, unreadable, wait_again
 from autorubric.files.descriptors import opened as opened_file
-from autorubric.files.remote import find_address, remote_copy
+from autorubric.files.remote import copied_once, find_address, remote_copy
 from autorubric.files.text import SharedCopy, refuse_unmarked, size_of_plain
 
 STDIN = "-"
@@ -173,24 +171,10 @@ class _Chunks(io.RawIOBase):
         return count
 
 
-_copies: dict[tuple[str, int], IO[bytes]] = {}
-_copying = threading.Lock()
-
-
-@atexit.register
-def _close_copies() -> None:
-    for copy in _copies.values():
-        copy.close()
-
-
 def _copied(path: str | Path) -> IO[bytes]:
     """The temporary file with the content of a pipe, which can be read only once."""
-    with _copying:
-        state = os.fstat(0) if str(path) == STDIN else Path(path).stat()
-        key = (str(path), state.st_ino)
-        if key not in _copies:
-            _copies[key] = _copy(path)
-        return _copies[key]
+    state = os.fstat(0) if str(path) == STDIN else Path(path).stat()
+    return copied_once((str(path), state.st_ino), lambda: _copy(path))
 
 
 def _copy(path: str | Path) -> IO[bytes]:

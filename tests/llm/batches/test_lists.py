@@ -3,11 +3,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from autorubric.llm.batches.anthropic import AnthropicDialect
 from autorubric.llm.batches.dialect import BatchDialect
-from autorubric.llm.batches.gemini import GeminiDialect
 from autorubric.llm.batches.link import Link, read_object
-from autorubric.llm.batches.openai_variants import MistralDialect
+from autorubric.llm.batches.other_dialects import AnthropicDialect, GeminiDialect, MistralDialect
 from autorubric.llm.http.retry import Backoff
 
 

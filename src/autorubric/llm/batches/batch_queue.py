@@ -36,7 +36,7 @@ _NEVER_CREATED = Fault("server", "the provider never created the batch", again=T
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class Waiting:
     """One request in the queue.
 
     `again` is set for requests that were sent before; `done` gets the reply, the fault, or None if the request is to
@@ -52,6 +52,7 @@ class _Waiting:
     terms: Terms | None = None
 
     def settle(self, outcome: Reply | Fault | None) -> None:
+        """Tell whoever waits what became of the request; only once."""
         if self.done.done():
             return
         if isinstance(outcome, Fault):
@@ -61,6 +62,7 @@ class _Waiting:
         self.done.set_result(outcome)
 
     def fail(self, error: Exception) -> None:
+        """Raise an error where the request is awaited."""
         if not self.done.done():
             self.done.set_exception(error)
 
@@ -89,8 +91,8 @@ class BatchQueue:
         self._holds = {record.id: budget.hold(record.most) for record in self._before if budget}
         self._budget = budget
         self._quiet = min(_QUIET_MOST, max(_QUIET_LEAST, how.poll / 10))
-        self._waiting: list[_Waiting] = []
-        self._sent: dict[bytes, _Waiting] = {}
+        self._waiting: list[Waiting] = []
+        self._sent: dict[bytes, Waiting] = {}
         self._open: set[asyncio.Task[None]] = set()
         self._resuming: asyncio.Task[Failure | None] | None = None
         self._clerk: asyncio.Task[None] | None = None
@@ -148,7 +150,7 @@ class BatchQueue:
         """What becomes of a request: a reply, a fault, or None if it is to be sent alone."""
         loop = asyncio.get_running_loop()
         again = again or bool(request.reask or request.cut_off)
-        one = _Waiting(request_key(model, request), model, request, reservation, again, loop.create_future())
+        one = Waiting(request_key(model, request), model, request, reservation, again, loop.create_future())
         met = self._met.pop(one.key, None)
         if met is not None:
             one.terms = met[0]
@@ -194,7 +196,7 @@ class BatchQueue:
         finally:
             self._sent_alone -= 1
 
-    def _queue(self, ones: Sequence[_Waiting]) -> None:
+    def _queue(self, ones: Sequence[Waiting]) -> None:
         self._waiting += ones
         if ones and (self._clerk is None or self._clerk.done()):
             self._clerk = asyncio.create_task(self._serve())
@@ -213,15 +215,15 @@ class BatchQueue:
                     self._dispatch(model, chunk, alone=few)
 
     def _most(self, model: BatchModel) -> int:
-        limit = model.service.dialect.limits.requests
+        limit = model.service.limits.requests
         most = min(self._how.size, limit) if self._how.size else limit
         return self._most_of.get(id(model), most)
 
-    def _are_few(self, ones: Sequence[_Waiting]) -> bool:
+    def _are_few(self, ones: Sequence[Waiting]) -> bool:
         few = len(ones) <= max(_HANDFUL, self._requests_sent // 100)
         return few and self._requests_sent > 0 and all(one.again for one in ones)
 
-    def _dispatch(self, model: BatchModel, chunk: Sequence[_Waiting], *, alone: bool) -> None:
+    def _dispatch(self, model: BatchModel, chunk: Sequence[Waiting], *, alone: bool) -> None:
         """Send a chunk: as a batch, or one by one if few requests are repeated."""
         gone = set(map(id, chunk))
         self._waiting = [one for one in self._waiting if id(one) not in gone]
@@ -233,8 +235,8 @@ class BatchQueue:
         self._open.add(task)
         task.add_done_callback(self._open.discard)
 
-    async def _carry(self, model: BatchModel, chunk: Sequence[_Waiting]) -> None:
-        held: Sequence[_Waiting] = chunk
+    async def _carry(self, model: BatchModel, chunk: Sequence[Waiting]) -> None:
+        held: Sequence[Waiting] = chunk
         record: BatchRecord | None = None
         try:
             held = [one for one in chunk if await self._covered(one)]
@@ -258,7 +260,7 @@ class BatchQueue:
                 one.fail(error)
         self._detach()
 
-    def _break_off(self, problem: LinkFault, record: BatchRecord | None, held: Sequence[_Waiting]) -> None:
+    def _break_off(self, problem: LinkFault, record: BatchRecord | None, held: Sequence[Waiting]) -> None:
         """End the requests of a batch that could not be sent or collected."""
         if isinstance(problem, Uncollected):
             self.leave(str(problem))
@@ -275,7 +277,7 @@ class BatchQueue:
             # The next run takes up an open batch; this one must not send it twice.
             one.settle(replace(problem.fault, again=again, maybe_billed=False))
 
-    async def _covered(self, one: _Waiting) -> bool:
+    async def _covered(self, one: Waiting) -> bool:
         """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
         try:
             await one.reservation.cover()
@@ -284,7 +286,7 @@ class BatchQueue:
             return False
         return True
 
-    async def _fetch(self, model: BatchModel, record: BatchRecord, held: Sequence[_Waiting]) -> None:
+    async def _fetch(self, model: BatchModel, record: BatchRecord, held: Sequence[Waiting]) -> None:
         """Wait for a batch, collect it, and tell each request what it got."""
         found = await self._carrier.fetch(model, record, self._sent)
         outcomes: dict[bytes, Reply | Fault] = {}

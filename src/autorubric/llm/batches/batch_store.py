@@ -73,7 +73,7 @@ class BatchRecord:
             its results are in the ledger or given up, `dropped` if it was never created.
         count: requests.
         sha: of the file.
-        rows: the SHA-256 of the file of rows; empty in records of earlier versions.
+        rows: the SHA-256 of the file of rows.
         tokens: the most tokens that it can be billed for; `cost` likewise in dollars.
         file: the uploaded file; empty before.
         remote: the provider's name of it; empty before.
@@ -111,6 +111,11 @@ class BatchRecord:
     def most(self) -> Sum:
         """The most that it can cost."""
         return Sum.of(self.tokens, self.cost)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the provider keeps with the batch, by which a later session finds it."""
+        return {"autorubric_run": self.run, "autorubric_batch": self.id, "autorubric_sha": self.sha}
 
     @property
     def lost_entry(self) -> dict[str, Entry]:
@@ -193,7 +198,7 @@ class BatchStore:
             found = {key: Entry(bytes.fromhex(key), *rest) for key, *rest in map(json_value, content.splitlines())}
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise LedgerError(f"{path} cannot be read: {error}") from error
-        if len(found) != record.count or record.rows not in ("", sha256(content).hexdigest()):
+        if len(found) != record.count or record.rows != sha256(content).hexdigest():
             raise LedgerError(f"{path} has changed since the batch was planned")
         return found
 

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry, PlanWriter
 from autorubric.llm.batches.collecting import (
@@ -19,7 +19,7 @@ from autorubric.llm.batches.collecting import (
     collect,
     given_up,
 )
-from autorubric.llm.batches.dialect import Parcel, RemoteBatch
+from autorubric.llm.batches.dialect import RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import UNKNOWN, Batching
@@ -32,6 +32,7 @@ from autorubric.llm.request import Request
 from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
+    from autorubric.llm.batches.batch_queue import Waiting
     from autorubric.llm.budget import Budget
 
 _SLOWER = 1.5
@@ -41,14 +42,6 @@ _MOST_OLDER = 200  # batches in a list, newest first as a rule, before the searc
 _LOOKS = 10  # that fail in a row, each with its own retries, before a run waits no longer
 _SLICE = 250  # requests planned before other tasks get their turn
 _RANDOM = random.Random()
-
-
-class Planned(Protocol):
-    """A request planned for a batch."""
-
-    key: bytes
-    request: Request
-    terms: Terms | None
 
 
 @dataclass(slots=True)
@@ -74,13 +67,13 @@ class Carrier:
         record = await asyncio.to_thread(writer.close)
         return await asyncio.to_thread(self.store.keep_plan, record)
 
-    async def plan(self, model: BatchModel, waiting: Sequence[Planned]) -> BatchRecord:
+    async def plan(self, model: BatchModel, waiting: Sequence[Waiting]) -> BatchRecord:
         """Write the files of a batch of the first requests, as many as fit."""
         writer = self.begin(model)
         for one in waiting:
             made = make_line(model, one.key, one.request)
             one.terms = made.terms
-            if writer.count and writer.size + len(made.line) > model.service.dialect.limits.bytes:
+            if writer.count and writer.size + len(made.line) > model.service.limits.bytes:
                 break
             writer.add(made.line, made.entry, made.most)
             if not writer.count % _SLICE:
@@ -91,7 +84,7 @@ class Carrier:
         """Upload and create a planned batch; a `LinkFault` where that fails. What is refused is dropped."""
         if not record.file:
             try:
-                file = await model.service.dialect.upload(model.link, self._parcel(record))
+                file = await model.service.upload(model.link, record, self.store.requests(record))
             except LinkFault:
                 self.store.keep(replace(record, state="dropped"))  # a file alone costs nothing
                 raise
@@ -136,7 +129,7 @@ class Carrier:
             return
         for attempt in range(model.link.retries + 1):
             try:
-                await model.service.dialect.cancel(model.link, record.remote)
+                await model.service.cancel(model.link, record.remote)
                 return
             except LinkFault as problem:
                 # A batch may end in between, and one that has ended cannot be cancelled.
@@ -144,7 +137,7 @@ class Carrier:
                     return
                 if not problem.fault.again or attempt == model.link.retries:
                     raise LinkFault(replace(problem.fault, message=_still_open(problem.fault, record))) from None
-                await asyncio.sleep(model.link.wait(attempt, problem.fault.retry_after))
+                await asyncio.sleep(model.link.backoff.wait(attempt, problem.fault.retry_after))
 
     async def fetch(
         self, model: BatchModel, record: BatchRecord, awaited: Container[bytes] = (), *, once: bool = False
@@ -179,7 +172,7 @@ class Carrier:
             await found.charge_missing(awaited)
             ended = replace(record, state="collected", ended_at=time.time(), word=remote.word, trouble="")
             await asyncio.to_thread(self.store.keep, replace(ended, replies=len(found.replies)))
-            await model.service.dialect.delete(model.link, remote)
+            await model.service.delete(model.link, remote)
         return found
 
     async def _find(self, model: BatchModel, record: BatchRecord) -> RemoteBatch:
@@ -187,7 +180,7 @@ class Carrier:
         seen_again = time.time() - record.sent_at >= _CLOCKS_APART
         while True:
             try:
-                return await model.service.dialect.find(model.link, record.remote)
+                return await model.service.find(model.link, record.remote)
             except LinkFault as problem:
                 if problem.fault.status not in (404, 410):
                     raise
@@ -198,11 +191,11 @@ class Carrier:
 
     async def _created(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
         """The created batch; where it is unclear whether the provider created it, it is looked for first."""
-        dialect, parcel = model.service.dialect, self._parcel(record)
+        dialect = model.service
         attempt = 0
         while True:
             try:
-                remote = await dialect.create(model.link, parcel)
+                remote = await dialect.create(model.link, record, self.store.requests(record))
                 if not remote.id:
                     raise LinkFault(Fault("network", "the answer to the creation names no batch", 200, again=True))
                 return self._sent(record, remote, guessed=False)
@@ -214,7 +207,7 @@ class Carrier:
             if attempt == model.link.retries or not (problem.is_unclear or problem.fault.again):
                 self.store.keep(replace(record, state="dropped"))
                 raise problem
-            await asyncio.sleep(model.link.wait(attempt, problem.fault.retry_after))
+            await asyncio.sleep(model.link.backoff.wait(attempt, problem.fault.retry_after))
             attempt += 1
 
     async def _find_twice(self, model: BatchModel, record: BatchRecord) -> RemoteBatch | None:
@@ -228,7 +221,7 @@ class Carrier:
     async def _find_listed(self, model: BatchModel, record: BatchRecord) -> RemoteBatch | None:
         taken = {one.remote for one in self.store.records() if one.id != record.id} | {*record.strangers}
         older = 0
-        async for batch in model.service.dialect.list(model.link):
+        async for batch in model.service.list(model.link):
             if batch.created is not None and batch.created < record.planned_at - _CLOCKS_APART:
                 older += 1
                 if older > _MOST_OLDER:
@@ -238,7 +231,7 @@ class Carrier:
         return None
 
     def _is_ours(self, model: BatchModel, record: BatchRecord, batch: RemoteBatch) -> bool:
-        if model.service.dialect.keeps_metadata or record.file or batch.file:
+        if model.service.keeps_metadata or record.file or batch.file:
             # Some services take metadata, and do not return it.
             return batch.batch == record.id or (bool(record.file) and batch.file == record.file)
         return batch.count in (None, record.count)
@@ -247,10 +240,6 @@ class Carrier:
         guessed = guessed and not remote.batch and not remote.file
         changed = replace(record, state="sent", remote=remote.id, guessed=guessed, sent_at=time.time())
         return self.store.keep(replace(changed, word=remote.word))
-
-    def _parcel(self, record: BatchRecord) -> Parcel:
-        path = self.store.requests(record)
-        return Parcel(record.id, record.run, record.sha, path, record.served, record.count, record.file)
 
 
 class BatchLine(NamedTuple):
@@ -277,7 +266,7 @@ def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
         0 if most is None else most.completion_tokens,
         sum(len(content) for _, content in request.messages),
     )
-    line = encode_body(model.service.dialect.line(key.hex(), body)) + b"\n"
+    line = encode_body(model.service.line(key.hex(), body)) + b"\n"
     return BatchLine(
         terms, line, entry, Sum() if most is None else Sum.of(most.total_tokens, model.cost(most) or 0.0)
     )
@@ -353,7 +342,7 @@ class Ahead:
         """Where the next request of a model goes, in a new batch if the last one is full."""
         found = self._open.get(id(model))
         writer = None if found is None else found[1]
-        limit = model.service.dialect.limits.bytes
+        limit = model.service.limits.bytes
         if writer is not None and (writer.count >= self.most(model) or writer.size + size > limit):
             self._send(id(model))
             writer = None

@@ -58,18 +58,6 @@ class ResultsGone(Uncollected):
         super().__init__(f"{what}batch {record.remote} ({fault.message})", ways, replace(fault, kind="server"))
 
 
-class RowsDamaged(Uncollected):
-    """What a batch asked for cannot be read, so its results cannot be assigned."""
-
-    def __init__(self, error: LedgerError, record: BatchRecord) -> None:
-        ways = (
-            "restore it from a copy, and the same command collects the batch; otherwise --batch-cancel (in Python: "
-            "batch_cancel=True) gives it up and counts it at its worst case, and the same command without it then "
-            f"sends its {counted(record.count, 'request')} again"
-        )
-        super().__init__(f"{DAMAGED}batch {record.remote} ({error})", ways, Fault("server", str(error)))
-
-
 class BrokenOff(Uncollected):
     """The results of a batch broke off in every download; what arrived is in the ledger."""
 
@@ -126,7 +114,7 @@ class Collection:
         chunk: dict[bytes, tuple[Entry, Reply]] = {}
         self.strange = unreadable = 0
         try:
-            async for line in self.model.service.dialect.results(self.model.link, remote):
+            async for line in self.model.service.results(self.model.link, remote):
                 if not line.custom_id:
                     unreadable += 1
                     continue
@@ -175,11 +163,16 @@ class Collection:
 
 
 def asked(store: BatchStore, record: BatchRecord) -> dict[str, Entry]:
-    """The requests of a batch, by custom id; `RowsDamaged` if they cannot be read."""
+    """The requests of a batch, by custom id; `Uncollected` if they cannot be read."""
     try:
         return store.entries(record)
     except LedgerError as error:
-        raise RowsDamaged(error, record) from error
+        ways = (
+            "restore it from a copy, and the same command collects the batch; otherwise --batch-cancel (in Python: "
+            "batch_cancel=True) gives it up and counts it at its worst case, and the same command without it then "
+            f"sends its {counted(record.count, 'request')} again"
+        )
+        raise Uncollected(f"{DAMAGED}batch {record.remote} ({error})", ways, Fault("server", str(error))) from error
 
 
 async def collect(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from autorubric.errors import counted
+from autorubric.llm.batches.batch_store import BatchRecord
 from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
 
 
@@ -19,34 +20,6 @@ class Limits(NamedTuple):
 
     requests: int = 50_000
     bytes: int = 200_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Parcel:
-    """What a batch is made of.
-
-    Attributes:
-        id: of the batch, in its metadata.
-        run: of the run, in its metadata.
-        sha: of the file, in its metadata.
-        path: the file of requests, a line each.
-        model: the name that is sent.
-        count: requests.
-        file: the uploaded file; empty before, and where requests are sent with the creation.
-    """
-
-    id: str
-    run: str
-    sha: str
-    path: Path
-    model: str
-    count: int
-    file: str = ""
-
-    @property
-    def metadata(self) -> dict[str, str]:
-        """What the provider keeps with the batch, by which a later session finds it."""
-        return {"autorubric_run": self.run, "autorubric_batch": self.id, "autorubric_sha": self.sha}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,23 +108,23 @@ class BatchDialect:
             return {"custom_id": custom_id, "method": "POST", "url": CHAT, "body": body}
         return {"custom_id": custom_id, "body": {name: value for name, value in body.items() if name != "model"}}
 
-    async def upload(self, link: Link, parcel: Parcel) -> str:
+    async def upload(self, link: Link, record: BatchRecord, path: Path) -> str:
         """Upload the file and return its id; empty where the creation carries the requests."""
         if not self.files:
             return ""
-        named = {} if self.purpose == "batch" else {"file_name": f"autorubric-{parcel.id}.jsonl"}
+        named = {} if self.purpose == "batch" else {"file_name": f"autorubric-{record.id}.jsonl"}
         return as_text(
-            read_object((await link.upload(self.files, _form(parcel, self.purpose, **named))).body).get("id")
+            read_object((await link.upload(self.files, _form(record, path, self.purpose, **named))).body).get("id")
         )
 
-    def creation(self, parcel: Parcel) -> tuple[str, Body]:
+    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
         """The path and the body that create a batch."""
-        body = {"input_file_id": parcel.file, "endpoint": CHAT, "completion_window": "24h"}
-        return self.path, body | ({"metadata": parcel.metadata} if self.keeps_metadata else {})
+        body = {"input_file_id": record.file, "endpoint": CHAT, "completion_window": "24h"}
+        return self.path, body | ({"metadata": record.metadata} if self.keeps_metadata else {})
 
-    async def create(self, link: Link, parcel: Parcel) -> RemoteBatch:
+    async def create(self, link: Link, record: BatchRecord, path: Path) -> RemoteBatch:
         """Create the batch, with one request that is not repeated."""
-        return self.read(read_object((await link.post(*self.creation(parcel))).body))
+        return self.read(read_object((await link.post(*self.creation(record, path))).body))
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
         """The batch that an answer describes."""
@@ -203,15 +176,15 @@ class BatchDialect:
             await link.delete(path)
 
 
-def _form(parcel: Parcel, purpose: str, **more: str) -> Upload:
+def _form(record: BatchRecord, path: Path, purpose: str, **more: str) -> Upload:
     """The form that uploads a file, with its purpose and `more` fields."""
-    mark, name = secrets.token_hex(16), f"autorubric-{parcel.id}.jsonl"
+    mark, name = secrets.token_hex(16), f"autorubric-{record.id}.jsonl"
     fields = {"purpose": purpose, **more}
     parts = [f'form-data; name="{field}"\r\n\r\n{value}\r\n' for field, value in fields.items()]
     parts.append(f'form-data; name="file"; filename="{name}"\r\nContent-Type: application/jsonl\r\n\r\n')
     head = "".join(f"--{mark}\r\nContent-Disposition: {part}" for part in parts)
     kind = f"multipart/form-data; boundary={mark}"
-    return Upload(parcel.path, head.encode(), f"\r\n--{mark}--\r\n".encode(), kind=kind)
+    return Upload(path, head.encode(), f"\r\n--{mark}--\r\n".encode(), kind=kind)
 
 
 def read_result(record: Mapping[str, Any]) -> Line:

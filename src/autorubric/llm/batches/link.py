@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     import aiohttp
 
 _PIECE = 2**18
-_RANDOM = random.Random()
 _LONGEST_LINE = 64 * 2**20
 
 
@@ -96,10 +94,6 @@ class Link:
         if session is not None:
             await session.close()
 
-    def wait(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds before a repeated attempt, counted from 0."""
-        return self.backoff.wait(attempt, retry_after, _RANDOM)
-
     async def find(self, path: str, most: int = LARGEST_BODY, field: str = "") -> dict[str, Any]:
         """The JSON object at a path, of at most that many bytes; an array counts as one with this `field`."""
         return read_object((await self._repeated(lambda: self._send("GET", path, most=most))).body, field)
@@ -169,7 +163,7 @@ class Link:
             except LinkFault as problem:
                 if not problem.fault.again or attempt == self.retries:
                     raise
-                await asyncio.sleep(self.wait(attempt, problem.fault.retry_after))
+                await asyncio.sleep(self.backoff.wait(attempt, problem.fault.retry_after))
         raise AssertionError("the last attempt returns or raises")
 
     async def _send(

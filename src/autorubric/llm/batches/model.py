@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import ConfigError
-from autorubric.llm.batches.anthropic import AnthropicDialect
 from autorubric.llm.batches.dialect import BatchDialect, Limits
-from autorubric.llm.batches.gemini import GeminiDialect
 from autorubric.llm.batches.link import Link
-from autorubric.llm.batches.openai_variants import MistralDialect, OpenRouterDialect
+from autorubric.llm.batches.other_dialects import AnthropicDialect, GeminiDialect, MistralDialect, OpenRouterDialect
 from autorubric.llm.batches.setting import batching
 from autorubric.llm.billing import Reservation, current_reservation
 from autorubric.llm.config import LLMConfig
@@ -29,29 +27,21 @@ if TYPE_CHECKING:
     from autorubric.llm.batches.batch_queue import BatchQueue
 
 
-class Service(NamedTuple):
-    """A provider's batch service: its dialect, and what it charges as a part of the list price."""
-
-    dialect: BatchDialect
-    price: float = 1.0
-
-
-SERVICES: dict[str, Service] = {
-    "openai": Service(BatchDialect(), 0.5),
-    "anthropic": Service(AnthropicDialect(), 0.5),
-    "gemini": Service(GeminiDialect(), 0.5),
-    "mistral": Service(MistralDialect(), 0.5),
-    "openrouter": Service(OpenRouterDialect(), 0.5),
-    "together": Service(BatchDialect(Limits(bytes=100_000_000), False, "/files/upload", "batch-api"), 0.5),
-    "groq": Service(BatchDialect(), 0.5),
-    "dashscope": Service(BatchDialect(), 0.5),
+SERVICES: dict[str, BatchDialect] = {
+    "openai": BatchDialect(),
+    "anthropic": AnthropicDialect(),
+    "gemini": GeminiDialect(),
+    "mistral": MistralDialect(),
+    "openrouter": OpenRouterDialect(),
+    "together": BatchDialect(Limits(bytes=100_000_000), False, "/files/upload", "batch-api"),
+    "groq": BatchDialect(),
+    "dashscope": BatchDialect(),
 }
+_PART = 0.5
+"""What each of them charges, as a part of the list price."""
 
-_ELSEWHERE = Service(BatchDialect())
-"""Any other address may offer batches in OpenAI's form, at a price that is not known to be lower."""
 
-
-def find_service(endpoint: Endpoint) -> Service:
+def find_service(endpoint: Endpoint) -> BatchDialect:
     """The batch service of an endpoint.
 
     Raises:
@@ -65,7 +55,7 @@ def find_service(endpoint: Endpoint) -> Service:
         autorubric.errors.ConfigError: deepseek/deepseek-chat: deepseek has no batch endpoint; ...
     """
     if endpoint.provider is None:
-        return _ELSEWHERE
+        return BatchDialect()  # any other address may offer batches in OpenAI's form
     service = SERVICES.get(endpoint.provider)
     if service is None:
         raise ConfigError(
@@ -86,8 +76,7 @@ class BatchModel(ChatModel):
         self, config: LLMConfig, endpoints: Endpoints | None = None, *, environ: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(config, endpoints, environ=environ)
-        self.service: Service = find_service(self.endpoint)
-        dialect = self.service.dialect
+        self.service = dialect = find_service(self.endpoint)
         self.link = Link(
             dialect.root(self.endpoint.base_url),
             dialect.headers(self._headers, self._key),
@@ -96,7 +85,8 @@ class BatchModel(ChatModel):
             Backoff(config.retry_min_wait, config.retry_max_wait),
             self.secrets,
         )
-        self._batch_price = None if self._price is None else batch_price(self._price, self.service.price)
+        part = _PART if self.endpoint.provider in SERVICES else 1.0  # elsewhere no lower price is known
+        self._batch_price = None if self._price is None else batch_price(self._price, part)
         how = batching.get()
         if how is not None:
             how.models.append(self)

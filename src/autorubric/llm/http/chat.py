@@ -18,7 +18,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
 from autorubric.llm.http.limiter import Allowance, Place
 from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_negotiable, open_gates, with_limit
-from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quoted_usage, stated_price
+from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quoted_usage, read_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import readings
 from autorubric.llm.http.retry import Backoff, Fault, Retries, final_if_same, not_found, transport_fault
@@ -87,7 +87,7 @@ class ChatModel:
         hidden = (self._key, *(value for value in config.extra_headers.values() if value not in shown))
         self.secrets = tuple(secret for secret in hidden if secret)
         known = find_price(self.endpoint, self._endpoints.prices)
-        self._price = stated_price(config.prices) if config.prices else known
+        self._price = read_price(config.prices) if config.prices else known
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
         most = config.max_parallel_requests or self._endpoints.max_in_flight
         self._limiter.join(self, Allowance(most, config.requests_per_minute, config.tokens_per_minute))
@@ -323,18 +323,12 @@ class ChatModel:
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
 
     def _billed(self, reply: Reply, tries: int) -> Reply:
-        cost = self._find_cost(reply)
-        if (tries, cost) == (reply.attempts, reply.cost):
-            return reply
-        return changed(reply, attempts=tries, cost=cost)
-
-    def _find_cost(self, reply: Reply) -> float | None:
-        """What the endpoint charged if it bills by the reply (OpenRouter does), otherwise our price."""
-        charged = reply.cost if self.endpoint.provider == "openrouter" and not self._config.prices else None
+        """The reply with its price: what the endpoint charged if it bills by the reply (OpenRouter does), or ours."""
+        cost = reply.cost if self.endpoint.provider == "openrouter" and not self._config.prices else None
         # A charge of 0 may mean that another party bills the call, such as the user's own provider.
-        if self._price is None or charged:
-            return charged
-        return None if reply.usage is None else self._price.dollars(reply.usage)
+        if self._price is not None and not cost:
+            cost = None if reply.usage is None else self._price.dollars(reply.usage)
+        return reply if (tries, cost) == (reply.attempts, reply.cost) else changed(reply, attempts=tries, cost=cost)
 
     def _estimate(self, request: Request) -> int:
         """Tokens to reserve in a tokens-per-minute limit, corrected once the reply states the true number."""

@@ -84,12 +84,6 @@ def _left_of_context(words: str) -> int | None:
     return _whole(context[1]) - _whole(prompt[1])
 
 
-def find_context(words: str) -> int | None:
-    """The tokens of prompt and reply together that a refusal allows; None if it does not say."""
-    found = _CONTEXT.search(words)
-    return None if found is None else _whole(found[1])
-
-
 def _whole(digits: str) -> int:
     return int(digits.replace(",", "").replace("_", ""))
 
@@ -170,9 +164,11 @@ def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
     refused = _NOT_TAKEN.search(fault.text) is not None
     if refused and terms.token_field in body and not terms.swapped and _names(fault, terms.token_field, body):
         return replace(terms, token_field=_OTHER_FIELD[terms.token_field], swapped=True)
-    if refused and (name := _refused_parameter(body, fault)):
-        return replace(terms, left_out=terms.left_out | {name})
-    if "response_format" in body and terms.schema_form in _NEXT_FORM and _is_about_format(fault):
+    for name in DISPENSABLE if refused else ():
+        if name in body and _names(fault, name, body):
+            return replace(terms, left_out=terms.left_out | {name})
+    about_format = fault.param.startswith("response_format") or _ABOUT_FORMAT.search(fault.text)
+    if "response_format" in body and terms.schema_form in _NEXT_FORM and about_format:
         return replace(terms, schema_form=_NEXT_FORM[terms.schema_form])
     return None
 
@@ -209,15 +205,6 @@ def _names(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
         return fault.param == parameter
     name = "reasoning_?effort|thinking|reasoning" if parameter == "reasoning_effort" else parameter.replace("_", "_?")
     return re.search(rf"(?<!\w)(?:{name})(?!\w)", fault.text, re.IGNORECASE) is not None
-
-
-def _refused_parameter(body: Mapping[str, Any], fault: Fault) -> str | None:
-    sent = [name for name in DISPENSABLE if name in body]
-    return next((name for name in sent if _names(fault, name, body)), None)
-
-
-def _is_about_format(fault: Fault) -> bool:
-    return fault.param.startswith("response_format") or _ABOUT_FORMAT.search(fault.text) is not None
 
 
 SCOUT_PATIENCE = 2.0
@@ -340,7 +327,8 @@ class Dialect:
         if tokens < _SHORTEST:
             return None
         if not again and tokens == sent // 2:
-            self.context = find_context(fault.text)
+            found = _CONTEXT.search(fault.text)
+            self.context = None if found is None else _whole(found[1])
         return replace(request, max_tokens=tokens)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -34,9 +34,11 @@ def read_usage(body: Mapping[str, Any]) -> Usage | None:
     without a fraction or a string of digits. Reasoning tokens that an endpoint leaves out of its completion count are
     added to it, because they are billed as completion.
     """
-    stated = body.get("usage")
-    usual = _chat_form(stated) if isinstance(stated, dict) else None
-    return usual or next((usage for usage in _forms(body) if usage is not None), None)
+    for key, form in _FORMS:
+        stated = body.get(key)
+        if isinstance(stated, dict) and (usage := form(stated)) is not None:
+            return usage
+    return None
 
 
 def is_plausible(reply: Reply, request: Request) -> bool:
@@ -86,15 +88,6 @@ def _can_hold(tokens: int, texts: list[str]) -> bool:
     return sum(map(len, texts)) <= most or sum(len(_RUN.sub(r"\1", text)) for text in texts) <= most
 
 
-def _forms(body: Mapping[str, Any]) -> Iterator[Usage | None]:
-    stated = body.get("usage")
-    if isinstance(stated, dict):
-        yield _input_form(stated)
-    for metadata in (body.get("usageMetadata"), stated):
-        if isinstance(metadata, dict):
-            yield _gemini_form(metadata)
-
-
 def _chat_form(raw: Mapping[str, Any]) -> Usage | None:
     """OpenAI chat completions; the prompt includes its cached part."""
     details = raw.get("prompt_tokens_details")
@@ -132,6 +125,10 @@ def _gemini_form(raw: Mapping[str, Any]) -> Usage | None:
         cached=_count(raw, "cachedContentTokenCount"),
         reasoning=thoughts,
     )
+
+
+_FORMS = (("usage", _chat_form), ("usage", _input_form), ("usageMetadata", _gemini_form), ("usage", _gemini_form))
+"""Where responses state token counts, and what reads them."""
 
 
 def _usage(
@@ -241,13 +238,14 @@ def builtin_prices(day: date) -> Mapping[str, Price]:
     prices = {}
     for name, row in file["prices"].items():
         begun = [start for start in row.get("from", ()) if start <= day.isoformat()]
-        prices[name] = _price(row["from"][max(begun)] if begun else row)
+        prices[name] = read_price(row["from"][max(begun)] if begun else row)
     return prices
 
 
-def _price(row: Mapping[str, Any]) -> Price:
-    tiers = tuple((tier["above"], _price(tier)) for tier in row.get("tiers", ()))
-    batch = _price(row["batch"]) if "batch" in row else None
+def read_price(row: Mapping[str, Any]) -> Price:
+    """The price in a row of the table, or in a user's file or configuration."""
+    tiers = tuple((tier["above"], read_price(tier)) for tier in row.get("tiers", ()))
+    batch = read_price(row["batch"]) if "batch" in row else None
     return Price(row["input"], row["output"], row.get("cached"), row.get("cache_write"), tiers, batch)
 
 
@@ -276,9 +274,3 @@ def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
     if problems:
         raise ConfigError(problems)
     return prices
-
-
-def stated_price(row: Mapping[str, Any]) -> Price:
-    """The price in a user's file or configuration."""
-    cached = row.get("cached")
-    return Price(float(row["input"]), float(row["output"]), None if cached is None else float(cached))

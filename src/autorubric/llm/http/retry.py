@@ -65,28 +65,7 @@ def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None)
     """The fault for a response's status, or None for a 2xx."""
     if 200 <= reply.status < 300:
         return None
-    return _classify(reply, _endpoint_error(reply.body), secrets, now)
-
-
-def error_fault(error: object, *secrets: str | None) -> Fault:
-    """The fault for an `error` object in a 200 response, as gateways report a failure of the model behind them."""
-    code = str(error.get("code", error.get("status"))) if isinstance(error, Mapping) else ""
-    status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 500
-    body = json.dumps({"error": error}).encode()
-    found = _classify(HttpReply(status, body), _endpoint_error(body), secrets, None)
-    message = f"HTTP 200 with an error{in_quotes(redacted(_endpoint_error(body)[0], *secrets))}"
-    return Fault(found.kind, message, 200, found.again, found.retry_after, maybe_billed=True)
-
-
-def in_quotes(words: str) -> str:
-    """What an endpoint says, as it follows a status: in quotes, so that no remark of ours seems to be part of it."""
-    return f": '{words[:LONGEST_QUOTE]}'" if words else ""
-
-
-def _classify(
-    reply: HttpReply, error: tuple[str, str, str], secrets: tuple[str | None, ...], now: float | None
-) -> Fault:
-    words, param, code = error
+    words, param, code = _endpoint_error(reply.body)
     words = redacted(words, *secrets)
     retry_after = retry_after_seconds(reply.headers, now)
     if retry_after is None and reply.status in _LIMITING:
@@ -100,6 +79,21 @@ def _classify(
     billed = kind == "timeout"
     page = not reply.body.lstrip().startswith((b"{", b"["))
     return Fault(kind, message, reply.status, again, retry_after, param, words, billed, page=page)
+
+
+def error_fault(error: object, *secrets: str | None) -> Fault:
+    """The fault for an `error` object in a 200 response, as gateways report a failure of the model behind them."""
+    code = str(error.get("code", error.get("status"))) if isinstance(error, Mapping) else ""
+    status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 500
+    found = http_fault(HttpReply(status, json.dumps({"error": error}).encode()), *secrets)
+    assert found is not None
+    message = f"HTTP 200 with an error{in_quotes(found.text)}"
+    return Fault(found.kind, message, 200, found.again, found.retry_after, maybe_billed=True)
+
+
+def in_quotes(words: str) -> str:
+    """What an endpoint says, as it follows a status: in quotes, so that no remark of ours seems to be part of it."""
+    return f": '{words[:LONGEST_QUOTE]}'" if words else ""
 
 
 _KINDS: dict[int, tuple[FailureKind, bool]] = {
@@ -238,6 +232,7 @@ def _is_spent(words: str, retry_after: float | None) -> bool:
 
 
 _WORDS = ("message", "msg", "detail", "error", "status_msg")
+_MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
 def _endpoint_error(body: bytes) -> tuple[str, str, str]:
@@ -245,7 +240,7 @@ def _endpoint_error(body: bytes) -> tuple[str, str, str]:
     try:
         found: Any = json.loads(body)
     except (ValueError, RecursionError):
-        return _one_line(_without_markup(body[:4000].decode("utf-8", "replace"))), "", ""
+        return _one_line(_MARKUP.sub(" ", body[:4000].decode("utf-8", "replace"))), "", ""
     if isinstance(found, list) and found:  # Gemini wraps its error in a list
         found = found[0]
     if not isinstance(found, dict):
@@ -260,10 +255,6 @@ def _endpoint_error(body: bytes) -> tuple[str, str, str]:
         text = f"{text}: {raw}"
     codes = " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
     return _one_line(text), str(error.get("param") or ""), codes
-
-
-def _without_markup(text: str) -> str:
-    return re.sub(r"<(script|style)\b.*?</\1>|<[^<>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
 
 
 def _one_line(text: str) -> str:
@@ -296,7 +287,7 @@ class Backoff:
     least: float
     most: float
 
-    def wait(self, retry: int, retry_after: float | None, rng: random.Random) -> float:
+    def wait(self, retry: int, retry_after: float | None, rng: random.Random = _RANDOM) -> float:
         """Seconds before retry number `retry`, counted from 0."""
         highest = min(self.most, self.least * 2.0 ** min(retry + 1, 60))
         drawn = rng.uniform(min(self.least, highest), highest)

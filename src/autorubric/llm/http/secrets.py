@@ -190,7 +190,8 @@ def _find_part_problem(parts: SplitResult, host: str) -> str | None:
         return "has credentials in it; pass the key as api_key or in the environment"
     if parts.fragment:
         return "has a fragment (#...); leave it out"
-    hidden = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if _is_secret(name)]
+    named = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    hidden = [name for name in named if is_secret_header(name) or name.lower() in _SECRET_PARAMETERS]
     if hidden:
         return (
             f"has {hidden[0]!r} in its query, which looks like a key; pass the key in the environment or as api_key"
@@ -201,10 +202,7 @@ def _find_part_problem(parts: SplitResult, host: str) -> str | None:
     return None
 
 
-def _is_secret(name: str) -> bool:
-    return is_secret_header(name) or name.lower() in ("sig", "signature", "code", "pass", "pwd")
-
-
+_SECRET_PARAMETERS = ("sig", "signature", "code", "pass", "pwd")
 _EMBEDDING = tuple(
     map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
 )

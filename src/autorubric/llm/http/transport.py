@@ -10,7 +10,7 @@ import socket
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from autorubric.core.values import value_class
@@ -49,15 +49,12 @@ def _problem(proxy: str) -> str | None:
         is_placed = bool(host) and parts.port != 0
     except ValueError as error:
         return f"is not a URL ({error})"
-    if parts.scheme not in ("http", "https") or not is_placed or not _is_plain(proxy, parts):
+    is_plain = proxy.isascii() and proxy.isprintable() and " " not in proxy and parts.path in ("", "/")
+    if parts.scheme not in ("http", "https") or not is_placed or not is_plain:
         return "is not an HTTP proxy"
     if is_forbidden_address((host or "").rstrip(".")):
         return "is a link-local address, where keys are never sent"
     return None
-
-
-def _is_plain(proxy: str, parts: SplitResult) -> bool:
-    return proxy.isascii() and proxy.isprintable() and " " not in proxy and parts.path in ("", "/")
 
 
 _Kind: TypeAlias = Literal["timeout", "network"]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import LedgerError
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.billing import Bill
-from autorubric.llm.request import Failure, FailureKind, Message, Model, Reply, Request, Usage, as_dict
+from autorubric.llm.request import Failure, Message, Model, Reply, Request, Usage, as_dict
 
 KEY_BYTES = 16
 
@@ -102,8 +102,6 @@ _SHORT = 1 << 12
 """Bytes up to which a window of 4 kB loses nothing; the usual 256 kB of tables take longer than a short text."""
 _ZLIB = (b"H", b"x")
 """First bytes of what `seal` makes with either window; no JSON starts with one of them."""
-_ZSTD = b"\x28\xb5\x2f\xfd"
-"""First bytes of what earlier versions compressed."""
 
 
 @dataclass(slots=True)
@@ -217,7 +215,7 @@ def unseal(name: bytes, data: bytes | None, digest: bytes | None) -> Any:
     """The value passed to `seal`, once the digest shows that it is intact."""
     if data is None or not is_whole(name, data, digest):
         raise LedgerError("a recorded value is damaged: it does not match its digest")
-    return json_value(_decompress(data))
+    return json_value(zlib.decompress(data) if data.startswith(_ZLIB) else data)
 
 
 def pack_outcome(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
@@ -251,12 +249,6 @@ def unpack_reply(value: list[Any], *, fresh: bool) -> Reply:
     return Reply(text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, fresh, limit)
 
 
-def unpack_failure(value: dict[str, Any], kind: FailureKind, status: int | None, attempts: int) -> Failure:
-    """The failure; its kind, status and attempts are columns of the row."""
-    reply = None if value["reply"] is None else unpack_reply(value["reply"], fresh=False)
-    return Failure(kind, value["message"], status, attempts, reply)
-
-
 READ_COLUMNS = "key, item, role, model, draw, reask, status, http_status, attempts, at, data, digest"
 """What `read_call` takes: columns of a call and of its payload."""
 
@@ -270,7 +262,8 @@ def read_call(row: Sequence[Any]) -> CallRow:
         if isinstance(value, list):
             outcome = unpack_reply(value, fresh=False)
         else:
-            outcome = unpack_failure(value, status, http_status, attempts)
+            reply = None if value["reply"] is None else unpack_reply(value["reply"], fresh=False)
+            outcome = Failure(status, value["message"], http_status, attempts, reply)
     except LedgerError as error:
         if status in (_OK, DAMAGED):
             outcome = Failure("unreadable", str(error), http_status, attempts)
@@ -287,15 +280,3 @@ def _utf8(text: str) -> str:
 def compute_digest(name: bytes, data: bytes) -> bytes:
     """A digest of `data` and the name they are stored under."""
     return blake2b(len(name).to_bytes(8, "little") + name + data, digest_size=16).digest()
-
-
-def _decompress(data: bytes) -> bytes:
-    if data.startswith(_ZLIB):
-        return zlib.decompress(data)
-    if not data.startswith(_ZSTD):
-        return data
-    import pyarrow as pa
-
-    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-        expanded: bytes = stream.read()
-    return expanded

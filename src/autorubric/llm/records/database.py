@@ -42,7 +42,6 @@ _TABLES = (
     """CREATE TABLE IF NOT EXISTS imports(
         record TEXT, slot TEXT, inputs BLOB, data BLOB NOT NULL, digest BLOB NOT NULL,
         PRIMARY KEY(record, slot)) WITHOUT ROWID""",
-    # Added after version 1; earlier packages ignore it.
     """CREATE TABLE IF NOT EXISTS observations(
         id INTEGER PRIMARY KEY, kind TEXT NOT NULL, at REAL, data BLOB NOT NULL, digest BLOB NOT NULL)""",
     f"INSERT OR IGNORE INTO meta VALUES ('version', {VERSION}), ('indexed', 0)",

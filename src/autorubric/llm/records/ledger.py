@@ -36,7 +36,7 @@ from autorubric.llm.records.database import (
 )
 from autorubric.llm.records.key_index import KeyIndex, has_intact_replies
 from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view, session_began
-from autorubric.llm.records.lock import LEDGER_FILE, Changes, Claims, WriteLock, private_file
+from autorubric.llm.records.lock import LEDGER_FILE, Claims, WriteLock, private_file
 from autorubric.llm.request import Model, Reply, Usage
 from autorubric.llm.sharing import sharing
 
@@ -61,7 +61,6 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         folder: of the file; None in memory.
         in_flight: what calls in flight may cost.
         claims: of requests under way; None if no other process uses the ledger.
-        changes: whether other processes have written to it; None likewise.
 
     Example:
         >>> import asyncio
@@ -88,7 +87,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         self._uncommitted = None if logged is None else UncommittedLog(logged)
         self.in_flight = InFlightLog(logged)
         self.claims = Claims(directory) if shared and directory is not None else None
-        self.changes = Changes(None if logs is None else logs.parent) if shared else None
+        self._is_shared, self._versions = shared, dict[str, int]()
         self._spent_file: SpentFile | None = None
         with translate_read_errors(self._place, self.folder), self._turn:
             prepare(self._writing, self._place)
@@ -162,7 +161,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         try:
             found = self._keys.find(self._connection, key)
             # Other processes may have recorded replies since.
-            may_be_new = found is None and self.changes is not None and self.changes.has_new_rows()
+            may_be_new = found is None and self._is_shared and self._was_written("rows")
             if may_be_new and self._keys.catch_up(self._connection):
                 found = self._keys.find(self._connection, key)
         except sqlite3.Error as error:
@@ -219,8 +218,10 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
         self._commits.write(partial(insert_note, name, value, united=united))
-        if self.changes is not None:
-            self.changes.add(notes=True)
+
+    def has_new_notes(self) -> bool:
+        """Whether notes may have been kept since the last call; False if no other process uses the ledger."""
+        return self._is_shared and self._was_written("notes")
 
     def observe(self, kind: str, value: Any) -> None:
         """Queue a JSON value seen during the run, after those of its kind, without waiting."""
@@ -273,6 +274,12 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     ) -> None:
         self.close()
 
+    def _was_written(self, reader: str) -> bool:
+        """Whether anything was committed, by this process or another, since it was last asked for this reader."""
+        before, version = self._versions.get(reader), int(self._query("PRAGMA data_version")[0][0])
+        self._versions[reader] = version
+        return version != before
+
     def _set_aside(self, key: bytes, call: int) -> None:
         """Remove a damaged reply and log it; its cost still counts."""
         whose = self._query("SELECT item, role, model FROM calls WHERE id = ?", call) or [("?", "?", "?")]
@@ -295,8 +302,6 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             if self._spent_file is not None:
                 self._spent_file.add_committed(self._writing)
             self._keys.add(self._writing, rows, calls)
-        if self.changes is not None:
-            self.changes.add()
 
 
 class _Connections(NamedTuple):

@@ -180,15 +180,11 @@ class LedgerView:
 
     def count_observations(self, kind: str) -> int:
         """The number of observations of a kind."""
-        if not self._has_observations():
-            return 0
         query = "SELECT count(*) FROM observations WHERE kind = ? AND id > ?"
         return int(self._query(query, kind, self._observed_before())[0][0])
 
     def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
         """The observations of a kind since the run was last replaced, with their times; damaged ones are left out."""
-        if not self._has_observations():
-            return
         with translate_read_errors(self._place, self.folder):
             yield from read_observations(self._connection, kind, self._observed_before(), self._place)
 
@@ -205,9 +201,6 @@ class LedgerView:
 
     def _observed_before(self) -> int:
         return int(self.find_note(OBSERVED_BEFORE) or 0)
-
-    def _has_observations(self) -> bool:
-        return bool(self._query("SELECT 1 FROM sqlite_master WHERE name = 'observations'"))
 
 
 @contextmanager

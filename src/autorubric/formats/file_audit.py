@@ -1,4 +1,4 @@
-"""Whether the wording of criteria agrees with their signs, and corrections that the user can request.
+"""What a file shows while it is read: whether the wording of criteria agrees with their signs, which questions recur.
 
 Formats disagree on what a negative weight means. Here it marks a pitfall: what the criterion describes is a fault,
 and meeting it costs points. Elsewhere a pitfall reads "avoids X" and meeting it is good.
@@ -6,14 +6,17 @@ and meeting it costs points. Elsewhere a pitfall reads "avoids X" and meeting it
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Literal, TypeAlias, get_args
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.sign_wording import Meaning, contradiction, said
 from autorubric.errors import InputError
 from autorubric.formats.format import Record
+from autorubric.rows.record import as_text
 
 Polarity: TypeAlias = Literal["as-is", "met-is-good", "met-is-bad", "audit"]
 """What the user says about the negative weights of a file."""
@@ -108,3 +111,65 @@ def _turned(criterion: Criterion, audit: PolarityAudit) -> Criterion:
 
 def _sign(weight: float) -> str:
     return "negative" if weight < 0 else "positive" if weight > 0 else "zero"
+
+
+class _WordCharacters(dict[int, str]):
+    """For `str.translate`: letters, marks, numbers and symbols stay, each looked up once; all else is a space."""
+
+    def __missing__(self, code: int) -> str:
+        kept = self[code] = chr(code) if unicodedata.category(chr(code))[0] in "LMNS" else " "
+        return kept
+
+
+_WORDS = _WordCharacters()
+
+
+def question_key(record: Record) -> bytes:
+    """16 bytes that two records share if they ask the same, ignoring case, spaces and punctuation.
+
+    Example:
+        >>> from autorubric.core.criterion import Criterion
+        >>> one, two = (Record((Criterion(requirement="r"),), text) for text in ("Why  so?", "why so"))
+        >>> question_key(one) == question_key(two)
+        True
+    """
+    text = unicodedata.normalize("NFKC", as_text(record.prompt)).casefold()
+    return blake2b(" ".join(text.translate(_WORDS).split()).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+@dataclass(slots=True)
+class Questions:
+    """The questions of a file, 16 bytes each, and where they are repeated.
+
+    Attributes:
+        repeated: rows whose question an earlier row of the file has.
+        leaked: rows whose question another split has: another file, or rows with another value under `split`.
+        examples: the first of these, as (place, place of the earlier one).
+    """
+
+    repeated: int = 0
+    leaked: int = 0
+    examples: list[tuple[str, str]] = field(default_factory=list)
+    _seen: dict[bytes, tuple[str, str | None]] = field(default_factory=dict)
+    _others: dict[bytes, str] = field(default_factory=dict)
+
+    def add_other(self, record: Record, place: str) -> None:
+        """Note a question of another file."""
+        if record.prompt:
+            self._others.setdefault(question_key(record), place)
+
+    def add(self, record: Record, place: str) -> None:
+        """Count a question of this file; a record without one is not counted."""
+        if not record.prompt:
+            return
+        key = question_key(record)
+        split = record.metadata.get("split")
+        name = split if isinstance(split, str) else None
+        first, of = self._seen.setdefault(key, (place, name))
+        if first != place:
+            self.repeated += 1
+        elsewhere = self._others.get(key) or (first if of != name else None)
+        if elsewhere is not None:
+            self.leaked += 1
+        if (first != place or elsewhere is not None) and len(self.examples) < MOST_EXAMPLES:
+            self.examples.append((place, elsewhere or first))

@@ -1,0 +1,321 @@
+"""Documents that are one rubric, and the rows of Prometheus, which are one criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from autorubric.core.criterion import Criterion, CriterionOption
+from autorubric.core.described_scores import SCORES, has_described_scores, scored_criterion
+from autorubric.core.entries import Names, number, other_fields, read_entries
+from autorubric.core.rubric_shapes import criterion_record, read_criteria, unfold
+from autorubric.errors import InputError
+from autorubric.files.json_values import is_finite
+from autorubric.formats.format import Format, Record, Row, only_row, read_text, table_schema
+from autorubric.rows.record import as_text
+
+# Rubrics of The LLM Data Company's `rubric`: requirements with weights, in JSON or YAML.
+
+_KEYS = ("name", "weight", "requirement", "scale_type", "options", "aggregation")
+_HOLDERS = ("rubric", "sections", "criteria")
+_OF_DATA = frozenset({"submission", "question", "query", "prompt", "items"})
+
+
+def _read_llmdc(row: Row) -> Record:
+    """The record of a document: a list of criteria or sections under `rubric`, `sections` or `criteria`."""
+    parts = unfold(row)
+    return Record(tuple(read_criteria(parts.entries)), guidelines=parts.guidelines, metadata=parts.metadata)
+
+
+def _write_llmdc(record: Record) -> Row:
+    """The document of a record, its criteria under `rubric`; a file of one document contains the bare list."""
+    return {"rubric": [_entry_llmdc(criterion) for criterion in record.criteria]}
+
+
+def _holds_requirements(value: Any) -> bool:
+    """Whether a list of criteria or sections, or a mapping that contains one, has criteria with a `requirement`."""
+    if isinstance(value, list):
+        return any(_holds_requirements(entry) for entry in value[:3])
+    if not isinstance(value, dict):
+        return False
+    return "requirement" in value or any(_holds_requirements(value[key]) for key in _HOLDERS if key in value)
+
+
+def _entry_llmdc(criterion: Criterion) -> dict[str, Any]:
+    record = criterion_record(criterion)
+    record["weight"] = number(criterion.weight)
+    return {key: record[key] for key in _KEYS if record.get(key) is not None}
+
+
+LLMDC = Format(
+    "llmdc",
+    "rubrics of The LLM Data Company's rubric",
+    (".json", ".yaml", ".yml", ".jsonl"),
+    lambda row: not _OF_DATA & row.keys() and _holds_requirements(row),
+    _read_llmdc,
+    _write_llmdc,
+    carrier=None,
+    document=lambda rows: only_row(rows)["rubric"],
+)
+
+
+# Rubric files of verifiers: named criteria with choices from worst to best, in TOML or JSON.
+
+_ENTRY = Names(("text",), ("weight",), ("name",), default=1.0)
+_DEMAND = ["UNMET", "MET"]
+_PITFALL = ["MET", "UNMET"]
+
+
+def _matches_verifiers(row: Row) -> bool:
+    """Whether a document is a rubric of verifiers: its criteria have a `text`."""
+    entries = row.get("criteria")
+    return isinstance(entries, list) and bool(entries) and isinstance(entries[0], dict) and "text" in entries[0]
+
+
+def _read_verifiers(row: Row) -> Record:
+    """The record of a document: choices are options from 0 to 1, evenly apart.
+
+    The choices UNMET and MET stand for a criterion that is met or not; MET as the worst marks a pitfall, whose
+    weight becomes negative.
+    """
+    criteria = read_entries(row.get("criteria"), "criteria", _ENTRY, _with_choices)
+    pairs = zip(row["criteria"], criteria, strict=True)
+    ours = tuple(_as_ours(position, entry, criterion) for position, (entry, criterion) in enumerate(pairs, 1))
+    return Record(ours, metadata=other_fields(row, ("criteria",)))
+
+
+def _write_verifiers(record: Record) -> Row:
+    """The document of a record: weights are positive, and the order of the choices gives the direction."""
+    return {"criteria": [_entry_verifiers(number, criterion) for number, criterion in enumerate(record.criteria, 1)]}
+
+
+def _with_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
+    choices = rest.get("choices")
+    metadata = other_fields(rest, ("choices",))
+    if choices in (None, _DEMAND, _PITFALL):
+        return {"metadata": metadata}
+    if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(one, str) for one in choices):
+        raise InputError(f"choices are {choices!r:.60}; expected at least two strings, worst to best")
+    values = [index / (len(choices) - 1) for index in range(len(choices))]
+    options = [{"label": label, "value": value} for label, value in zip(choices, values, strict=True)]
+    return {"metadata": metadata, "options": options}
+
+
+def _as_ours(position: int, entry: Mapping[str, Any], criterion: Criterion) -> Criterion:
+    """The criterion under our conventions: no made-up name, and a pitfall by its sign."""
+    if criterion.weight < 0:
+        raise InputError(f"criteria[{position - 1}].weight is {criterion.weight:g}; verifiers needs at least 0")
+    name = None if criterion.name == f"c{position}" else criterion.name
+    sign = -1 if entry.get("choices") == _PITFALL else 1
+    return criterion.model_copy(update={"name": name, "weight": sign * criterion.weight})
+
+
+def _entry_verifiers(position: int, criterion: Criterion) -> dict[str, Any]:
+    entry = {"name": criterion.name or f"c{position}", "text": criterion.requirement}
+    pitfall = criterion.weight < 0
+    if criterion.options is None:
+        choices = _PITFALL if pitfall else _DEMAND
+    else:
+        scored = sorted((option for option in criterion.options if not option.na), key=lambda option: option.value)
+        choices = [option.label for option in (reversed(scored) if pitfall else scored)]
+    return {**entry, "weight": number(abs(criterion.weight)), "choices": choices}
+
+
+VERIFIERS = Format(
+    "verifiers",
+    "rubric files of verifiers",
+    (".toml", ".json", ".jsonl"),
+    _matches_verifiers,
+    _read_verifiers,
+    _write_verifiers,
+    carrier=None,
+    document=only_row,
+)
+
+
+# PaperBench: a tree of requirements, whose leaves are graded and whose weights share out that of their parent.
+
+_KNOWN = frozenset({"id", "requirements", "weight", "sub_tasks", "task_category"})
+
+
+def _read_paperbench(row: Row) -> Record:
+    """The record of a tree: a criterion for each leaf, the requirement of the root as query.
+
+    Their weights add up to those of the root's children, and give the score that the tree gives. The text of a leaf
+    is followed by those of its ancestors below the root, without which many leaves cannot be judged.
+    """
+    problems: list[str] = []
+    nodes = _children(row, "", problems)
+    if problems:
+        raise InputError(problems)
+    nodes = nodes or [(row, "")]
+    above = [(node, place, Fraction(_weight(node, place, problems)), "") for node, place in nodes]
+    criteria = [found for one in above for found in _leaves(*one, problems)]
+    if problems:
+        raise InputError(problems)
+    if nodes[0][0] is row:
+        return Record(tuple(criteria))
+    prompt = read_text(row, "requirements") or ""
+    return Record(tuple(criteria), prompt, read_text(row, "id") or "", metadata=other_fields(row, _KNOWN))
+
+
+def _leaves(
+    node: Mapping[str, Any], place: str, weight: Fraction, above: str, problems: list[str]
+) -> Iterator[Criterion]:
+    """The criteria of the leaves at or below a node."""
+    text = node.get("requirements")
+    if not isinstance(text, str) or not text.strip():
+        problems.append(f"{place}requirements is {text!r:.60}; expected a string")
+        return
+    nodes = _children(node, place, problems)
+    weights = [Fraction(_weight(one, where, problems)) for one, where in nodes]
+    path = f"{above} > {text}" if above else text
+    for (one, where), own in zip(nodes, weights, strict=True):
+        yield from _leaves(one, where, weight * own / (sum(weights) or 1), path, problems)
+    if not nodes and not problems:
+        yield Criterion(
+            weight=float(weight),
+            requirement=f"{text}\n\nPart of: {above}" if above else text,
+            id=read_text(node, "id"),
+            tags=[category] if (category := read_text(node, "task_category")) else [],
+            metadata=other_fields(node, _KNOWN),
+        )
+
+
+def _children(node: Mapping[str, Any], place: str, problems: list[str]) -> list[tuple[Mapping[str, Any], str]]:
+    nodes = node.get("sub_tasks") or []
+    if not isinstance(nodes, list) or not all(isinstance(one, Mapping) for one in nodes):
+        problems.append(f"{place}sub_tasks is {nodes!r:.60}; expected a list of objects")
+        return []
+    return [(one, f"{place}sub_tasks[{index}].") for index, one in enumerate(nodes)]
+
+
+def _weight(node: Mapping[str, Any], place: str, problems: list[str]) -> float:
+    weight = node.get("weight")
+    if is_finite(weight):
+        return float(weight)
+    problems.append(f"{place}weight is {weight!r:.60}; expected a finite number")
+    return 1.0
+
+
+def _write_paperbench(record: Record) -> Row:
+    """The tree of a record: its criteria under the root."""
+    leaves = [_node(one.id or "", one.requirement, number(one.weight), _category(one)) for one in record.criteria]
+    return {**_node(record.id, as_text(record.prompt), 1, None), "sub_tasks": leaves}
+
+
+def _node(name: str, text: str, weight: float, category: str | None) -> Row:
+    return {"id": name, "requirements": text, "weight": weight, "sub_tasks": [], "task_category": category}
+
+
+def _category(criterion: Criterion) -> str | None:
+    return criterion.tags[0] if len(criterion.tags) == 1 else None
+
+
+PAPERBENCH = Format(
+    "paperbench",
+    "rubric trees of PaperBench",
+    (".json", ".jsonl"),
+    lambda row: {"requirements", "sub_tasks"} <= row.keys(),
+    _read_paperbench,
+    _write_paperbench,
+    document=only_row,
+)
+
+
+# Prometheus and its Feedback-Collection: one criterion a row, on a scale of five described scores.
+
+_PREFIX = "orig_"
+_LEVELS = ("Not met.", "Hardly met.", "Partly met.", "Mostly met.", "Fully met.")
+_PART = "part_of_rubric"
+
+
+def _read_prometheus(row: Row) -> Record:
+    """The record of a row: its criterion has five options, the descriptions, worth 0 to 1."""
+    prefix = _prefix(row)
+    criterion = scored_criterion(row, prefix)
+    described = [f"{prefix}score{score}_description" for score in SCORES]
+    own = [f"{prefix}{name}" for name in ("instruction", "response", "reference_answer", "criteria")]
+    return Record(
+        (criterion,),
+        read_text(row, f"{prefix}instruction") or "",
+        read_text(row, "id") or "",
+        read_text(row, f"{prefix}reference_answer"),
+        read_text(row, f"{prefix}response"),
+        metadata=other_fields(row, frozenset((*own, *described, "id"))),
+    )
+
+
+def _write_prometheus(record: Record) -> Row:
+    """The row of a record with one criterion; where it has no scale of five, met and unmet are its ends."""
+    criterion = record.criteria[0]
+    levels = _levels(criterion.options)
+    row: Row = {
+        "id": record.id,
+        "orig_instruction": as_text(record.prompt),
+        "orig_response": record.answer,
+        "orig_reference_answer": record.reference,
+        "orig_criteria": criterion.requirement,
+    }
+    row.update((f"orig_score{score}_description", text) for score, text in zip(SCORES, levels, strict=True))
+    for key in ("orig_feedback", "orig_score"):
+        value = record.metadata.get(key)
+        row[key] = None if value is None else str(value)
+    return row
+
+
+def _parts(record: Record) -> Sequence[Record]:
+    """A record for each criterion, marked with its place if there are several."""
+    most = len(record.criteria)
+    if most == 1:
+        return (record,)
+    return [
+        replace(record, criteria=(criterion,), metadata={**record.metadata, _PART: [place, most]})
+        for place, criterion in enumerate(record.criteria, 1)
+    ]
+
+
+def _joined(record: Record, part: Record) -> Record | None:
+    """The record with the criterion of the next part, or None if that is not the next part of it."""
+    here, there = record.metadata.get(_PART), part.metadata.get(_PART)
+    if (
+        not here
+        or not there
+        or there != [here[0] + 1, here[1]]
+        or (record.prompt, record.id) != (part.prompt, part.id)
+    ):
+        return None
+    metadata = {**record.metadata, _PART: there}
+    if there[0] == there[1]:
+        del metadata[_PART]
+    return replace(record, criteria=(*record.criteria, *part.criteria), metadata=metadata)
+
+
+def _prefix(row: Row) -> str:
+    return _PREFIX if f"{_PREFIX}criteria" in row else ""
+
+
+def _levels(options: list[CriterionOption] | None) -> Sequence[str]:
+    if options is not None and [option.value for option in options] == [index / 4 for index in range(5)]:
+        return [option.label for option in options]
+    return _LEVELS
+
+
+_COLUMNS = (
+    *("id", "orig_instruction", "orig_response", "orig_reference_answer", "orig_criteria"),
+    *(f"orig_score{score}_description" for score in SCORES),
+    *("orig_feedback", "orig_score"),
+)
+PROMETHEUS = Format(
+    "prometheus",
+    "Prometheus and Feedback-Collection",
+    (".jsonl", ".parquet", ".json"),
+    lambda row: has_described_scores(row, _prefix(row)),
+    _read_prometheus,
+    _write_prometheus,
+    table_schema(dict.fromkeys(_COLUMNS, str)),
+    parts=_parts,
+    joined=_joined,
+)

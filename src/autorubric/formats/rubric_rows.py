@@ -1,0 +1,294 @@
+"""Rows of data sets and trainers that have a rubric each."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from autorubric.core.criterion import Criterion
+from autorubric.core.entries import (
+    POINTS,
+    Names,
+    from_json_text,
+    number,
+    other_fields,
+    read_entries,
+    tagged_entry,
+    with_tags,
+)
+from autorubric.errors import InputError
+from autorubric.formats.format import (
+    KEY,
+    TURNS,
+    Format,
+    Record,
+    Row,
+    data_source,
+    mapping_at,
+    read_text,
+    table_schema,
+)
+from autorubric.rows.record import as_text, as_turns, read_prompt
+
+# HealthBench: conversations with physician-written criteria of signed points.
+
+_IDEAL = "ideal_completions_data"
+_OF_HEALTHBENCH = frozenset({"prompt_id", "id", "prompt", "rubrics"})
+
+
+def _matches_healthbench(row: Row) -> bool:
+    return "prompt" in row and isinstance(row.get("rubrics"), list) and "reward_model" not in row
+
+
+def _read_healthbench(row: Row) -> Record:
+    """The record of a row; the ideal completion is its reference."""
+    metadata = other_fields(row, _OF_HEALTHBENCH)
+    reference = None
+    if not metadata.get("example_tags"):
+        metadata.pop("example_tags", None)
+    ideal = metadata.get(_IDEAL)
+    if isinstance(ideal, dict):
+        reference = read_text(ideal, "ideal_completion")
+        rest = other_fields(ideal, ("ideal_completion",))
+        metadata.pop(_IDEAL)
+        if rest:
+            metadata[_IDEAL] = rest
+    return Record(
+        read_entries(row.get("rubrics"), "rubrics", POINTS, with_tags),
+        read_prompt(row.get("prompt"), "prompt"),
+        read_text(row, "prompt_id", "id") or "",
+        reference,
+        metadata=metadata,
+    )
+
+
+def _write_healthbench(record: Record) -> Row:
+    ideal = record.metadata.get(_IDEAL)
+    completions: dict[str, Any] | None = dict(ideal) if isinstance(ideal, dict) else None
+    if record.reference is not None:
+        completions = {"ideal_completion": record.reference, **(completions or {})}
+    return {
+        "prompt_id": record.id,
+        "prompt": as_turns(record.prompt),
+        "rubrics": [tagged_entry(criterion) for criterion in record.criteria],
+        "example_tags": record.metadata.get("example_tags") or [],
+        _IDEAL: completions,
+    }
+
+
+_HEALTHBENCH = table_schema(
+    {
+        "prompt_id": str,
+        "prompt": TURNS,
+        "rubrics": [{"criterion": str, "points": float, "tags": [str]}],
+        "example_tags": [str],
+        _IDEAL: {
+            "ideal_completion": str,
+            "ideal_completions_group": str,
+            "ideal_completions_ref_completions": [str],
+        },
+    }
+)
+HEALTHBENCH = Format(
+    "healthbench",
+    "HealthBench",
+    (".jsonl", ".parquet", ".json"),
+    _matches_healthbench,
+    _read_healthbench,
+    _write_healthbench,
+    _HEALTHBENCH,
+)
+
+
+# RaR-Medicine and RaR-Science: questions with titled criteria of whole weights.
+
+_RAR_ENTRY = Names(("description",), ("weight",), ("title",))
+_OF_RAR = frozenset({"id", "question", "reference_answer", "rubric", "rubric_list", "rubric_count"})
+
+
+def _matches_rar(row: Row) -> bool:
+    return "question" in row and "rubric" in row
+
+
+def _read_rar(row: Row) -> Record:
+    """The record of a row; `rubric_list` and `rubric_count` repeat the rubric and are not kept."""
+    return Record(
+        read_entries(row.get("rubric"), "rubric", _RAR_ENTRY),
+        read_prompt(row.get("question"), "question"),
+        read_text(row, "id") or "",
+        read_text(row, "reference_answer"),
+        metadata=other_fields(row, _OF_RAR),
+    )
+
+
+def _write_rar(record: Record) -> Row:
+    """The row of a record; a conversation becomes one text."""
+    return {
+        "question": as_text(record.prompt),
+        "reference_answer": record.reference,
+        "question_source": record.metadata.get("question_source"),
+        "rubric": [
+            {"title": one.name or "", "description": one.requirement, "weight": number(one.weight)}
+            for one in record.criteria
+        ],
+        "rubric_list": [criterion.requirement for criterion in record.criteria],
+        "rubric_count": len(record.criteria),
+    }
+
+
+_RAR = table_schema(
+    {
+        "question": str,
+        "reference_answer": str,
+        "question_source": str,
+        "rubric": [{"title": str, "description": str, "weight": float}],
+        "rubric_list": [str],
+        "rubric_count": int,
+    }
+)
+RAR = Format(
+    "rar",
+    "RaR-Medicine and RaR-Science",
+    (".jsonl", ".parquet", ".json"),
+    _matches_rar,
+    _read_rar,
+    _write_rar,
+    _RAR,
+)
+
+
+# open-instruct: messages, and the rubric as JSON in the text of `ground_truth`.
+
+_INSTRUCT_ENTRY = Names(("description", "rubric_item", "Ingredient"), ("weight",), ("title",), default=1.0)
+_VERIFIER = "general_rubric"
+
+
+def _matches_open_instruct(row: Row) -> bool:
+    return "messages" in row and "ground_truth" in row
+
+
+def _read_open_instruct(row: Row) -> Record:
+    """The record of a row; an entry without a weight weighs 1."""
+    prompt = read_prompt(row.get("messages"), "messages")
+    truth = row.get("ground_truth")
+    # Some of its data sets wrap every ground truth in a list of one.
+    truth = from_json_text(truth[0] if isinstance(truth, list) and len(truth) == 1 else truth, "ground_truth")
+    if not isinstance(truth, dict):
+        raise InputError(f"ground_truth is {truth!r:.60}; expected an object with query and rubrics")
+    metadata = other_fields(row, ("messages", "ground_truth", "dataset"))
+    if row.get("dataset") not in (None, _VERIFIER):
+        metadata["dataset"] = row["dataset"]
+    more = other_fields(truth, ("rubrics",))
+    if more.get("query") == as_text(prompt):
+        del more["query"]
+    if more:
+        metadata["ground_truth_rest"] = more
+    return Record(
+        read_entries(truth.get("rubrics"), "ground_truth.rubrics", _INSTRUCT_ENTRY), prompt, metadata=metadata
+    )
+
+
+def _write_open_instruct(record: Record) -> Row:
+    more = record.metadata.get("ground_truth_rest")
+    truth = {
+        "query": as_text(record.prompt),
+        **(more if isinstance(more, dict) else {}),
+        "rubrics": [_entry(criterion) for criterion in record.criteria],
+    }
+    dataset = record.metadata.get("dataset")
+    return {
+        "messages": as_turns(record.prompt),
+        "ground_truth": json.dumps(truth, ensure_ascii=False),
+        "dataset": dataset if isinstance(dataset, str) else _VERIFIER,
+    }
+
+
+def _entry(criterion: Criterion) -> dict[str, Any]:
+    title = {"title": criterion.name} if criterion.name is not None else {}
+    return {**title, "description": criterion.requirement, "weight": number(criterion.weight)}
+
+
+_OPEN_INSTRUCT = table_schema({"messages": TURNS, "ground_truth": str, "dataset": str})
+OPEN_INSTRUCT = Format(
+    "open-instruct",
+    "open-instruct",
+    (".jsonl", ".parquet"),
+    _matches_open_instruct,
+    _read_open_instruct,
+    _write_open_instruct,
+    _OPEN_INSTRUCT,
+)
+
+
+# Rows of verl, RuscaRL and verl-rubric: chat prompts with the rubric where the reward function reads it.
+
+_OF_VERL = frozenset({"data_source", "prompt", "ability", "reward_model", "extra_info", "Rubric", "id"})
+
+
+def _read_verl(row: Row) -> Record:
+    """The record of a row; the rubric may be in `reward_model`, in its mirror, or under `Rubric`."""
+    model, info = mapping_at(row, "reward_model"), mapping_at(row, "extra_info")
+    mirror = mapping_at(info, "reward_model")
+    places = (
+        ("reward_model.rubrics", model.get("rubrics")),
+        ("extra_info.reward_model.rubrics", mirror.get("rubrics")),
+        ("Rubric", row.get("Rubric")),
+    )
+    found = [(key, value) for key, value in places if value is not None]
+    if not found:
+        raise InputError("no rubric found in reward_model.rubrics, extra_info.reward_model.rubrics or Rubric")
+    if any(value != found[0][1] for _, value in found[1:]):
+        raise InputError(f"{found[0][0]} and {found[1][0]} differ; the reward function would read another rubric")
+    key, rubrics = found[0]
+    domain, source = read_text(row, "ability") or "", read_text(row, "data_source") or ""
+    metadata = other_fields(row, _OF_VERL)
+    if source != domain:
+        metadata["data_source"] = source
+    more = other_fields(info, ("id", "prompt", "reward_model", KEY))
+    if more:
+        metadata["extra_info"] = more
+    return Record(
+        read_entries(rubrics, key, POINTS, with_tags),
+        read_prompt(row.get("prompt") or info.get("prompt"), "prompt"),
+        read_text(info, "id") or read_text(row, "id") or "",
+        read_text(model, "ground_truth") or None,
+        domain=domain,
+        metadata=metadata,
+    )
+
+
+def _write_verl(record: Record) -> Row:
+    """The row of a record: `ground_truth` is always there, tags are texts, the mirror is in `extra_info`."""
+    prompt = as_turns(record.prompt)
+    model: dict[str, Any] = {
+        "style": "rubric",
+        "rubrics": [tagged_entry(criterion) for criterion in record.criteria],
+        "ground_truth": record.reference or "",
+    }
+    return {
+        "data_source": data_source(record),
+        "prompt": prompt,
+        "ability": record.domain,
+        "reward_model": model,
+        "extra_info": {"id": record.id, "prompt": prompt, "reward_model": model},
+    }
+
+
+_MODEL = {"style": str, "rubrics": [{"criterion": str, "points": float, "tags": [str]}], "ground_truth": str}
+_VERL = {
+    "data_source": str,
+    "prompt": TURNS,
+    "ability": str,
+    "reward_model": _MODEL,
+    "extra_info": {"id": str, "prompt": TURNS, "reward_model": _MODEL, KEY: str},
+}
+VERL = Format(
+    "verl",
+    "rows of verl, RuscaRL and verl-rubric",
+    (".parquet", ".jsonl"),
+    lambda row: "reward_model" in row and "Rubrics" not in row and bool({"prompt", "extra_info"} & row.keys()),
+    _read_verl,
+    _write_verl,
+    table_schema(_VERL),
+    carrier=("extra_info",),
+)

@@ -1,0 +1,391 @@
+"""Batch services that differ from OpenAI's: Mistral, OpenRouter, Anthropic and Gemini."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+
+from autorubric.errors import ConfigError
+from autorubric.llm.batches.batch_store import BatchRecord
+from autorubric.llm.batches.dialect import (
+    CHAT,
+    BatchDialect,
+    Limits,
+    Line,
+    RemoteBatch,
+    as_dict,
+    as_seconds,
+    as_text,
+    error_line,
+    read_result,
+    texts,
+)
+from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
+
+_ENDED_JOBS = frozenset({"success", "failed", "timeout_exceeded", "cancelled"})
+_PAGE = 100
+_HOURS = 24
+
+
+@dataclass(frozen=True)
+class MistralDialect(BatchDialect):
+    """Batch jobs of Mistral."""
+
+    path: ClassVar[str] = "/batch/jobs"
+    pages: ClassVar[tuple[str, str, str]] = f"?page_size={_PAGE}&order_by=-created", "data", "page"
+    names_model: ClassVar[bool] = False
+
+    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
+        """A job of the uploaded file."""
+        job = {"input_files": [record.file], "model": record.served, "endpoint": CHAT, "timeout_hours": _HOURS}
+        return self.path, {**job, "metadata": record.metadata}
+
+    def after(self) -> After:
+        """The number of the next page; the first one has number 0."""
+        numbers = count(1)
+        return lambda _, found: len(found) == _PAGE and next(numbers)
+
+    def read(self, found: Mapping[str, Any]) -> RemoteBatch:
+        """A job."""
+        word = as_text(found.get("status")).lower()
+        inputs = texts(*(found.get("input_files") or []))
+        outputs = texts(found.get("output_file"), found.get("error_file"))
+        errors = found.get("errors")
+        first = as_dict(errors[0]) if isinstance(errors, list) and errors else {}
+        return RemoteBatch(
+            id=as_text(found.get("id")),
+            word=word,
+            ended=word in _ENDED_JOBS,
+            whole=word == "success",
+            problem=as_text(first.get("message")) or "no reason stated" if word == "failed" else "",
+            outputs=outputs,
+            files=(*inputs, *outputs),
+            batch=as_text(as_dict(found.get("metadata")).get("autorubric_batch")),
+            file=inputs[0] if inputs else "",
+            count=found.get("total_requests"),
+            created=as_seconds(found.get("created_at")),
+        )
+
+
+_LARGEST = 256_000_000
+"""The most bytes of a batch with its results, which come in one piece."""
+
+
+@dataclass(frozen=True)
+class OpenRouterDialect(BatchDialect):
+    """Inline batches. They carry no metadata, so a lost one is recognized by its size and confirmed by its results.
+
+    OpenRouter states no limit on a batch. These keep its results small enough to read at once.
+    """
+
+    limits: Limits = field(default_factory=lambda: Limits(5_000, 20_000_000))
+    keeps_metadata: bool = False
+    files: str = ""
+    names_model: ClassVar[bool] = False
+
+    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
+        """The requests. OpenRouter reads the body as a stream, in which they have to come last."""
+        head = {"endpoint": CHAT, "model": record.served, "completion_window": "24h"}
+        opening = json.dumps(head).removesuffix("}") + ', "requests": ['
+        return self.path, Upload(path, opening.encode(), b"]}", comma=True)
+
+    async def find(self, link: Link, id: str) -> RemoteBatch:
+        """The batch as it is now."""
+        return self.read(await link.find(f"{self.path}/{id}", _LARGEST))
+
+    async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
+        """The results that the batch holds."""
+        for path in batch.outputs:
+            for record in (await link.find(path, _LARGEST)).get("results") or []:
+                yield read_result(as_dict(record))
+
+    async def cancel(self, link: Link, id: str) -> None:
+        """Nothing: OpenRouter cancels no batch.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(
+            f"OpenRouter cancels no batch, so batch {id} will be charged; collect it by the same command without "
+            "--batch-cancel (in Python: batch_cancel)"
+        )
+
+    def read(self, found: Mapping[str, Any]) -> RemoteBatch:
+        """A batch, with its results once it has some."""
+        batch = super().read({**found, "errors": {"data": [found.get("error")]}})
+        # Requests are counted during validation, so a new batch may state none.
+        outputs = (f"{self.path}/{batch.id}",) if found.get("results") else ()
+        return replace(batch, outputs=outputs, count=batch.count or None)
+
+
+_ANTHROPIC_VERSION = "2023-06-01"
+_LONGEST_REPLY = 4096  # the Messages API takes no request without a limit
+_SAME = ("model", "temperature", "top_p", "thinking")
+_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+@dataclass(frozen=True)
+class AnthropicDialect(BatchDialect):
+    """Message batches. They carry no metadata, so one that was lost is recognized by its size and its results."""
+
+    limits: Limits = field(default_factory=lambda: Limits(100_000, 250_000_000))
+    keeps_metadata: bool = False
+    files: str = ""
+    path: ClassVar[str] = "/messages/batches"
+    pages: ClassVar[tuple[str, str, str]] = "?limit=100", "data", "after_id"
+
+    def headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
+        """The headers of the Messages API."""
+        own = {name: value for name, value in headers.items() if name != "Authorization"}
+        return {**own, "anthropic-version": _ANTHROPIC_VERSION, **({"x-api-key": key} if key else {})}
+
+    def line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as the Messages API takes it.
+
+        Example:
+            >>> chat = {"model": "claude", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 9}
+            >>> AnthropicDialect().line("a", chat)["params"]["max_tokens"]
+            9
+        """
+        system = "\n\n".join(one["content"] for one in body["messages"] if one["role"] == "system")
+        params: dict[str, Any] = {name: body[name] for name in _SAME if name in body}
+        params["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens") or _LONGEST_REPLY
+        params["messages"] = [one for one in body["messages"] if one["role"] != "system"]
+        if system:
+            params["system"] = system
+        schema = as_dict(as_dict(body.get("response_format")).get("json_schema")).get("schema")
+        if schema is not None:
+            params["output_config"] = {"format": {"type": "json_schema", "schema": _closed(schema)}}
+        return {"custom_id": custom_id, "params": params}
+
+    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
+        """The requests."""
+        return self.path, Upload(path, b'{"requests":[', b"]}", comma=True)
+
+    async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
+        """The lines of the results."""
+        for path in batch.outputs:
+            async for record in link.records(path):
+                yield _anthropic_result(record)
+
+    def read(self, found: Mapping[str, Any]) -> RemoteBatch:
+        """A batch; the stated address of its results is not followed, as the key would go along."""
+        word = as_text(found.get("processing_status"))
+        counts = as_dict(found.get("request_counts"))
+        id = as_text(found.get("id"))
+        ended = word == "ended"
+        return RemoteBatch(
+            id=id,
+            word=word,
+            ended=ended,
+            whole=ended and not counts.get("expired") and not counts.get("canceled"),
+            outputs=(f"{self.path}/{id}/results",) if ended else (),
+            count=sum(number for number in counts.values() if isinstance(number, int)),
+            created=as_seconds(found.get("created_at")),
+        )
+
+
+def _anthropic_result(record: Mapping[str, Any]) -> Line:
+    custom_id, result = as_text(record.get("custom_id")), as_dict(record.get("result"))
+    kind = result.get("type")
+    if kind == "succeeded":
+        return Line(custom_id, 200, json.dumps(_anthropic_chat(as_dict(result.get("message")))).encode())
+    error = as_dict(as_dict(result.get("error")).get("error"))
+    if kind == "errored" and error:
+        return error_line(custom_id, _STATUSES.get(as_text(error.get("type")), 500), error)
+    return error_line(custom_id, 0, f"the request was {kind or 'not answered'}")
+
+
+def _anthropic_chat(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message as a chat completion."""
+    parts = [part for part in message.get("content") or [] if isinstance(part, dict)]
+    stop = as_text(message.get("stop_reason"))
+    text = "".join(as_text(part.get("text")) for part in parts if part.get("type") == "text")
+    said = {"role": "assistant", "content": text, "refusal": (text or "refused") if stop == "refusal" else None}
+    said["reasoning_content"] = "".join(as_text(part.get("thinking")) for part in parts) or None
+    choice = {"index": 0, "message": said, "finish_reason": "content_filter" if stop == "refusal" else stop}
+    return {"model": message.get("model"), "choices": [choice], "usage": message.get("usage")}
+
+
+def _closed(schema: Any) -> Any:
+    """The schema with every object closed, as structured outputs ask for."""
+    if isinstance(schema, list):
+        return [_closed(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = {name: _closed(value) for name, value in schema.items()}
+    return {**found, "additionalProperties": False} if found.get("type") == "object" else found
+
+
+_VERSION = "/v1beta"
+_NAMED = "autorubric-"
+_ENDED = frozenset({"succeeded", "failed", "cancelled", "expired", "partially_succeeded"})
+_PARAMETERS = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "seed": "seed",
+    "max_tokens": "maxOutputTokens",
+    "max_completion_tokens": "maxOutputTokens",
+}
+_THOUGHT = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
+_CODES = {3: 400, 5: 404, 7: 403, 8: 429, 16: 401, 1: 0, 4: 0}
+_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length"}
+_FILTERED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"})
+
+
+@dataclass(frozen=True)
+class GeminiDialect(BatchDialect):
+    """Batches of the Gemini API. Their display name is what others keep as metadata."""
+
+    limits: Limits = field(default_factory=lambda: Limits(50_000, 2_000_000_000))
+    path: ClassVar[str] = _VERSION
+    pages: ClassVar[tuple[str, str, str]] = "/batches?pageSize=100", "operations", "pageToken"
+
+    def root(self, base_url: str) -> str:
+        """The address of the service; that of chat completions ends in `/v1beta/openai`.
+
+        Example:
+            >>> GeminiDialect().root("https://generativelanguage.googleapis.com/v1beta/openai")
+            'https://generativelanguage.googleapis.com'
+        """
+        return base_url.removesuffix("/openai").removesuffix(_VERSION)
+
+    def headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
+        """The headers, with the key in Google's own."""
+        own = {name: value for name, value in headers.items() if name != "Authorization"}
+        return {**own, **({"x-goog-api-key": key} if key else {})}
+
+    def line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as `generateContent` takes it."""
+        system = [one["content"] for one in body["messages"] if one["role"] == "system"]
+        roles = {"user": "user", "assistant": "model"}
+        request: dict[str, Any] = {
+            "contents": [
+                {"role": roles[one["role"]], "parts": [{"text": one["content"]}]}
+                for one in body["messages"]
+                if one["role"] in roles
+            ]
+        }
+        if system:
+            request["systemInstruction"] = {"parts": [{"text": "\n\n".join(system)}]}
+        config: dict[str, Any] = {sent: body[name] for name, sent in _PARAMETERS.items() if name in body}
+        form = as_dict(body.get("response_format"))
+        if form:
+            config["responseMimeType"] = "application/json"
+        if schema := as_dict(form.get("json_schema")).get("schema"):
+            config["responseJsonSchema"] = schema
+        if (effort := body.get("reasoning_effort")) in _THOUGHT:
+            config["thinkingConfig"] = {"thinkingBudget": _THOUGHT[str(effort)]}
+        return {"key": custom_id, "request": {**request, "generationConfig": config} if config else request}
+
+    async def upload(self, link: Link, record: BatchRecord, path: Path) -> str:
+        """The name of the uploaded file."""
+        start = {
+            "X-Goog-Upload-Protocol": "resumable",
+            "X-Goog-Upload-Command": "start",
+            "X-Goog-Upload-Header-Content-Length": str(path.stat().st_size),
+            "X-Goog-Upload-Header-Content-Type": "application/jsonl",
+        }
+        named = {"file": {"display_name": _NAMED + record.id}}
+        begun = await link.upload(f"/upload{_VERSION}/files", named, start)
+        place = next((v for k, v in begun.headers.items() if k.lower() == "x-goog-upload-url"), "")
+        # The key goes nowhere but to the service itself.
+        there = place.removeprefix(link.root) if place.startswith(f"{link.root}/") else f"/upload{_VERSION}/files"
+        sent = {"X-Goog-Upload-Offset": "0", "X-Goog-Upload-Command": "upload, finalize"}
+        reply = await link.upload(there, Upload(path, kind="application/jsonl"), sent)
+        return as_text(as_dict(read_object(reply.body).get("file")).get("name"))
+
+    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
+        """A batch of the uploaded file."""
+        batch = {"display_name": _NAMED + record.id, "input_config": {"file_name": record.file}}
+        return f"{_VERSION}/models/{record.served.removeprefix('models/')}:batchGenerateContent", {"batch": batch}
+
+    async def cancel(self, link: Link, id: str) -> None:
+        """Cancel a batch. Google does not promise the results that it had by then."""
+        await link.post(f"{_VERSION}/{id}:cancel", {})
+
+    def after(self) -> After:
+        """The token that a page states."""
+        return lambda page, _: page.get("nextPageToken")
+
+    async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
+        """The lines of the file of responses."""
+        for name in batch.outputs:
+            async for record in link.records(f"/download{_VERSION}/{name}:download?alt=media"):
+                yield _gemini_result(record)
+
+    async def delete(self, link: Link, batch: RemoteBatch) -> None:
+        """Delete the uploaded file; Google deletes all files after two days."""
+        for name in batch.files:
+            await link.delete(f"{_VERSION}/{name}")
+
+    def read(self, found: Mapping[str, Any]) -> RemoteBatch:
+        """A batch, or the operation that makes one."""
+        about = as_dict(found.get("metadata")) or found
+        state = as_text(about.get("state"))
+        word = state.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_").lower()
+        output = as_dict(found.get("response")) or as_dict(about.get("output"))
+        responses = as_text(output.get("responsesFile"))
+        error = as_dict(found.get("error"))
+        if found.get("done") and word not in _ENDED:  # an operation that ended before the batch began states no more
+            word = "failed" if error else "succeeded"
+        file = as_text(as_dict(about.get("inputConfig")).get("fileName"))
+        named = as_text(about.get("displayName"))
+        total = as_dict(about.get("batchStats")).get("requestCount")
+        return RemoteBatch(
+            id=as_text(found.get("name")),
+            word=word,
+            ended=word in _ENDED,
+            whole=word == "succeeded",
+            problem=as_text(error.get("message")) or "no reason stated" if word == "failed" else "",
+            outputs=(responses,) if responses else (),
+            files=(file,) if file else (),
+            batch=named.removeprefix(_NAMED) if named.startswith(_NAMED) else "",
+            file=file,
+            count=int(total) if isinstance(total, str | int) and str(total).isdecimal() else None,
+            created=as_seconds(about.get("createTime")),
+        )
+
+
+def _gemini_result(record: Mapping[str, Any]) -> Line:
+    custom_id, response = as_text(record.get("key")), as_dict(record.get("response"))
+    error = as_dict(record.get("error")) or as_dict(record.get("status"))
+    if response:
+        return Line(custom_id, 200, json.dumps(_gemini_chat(response)).encode())
+    code = error.get("code")
+    status = _CODES.get(code, 500) if isinstance(code, int) else 0
+    return error_line(custom_id, code if isinstance(code, int) and code >= 400 else status, error)
+
+
+def _gemini_chat(response: Mapping[str, Any]) -> dict[str, Any]:
+    """A response as a chat completion."""
+    candidates = response.get("candidates")
+    first = as_dict(candidates[0]) if isinstance(candidates, list) and candidates else {}
+    blocked = as_text(as_dict(response.get("promptFeedback")).get("blockReason"))
+    parts = [part for part in as_dict(first.get("content")).get("parts") or [] if isinstance(part, dict)]
+    texts = {
+        thought: "".join(as_text(p.get("text")) for p in parts if bool(p.get("thought")) is thought)
+        for thought in (True, False)
+    }
+    reason = as_text(first.get("finishReason"))
+    finish = "content_filter" if blocked or reason in _FILTERED else _FINISHES.get(reason, reason)
+    said = {"role": "assistant", "content": texts[False], "reasoning_content": texts[True] or None}
+    return {
+        "model": response.get("modelVersion"),
+        "choices": [{"index": 0, "message": said, "finish_reason": finish}],
+        "usageMetadata": response.get("usageMetadata"),
+    }
