@@ -18,7 +18,7 @@ from autorubric.cli.app import load_command, run
 if not os.fork():
     status = run(["grade", "tides.json", "--judge", "builtin/offline", "--out", "graded"])
     print("LOADED", *sys.modules, flush=True)
-    for name in ("status", "select", "serve", "merge"):
+    for name in ("status", "select", "serve", "merge", "view"):
         load_command(name)
     print("LOADED", *sys.modules, flush=True)
     os._exit(status)

@@ -12,7 +12,8 @@ import pytest
 
 from autorubric import InputError
 from autorubric.errors import NotSavedError, RunLockedError
-from autorubric.labels import Ask, History, label_queue, label_store, read_history, store_path
+from autorubric.labels import Ask, History, label_queue, read_history, store_path
+from autorubric.labels.label_store import label_store
 from tests.labels.runs import answers, graded
 from tests.processes import LONG, environment
 from tests.warm_commands import forked_python

@@ -34,31 +34,6 @@ The store is `labels/labels.sqlite` in the run directory. Triggers refuse to cha
 pair has changed since (`PairFinder.find(event)` is None) is kept, and counts for nothing.
 """
 
-from __future__ import annotations
+from autorubric.lazy_names import lazy_names
 
-from autorubric.labels.drawing import Ask, Dispute, Policy, Progress, Task
-from autorubric.labels.event import Draw, Event, Items, Pair, PairFinder, PairKey, find_pair
-from autorubric.labels.label_store import History, LabelStore, label_store, read_history, store_path
-from autorubric.labels.queue import Queue, label_queue
-
-__all__ = [
-    "Ask",
-    "Dispute",
-    "Draw",
-    "Event",
-    "History",
-    "Items",
-    "LabelStore",
-    "Pair",
-    "PairFinder",
-    "PairKey",
-    "Policy",
-    "Progress",
-    "Queue",
-    "Task",
-    "find_pair",
-    "label_queue",
-    "label_store",
-    "read_history",
-    "store_path",
-]
+__all__, __dir__, __getattr__ = lazy_names(__name__, __file__)
