@@ -171,6 +171,9 @@ def test_the_domain_of_each_row_comes_from_its_column(folder: Path, capsys: pyte
     assert run([*words, "--profile", "full"]) == 0
     row = json.loads(Path("out/final_full.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert (row["question"], row["domain"]) == ("Why is ice light?", "physics")
+    for name in ("final_full.jsonl", "final_full.parquet"):
+        assert run(["lint", f"out/{name}"]) == 0
+        assert run(["convert", f"out/{name}", f"{name}.jsonl", "--to", "rubrichub"]) == 0
     assert run([*words[:5], "Filed", "-o", "other"]) == 2
     assert (
         "no column 'Filed'; the rows have 'Instruction', 'Field'; "

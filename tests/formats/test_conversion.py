@@ -174,9 +174,11 @@ def test_a_misspelt_key_of_an_item_is_named(tmp_path: Path) -> None:
 def test_titles_that_repeat_are_told_apart_and_come_back(tmp_path: Path) -> None:
     rubric = [{"title": "t", "description": text, "weight": 1} for text in ("x", "y")]
     source = jsonl(tmp_path / "rar.jsonl", {"question": "Why?", "rubric": rubric})
-    convert(source, tmp_path / "data.json", "autorubric")
-    items = json.loads((tmp_path / "data.json").read_text())["items"]
-    assert [one["name"] for one in items[0]["rubric"]] == ["t", "t (2)"]
+    full = jsonl(tmp_path / "full.jsonl", {"question": "Why?", "criteria": rubric})
+    for path in (full, source):
+        convert(path, tmp_path / "data.json", "autorubric", Options(force=True))
+        items = json.loads((tmp_path / "data.json").read_text())["items"]
+        assert [one["name"] for one in items[0]["rubric"]] == ["t", "t (2)"]
     convert(tmp_path / "data.json", tmp_path / "back.jsonl", "rar")
     assert [one["title"] for one in json.loads((tmp_path / "back.jsonl").read_text())["rubric"]] == ["t", "t"]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from autorubric.errors import InputError
 from autorubric.files.strict_json import parse_json
-from autorubric.rows.record import Record, is_blank, plain, rubric_inside
+from autorubric.rows.record import Record, is_blank, plain, question_text, read_question, rubric_inside
 
 _ROWS_SEEN = 100
 
@@ -286,10 +286,21 @@ class RowReader:
         if "reward_model" in full and len(first) == 1:
             model = rubric_inside(fields["reward_model"])
             rivals = ["reward_model"] if _mirrors(fields[first[0]], model) else [*first, "reward_model"]
-        if len(rivals) == 1:
+        if len(rivals := _without_copies(role, rivals, fields)) == 1:
             return self._note(role, rivals[0])
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)
         raise InputError(f"{self.where}: the {role} may be column {which}; choose one with {option}")
+
+
+def _without_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> list[str]:
+    """The one column to read if all have the same query, as in `final_full`: of a conversation, its messages."""
+    try:
+        asked = [read_question(plain(fields[name]), name) for name in rivals] if role == "query" else []
+    except InputError:
+        return rivals
+    if len({question_text(one).strip() for one in asked}) != 1:
+        return rivals
+    return [min(rivals, key=lambda name: isinstance(fields[name], str) and isinstance(asked[0], list))]
 
 
 def _inside(name: str, value: Any) -> Any:
