@@ -283,8 +283,8 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
             "data: the DataFrame has two columns named 'submission'; rename one",
         ),
         (
-            {"data": ["So.", None], "rubric": RUBRIC},
-            "data: item 1 is of type NoneType; expected a string, a row or a DataItem",
+            {"data": ["So.", 3], "rubric": RUBRIC},
+            "data: item 1 is of type int; expected a string, a row or a DataItem",
         ),
         ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
         (

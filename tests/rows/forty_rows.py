@@ -95,6 +95,9 @@ LAST: list[tuple[dict[str, Any], Reading]] = [
     (said("actual_output"), PLAIN),
     (said("System Output"), PLAIN),
     (row(llm_output="Not met."), PLAIN),
+    (row(expected="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
+    (row(ideal="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
+    (row(expected="Mie.", reference="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
 ]
 """Rows with names that count only where no other name of the role holds something."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from autorubric.formats.conversion import Options, convert
 from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
+from autorubric.notes import Note
 from autorubric.rows.columns import value_at
 from autorubric.rows.record import as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
@@ -102,6 +104,10 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
         f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[0].content",
         f"{path}:1: 'reference' is of type dict; {way} reference=reference.gpt",
     ]
+    number = written(tmp_path / "number.jsonl", {"answer": 4})
+    assert not list(Submissions(number)._items(problems))
+    way = "expected a text; write it as text, or choose another column with --column submission=NAME"
+    assert problems[2:] == [f"{number}:1: 'answer' is of type int; {way}"]
     [item], _ = items(path, submission="RESPONSE[0].content", reference="reference.gpt")
     assert (item.submission, item.reference_submission) == ("So.", "Rayleigh.")
 
@@ -259,6 +265,18 @@ def test_a_submission_that_is_null_under_any_name_is_blank_in_files_and_in_memor
             for source in (path, check_data([row]), check_data(pandas.DataFrame([row]))):
                 with case(f"{fields} in {source}"):
                     assert [item.submission for item in Submissions(source).items()] == [text]
+        with (
+            case("null among texts, in memory and in JSON"),
+            pytest.warns(Note, match="item 1: 'submission' is null"),
+        ):
+            (tmp_path / "texts.json").write_text('["So.", null]')
+            for data in (
+                check_data(["So.", None]),
+                check_data(pandas.Series(["So.", math.nan])),
+                tmp_path / "texts.json",
+            ):
+                made = read_dataset(data, Rubric.from_dict(["Is brief."]), None, None)
+                assert [item.submission for item in made.items] == ["So.", ""]
 
 
 def test_the_label_of_a_single_criterion_may_be_a_word() -> None:

@@ -245,14 +245,16 @@ def _truth(record: Record, labels: Any) -> Any:
 
 
 def _nested(record: Record, row: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each text that is a list or a mapping, with the path to what is in it."""
+    """A sentence for each text that is something else, with the path to what is in a list or a mapping."""
     for role in ("submission", "reference"):
         column = record.columns.get(role, "")
         value = row.get(column)
-        if isinstance(value, list | dict):
-            inner = f"{column}{_path_to_text(value)}"
+        if value is not None and not isinstance(value, str):
+            is_nested = isinstance(value, list | dict)
+            advice = "choose one in it" if is_nested else "write it as text, or choose another column"
+            inner = f"{column}{_path_to_text(value)}" if is_nested else "NAME"
             told = f"{column!r} is of type {type(value).__name__}; expected a text"
-            yield f"{record.where}: {told}; choose one in it with --column {role}={inner}"
+            yield f"{record.where}: {told}; {advice} with --column {role}={inner}"
 
 
 def _path_to_text(value: Any) -> str:

@@ -169,7 +169,7 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
 
 def _listed(value: Any, name: str) -> Iterator[Record]:
     for index, one in enumerate(document_rows(value, name)):
-        fields = {"submission": one} if isinstance(one, str) else plain(one)
+        fields = {"submission": one} if isinstance(one, str | None) else plain(one)
         if not isinstance(fields, dict):
             mixed = "; a list contains rows or DataItems, not both" if isinstance(fields, DataItem) else ""
             kind = f"got {type(fields).__name__}{mixed}"
@@ -282,7 +282,7 @@ def _read_rows(
 ) -> RubricDataset:
     criteria = rubric_in(Path(rubric)) if isinstance(rubric, str | Path) else rubric
     path = Path(submissions) if isinstance(submissions, str | Path) else None
-    if path is not None or columns or any(isinstance(one, Mapping) for one in submissions):
+    if path is not None or columns or not all(isinstance(one, str | DataItem) for one in submissions):
         source = Submissions(path or submissions, columns, criteria)
         items, where, name = source.items(), source.where, _name(path) if path else IN_MEMORY
         for note in source.notes if prompt or path is None else [*source.notes, *query_notes(where, items)]:

@@ -67,7 +67,11 @@ ROLES: Mapping[str, Role] = {
         fallback=("__record_id__",),
     ),
     "sample": Role(("sample_id", "candidate_id"), own="sample_id", quiet=("sample_id", "candidate_id")),
-    "reference": Role(("reference_submission", "reference_answer", "reference"), own="reference_submission"),
+    "reference": Role(
+        ("reference_submission", "reference_answer", "reference"),
+        own="reference_submission",
+        fallback=("expected", "expected_output", "expected_answer", "ideal"),
+    ),
     "labels": Role(("ground_truth",), quiet=("ground_truth",)),
     "domain": Role(("domain", "category", "subject", "topic"), own="domain"),
     "source": Role(
