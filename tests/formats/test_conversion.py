@@ -56,7 +56,7 @@ def test_a_broken_line_stops_the_conversion_too(tmp_path: Path) -> None:
 def test_rows_of_no_format_are_refused_with_what_was_seen(tmp_path: Path) -> None:
     (problem,) = problems(jsonl(tmp_path / "rows.jsonl", {"text": "Why?", "label": 1}))
     assert problem.startswith(
-        "rows.jsonl:1: no format has rows with the keys text, label; known formats: autorubric,"
+        "rows.jsonl:1: no format has rows with the keys 'text', 'label'; known formats: autorubric,"
     )
 
 
@@ -226,7 +226,9 @@ def test_the_command_reports_and_says_what_is_wrong(tmp_path: Path, capsys: pyte
 def test_columns_are_named_for_rows_in_no_format_only(tmp_path: Path) -> None:
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     path.write_text('{"instruction": "Say why.", "passage": "Ice floats.", "demands": ["Names the density."]}\n')
-    with pytest.raises(InputError, match=r"with the keys instruction, passage, demands; .*\n.* --column ROLE=NAME"):
+    with pytest.raises(
+        InputError, match=r"with the keys 'instruction', 'passage', 'demands'; .*\n.* --column ROLE=NAME"
+    ):
         autorubric.convert(path, target=out, to="rubrichub")
     column = {"query": "instruction", "rubric": "demands"}
     with pytest.raises(InputError, match="names columns of rows in no named format; leave out --from"):

@@ -53,6 +53,9 @@ def test_every_command_reads_the_list_that_an_object_keeps(tmp_path: Path) -> No
         "data.json": {"data": ROWS},
         "later.json": {"version": "1.1", "about": {"by": "ana"}, "rows": ROWS},
         "records.yaml": {"records": ROWS},
+        "log.json": {"status": "success", "results": {"scores": [{"name": "match"}]}, "samples": ROWS},
+        "deep.json": {"config": {"tests": []}, "results": {"version": 3, "results": ROWS}},
+        "other.json": {"version": 1, "entries": ROWS},
     }
     asks = _asks(tmp_path)
     expected: dict[str, Any] = {}

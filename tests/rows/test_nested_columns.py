@@ -108,8 +108,32 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
     assert not list(Submissions(number)._items(problems))
     way = "expected a text; write it as text, or choose another column with --column submission=NAME"
     assert problems[2:] == [f"{number}:1: 'answer' is of type int; {way}"]
+    nested = written(tmp_path / "nested.jsonl", {"output": {"answer": "So."}, "input": {"question": "Why?", "n": 1}})
+    assert not list(Submissions(nested)._items(problems))
+    way = "of type dict; expected a text; choose one in it with --column"
+    assert problems[3:] == [
+        f"{nested}:1: 'output' is {way} submission=output.answer",
+        f"{nested}:1: 'input' is {way} query=input.question",
+    ]
     [item], _ = items(path, submission="RESPONSE[0].content", reference="reference.gpt")
     assert (item.submission, item.reference_submission) == ("So.", "Rayleigh.")
+
+
+def test_refused_rows_are_told_with_the_paths_to_their_texts(tmp_path: Path) -> None:
+    """As LangSmith, Argilla and Label Studio have them."""
+    row = {
+        "n": 1,
+        "inputs": '{"question": "Why is it late?"}',
+        "outputs": [{"said": "So.", "n": 2, "by": {"who": "A"}}],
+    }
+    path = written(tmp_path / "rows.jsonl", row)
+    held = r"'n', 'inputs' \(inputs.question\), 'outputs' \(outputs\[0\].said, outputs\[0\].by.who\)"
+    with pytest.raises(InputError, match=f"no submission column found; the columns are {held}; name it"):
+        items(path)
+    with pytest.raises(InputError, match=f"no column 'question'; the rows have {held}; choose"):
+        QueryFile(path).check()
+    with pytest.warns(Note, match="no column is read as the query, perhaps 'inputs.question'; choose one with"):
+        read_dataset(path, Rubric.from_dict(["Is brief."]), None, None, {"submission": "outputs[0].said"})
 
 
 def test_a_column_called_metadata_may_contain_a_text(tmp_path: Path) -> None:

@@ -338,9 +338,9 @@ def with_distinct_names(criteria: Sequence[Criterion]) -> list[Criterion]:
     found = []
     for criterion in criteria:
         name, id = criterion.name, None if criterion.id in ids else criterion.id
-        numbered = (f"{name} ({number})" for number in count(2))
+        numbers = count(2)
         while name is not None and (criterion.section, name) in names:
-            name = next(numbered)
+            name = f"{criterion.name} ({next(numbers)})"
         names.add((criterion.section, name))
         ids.add(id)
         is_same = (name, id) == (criterion.name, criterion.id)

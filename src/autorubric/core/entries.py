@@ -19,6 +19,7 @@ from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import as_weight, is_finite, without_nulls
 from autorubric.files.strict_json import in_short
 from autorubric.files.text import decode, read_text
+from autorubric.notes import warn
 from autorubric.rows import row_file
 from autorubric.rows.columns import folded, listed
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
@@ -287,6 +288,10 @@ def read_rubric_file(path: str | Path) -> Any:
     rows = [(table_criterion if found.is_table else without_nulls)(one.fields) for one in found.rows(problems)]
     if problems:
         raise InputError(problems)
+    without = [number for number, row in enumerate(rows, 1) if found.is_table and not row.get("section")]
+    if without and len(without) < len(rows):
+        told = f"{len(without)} of {len(rows)} criteria have no section, the first is criterion {without[0]}"
+        warn(f"{found.name}: {told}; if cells were merged, fill them all in")
     return rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
 
 

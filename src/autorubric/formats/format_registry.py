@@ -100,17 +100,16 @@ def detect(row: Row) -> Format:
         'rubrichub'
         >>> detect({"text": "Why?"})
         Traceback (most recent call last):
-        autorubric.errors.InputError: no format has rows with the keys text; known formats: autorubric, ...
+        autorubric.errors.InputError: no format has rows with the keys 'text'; known formats: autorubric, ...
     """
     formats = list_formats()
     found = [one for one in formats.values() if one.matches(row)]
     if len(found) == 1:
         return found[0]
-    keys = ", ".join(list(row)[:12]) or "none"
     if not found:
-        raise InputError(f"no format has rows with the keys {keys}; known formats: {', '.join(formats)}")
+        raise InputError(f"no format has rows with the keys {listed(row)}; known formats: {', '.join(formats)}")
     names = " and ".join(one.name for one in found)
-    raise InputError(f"rows with the keys {keys} may be {names}; choose one with --from")
+    raise InputError(f"rows with the keys {listed(row)} may be {names}; choose one with --from")
 
 
 IN_ROW = ("query", "rubric", "id", "submission", "reference", "domain")

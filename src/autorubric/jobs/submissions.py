@@ -285,7 +285,7 @@ def _read_rows(
     if path is not None or columns or not all(isinstance(one, str | DataItem) for one in submissions):
         source = Submissions(path or submissions, columns, criteria)
         items, where, name = source.items(), source.where, _name(path) if path else IN_MEMORY
-        for note in source.notes if prompt or path is None else [*source.notes, *query_notes(where, items)]:
+        for note in source.notes if prompt else [*source.notes, *query_notes(where, items)]:
             warn(note)
     else:
         items = [DataItem(one, "") if isinstance(one, str) else one for one in submissions]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, first_few
 from autorubric.files.strict_json import parse_json
 from autorubric.rows.record import Record, is_blank, plain, question_text, read_question, rubric_inside
 
@@ -342,19 +342,45 @@ def from_cell(value: Any) -> Any:
         return value
 
 
+def text_paths(value: Any, path: str) -> Iterator[str]:
+    """The paths to the texts in a column, also in JSON text; of a list, those in its first entry.
+
+    Example:
+        >>> list(text_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
+        ['choices[0].turns[0]', 'choices[0].meta.by']
+    """
+    held = from_cell(value) if isinstance(value, str) and value.startswith(("[", "{")) else value
+    if isinstance(held, Mapping):
+        for key, inner in held.items():
+            yield from text_paths(inner, f"{path}.{key}")
+    elif isinstance(held, list):
+        yield from text_paths(held[0], f"{path}[0]") if held else ()
+    elif isinstance(value, str):
+        yield path
+
+
+_PATHS = 4
 _NOT_SPLIT = re.compile(r"\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
 def listed(columns: Iterable[str], most: int = 12) -> str:
     """The names of columns for a message, the first ones if there are many; one that looks unsplit gets a hint.
 
+    Of a row, columns of mappings have the paths to the texts in them, as options take these.
+
     Example:
         >>> listed(["a", "b", "c"], most=2)
         "'a', 'b', …"
+        >>> listed({"id": 1, "outputs": {"answer": "So.", "n": 1}})
+        "'id', 'outputs' (outputs.answer)"
         >>> listed(["id^question"])
         "'id^question' (the delimiter of a table is a comma, semicolon, tab or |)"
     """
-    names = [repr(name) for name in columns]
+    row = columns if isinstance(columns, Mapping) else {}
+    names = []
+    for name in columns:
+        paths = [path for path in text_paths(row.get(name), name) if "." in path.removeprefix(name)]
+        names.append(f"{name!r} ({first_few(paths, _PATHS)})" if paths else repr(name))
     if len(names) == 1 and _NOT_SPLIT.search(names[0]):
         names[0] += " (the delimiter of a table is a comma, semicolon, tab or |)"
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])]) or "none"

@@ -28,8 +28,10 @@ TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
 DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml")
 """Kinds that are one value, which is read whole."""
 
-_WRAPPERS = ("data", "rows", "records", "instances")
-"""Keys under which exports of other tools keep the list of rows."""
+_WRAPPERS = ("data", "rows", "records", "instances", "samples", "examples", "results", "tests")
+"""Keys under which exports of other tools keep the list of rows; under other keys, rows with a query are known."""
+_OF_ROWS = frozenset((*HOLDERS, "items", "sections", *ROLES["query"].names, *ROLES["submission"].names))
+"""Keys of a row, a rubric or a dataset: an object with one of them is none around a list of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +219,15 @@ def unwrapped(document: Any) -> Any:
         >>> unwrapped({"version": 1, "data": [{"id": "q1"}]}), unwrapped({"data": [{"id": "q1"}], "items": []})
         ([{'id': 'q1'}], {'data': [{'id': 'q1'}], 'items': []})
     """
-    if not isinstance(document, dict) or not document.keys().isdisjoint((*HOLDERS, "items", "sections", "prompt")):
+    if not isinstance(document, dict) or not _OF_ROWS.isdisjoint(document):
         return document
-    lists = [value for key in _WRAPPERS if isinstance(value := document.get(key), list)]
-    is_rows = len(lists) == 1 and lists[0] and all(isinstance(row, dict) for row in lists[0])
-    return lists[0] if is_rows else document
+    found = []
+    for key, inner in document.items():
+        rows = unwrapped(inner) if key in _WRAPPERS else inner
+        is_list = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+        if is_list and (key in _WRAPPERS or not rows[0].keys().isdisjoint(ROLES["query"].names)):
+            found.append(rows)
+    return found[0] if len(found) == 1 else document
 
 
 _MOST_COLUMNS = 10_000

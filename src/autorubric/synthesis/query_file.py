@@ -135,12 +135,12 @@ class QueryFile:
         problems: list[str] = []
         repeated: list[str] = []
         first_line: dict[str, int] = {}
-        columns: dict[str, None] = {}
+        columns: dict[str, Any] = {}
         usable = held = responses = answered = 0
         whole = blake2b()
         for record in islice(read_rows(self.path, problems, what=_WHAT), self.limit):
             where, line, row = record.where, record.number, record.fields
-            columns.update(dict.fromkeys(islice(row, 50)) if len(columns) < 200 else {})
+            columns |= islice(row.items(), 50 if len(columns) < 200 else 0)
             query = self._query(line - 1, row)
             if isinstance(query, str):
                 problems.append(f"{where}: {query}")
@@ -159,7 +159,7 @@ class QueryFile:
         self._refuse(usable, problems, repeated, columns)
         return InputReport(held, tuple(problems), responses, answered, whole.digest(), usable)
 
-    def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
+    def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, Any]) -> None:
         if not columns and not problems:
             raise InputError(f"{input_name(self.path)}: the file has no rows; expected one per query")
         is_found = usable or (problems and not any(_LACKING in problem for problem in problems))
@@ -257,7 +257,7 @@ def _not_text(column: str, value: Any) -> str:
     return f"{column!r} is of type {type(value).__name__}; expected a string"
 
 
-def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None]) -> str:
+def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, Any]) -> str:
     candidates = [name for name in columns if purpose == "id" or not name.endswith("id")]
     near = nearest(column, candidates) or next(
         (name for name in ROLES[_LIKELY[purpose]].names if name in columns), None
