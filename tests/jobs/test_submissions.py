@@ -224,6 +224,9 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
     with pytest.warns(UserWarning, match="merged.csv: judges do not see what was asked in 1 of 3 rows: fill"):
         read_dataset(None, RUBRIC, tmp_path / "merged.csv", None)
     read_dataset(None, RUBRIC, tmp_path / "merged.csv", "Why?")
+    (tmp_path / "context.csv").write_text("system_prompt,question,answer\nBe kind.,Why?,So.\n")
+    with pytest.warns(UserWarning, match="context.csv: judges do not see 'system_prompt'; if the query refers to it"):
+        read_dataset(None, RUBRIC, tmp_path / "context.csv", None)
 
 
 def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path) -> None:

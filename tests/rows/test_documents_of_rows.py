@@ -85,6 +85,11 @@ def test_objects_of_objects_are_refused_as_such(tmp_path: Path) -> None:
                     pytest.raises(InputError, match=r"rows\.json: an object of objects"),
                 ):
                     asks[command](tmp_path / "rows.json")
+    (tmp_path / "rows.json").write_text('{"question": ["Why?", "How?"], "response": ["So.", "No."]}')
+    for command in ("grade", "select", "synthesize"):
+        with pytest.raises(InputError, match=r"rows\.json: an object of lists, the first under 'question'"):
+            asks[command](tmp_path / "rows.json")
+    (tmp_path / "rows.json").write_text(json.dumps(layouts["by column"]))
     with pytest.raises(
         InputError, match=r"expected a dataset with 'prompt', .* or a list of rows; its keys are 'id'"
     ):

@@ -111,6 +111,7 @@ ROLES = ("submission", "query", "id", "reference", "rubric", "labels")
 _KEYS = {"query": "prompt", "reference": "reference_submission", "labels": "ground_truth"}
 _BINARY = Criterion(requirement="-")
 _TEXT_IN = (".content", ".text", ".message", ".answer", ".output")
+_CONTEXT = frozenset(("context", "contexts", "history", "system", "system_prompt", "passage", "documents"))
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
 
 
@@ -236,7 +237,7 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
 
 def _truth(record: Record, labels: Any) -> Any:
     """The labels of a row; a word such as yes is that of the only criterion."""
-    if not isinstance(labels, str | bool | int):
+    if not isinstance(labels, str | bool | int | float):
         return labels
     if label_meant(_BINARY, str(labels)) is not None:
         return [labels]
@@ -260,24 +261,27 @@ def _nested(record: Record, row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def query_notes(where: str, items: Sequence[DataItem]) -> list[str]:
-    """A note on items without a query, whose other columns have sentences, so that one may be the query.
+    """Notes on what judges do not see of the query: its context, or all of it where other columns may be the query.
 
     Example:
         >>> query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
         ["a.csv: judges do not see what was asked: no column is read as the query, perhaps 'ticket'; choose one ...
     """
+    unseen = dict.fromkeys(name for item in items for name in item.metadata if folded(name) in _CONTEXT)
+    told = f"{where}: judges do not see {listed(unseen)}; if the query refers to it, join it with the query"
+    notes = [told] if unseen else []
     bare = [item.metadata for item in items if item.prompt is None]
     if 0 < len(bare) < len(items):
         advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
-        return [f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}"]
+        return [*notes, f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}"]
     cells = ((fields, name) for fields in bare[:100] for name in fields)
     paths = ((fields, path) for fields, name in cells for path in text_paths(fields[name], name))
     texts = [path for fields, path in paths if is_sentence(value_at(fields, path))]
     if not texts:
-        return []
+        return notes
     told = f"no column is read as the query, perhaps {listed(dict.fromkeys(texts))}"
     option = COLUMN_OPTION.format(role="query")
-    return [f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt"]
+    return [*notes, f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt"]
 
 
 def rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:

@@ -377,4 +377,4 @@ def _refuse_repeated_ids(path: str, items: Sequence[DataItem]) -> None:
         if item.id is not None and first.setdefault(item.id, index) != index
     ]
     if problems:
-        raise InputError(problems)
+        raise InputError(problems, "if rows repeat for several annotators, keep one, and pass --labels FILE")

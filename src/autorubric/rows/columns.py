@@ -213,7 +213,7 @@ class RowReader:
         if not self.given:
             return map(self.read, rows)
         seen = list(itertools.islice(rows, _ROWS_SEEN))
-        columns = dict.fromkeys(name for record in seen for name in record.fields)
+        columns = {name: value for record in seen for name, value in record.fields.items()}
         for role in self.roles:
             named = self.given.get(role)
             if (
@@ -360,7 +360,7 @@ def text_paths(value: Any, path: str) -> Iterator[str]:
 
 
 _PATHS = 4
-_NOT_SPLIT = re.compile(r"\w ?[\^~:!#&*+=/\\¦§] ?\w")
+_NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
 def listed(columns: Iterable[str], most: int = 12) -> str:

@@ -191,7 +191,7 @@ def document_rows(value: Any, name: str) -> list[Any]:
     """The rows in the value of a document: the members of a list, or an object as the only row.
 
     Raises:
-        InputError: it is neither a list nor an object, or an object of objects.
+        InputError: it is neither a list nor an object, or an object of objects or of columns.
 
     Example:
         >>> document_rows({"question": "Why?"}, "row.json")
@@ -201,15 +201,21 @@ def document_rows(value: Any, name: str) -> list[Any]:
         autorubric.errors.InputError: rows.json: an object of objects, the first under 'q1'; expected a list of ...
     """
     if isinstance(value, dict):
-        if value and all(isinstance(inner, dict) for inner in value.values()):
-            ways = "(pandas: to_json(orient='records'); jq: '[.[]]')"
-            raise InputError(
-                f"{name}: an object of objects, the first under {next(iter(value))!r}; expected a list of rows {ways}"
-            )
+        ways = {"objects": "to_json(orient='records'); jq: '[.[]]'", "lists": "to_json(orient='records')"}
+        what = "objects" if all(isinstance(inner, dict) for inner in value.values()) else "lists"
+        if value and (what == "objects" or _are_columns([*value.values()])):
+            first = f"an object of {what}, the first under {next(iter(value))!r}"
+            raise InputError(f"{name}: {first}; expected a list of rows (pandas: {ways[what]})")
         value = [value] if value else []
     if not isinstance(value, list):
         raise InputError(f"{name}: expected a list of rows, got {type(value).__name__}")
     return value
+
+
+def _are_columns(values: list[Any]) -> bool:
+    """Whether values are columns of a table: lists of one length, of texts or numbers."""
+    are_lists = len(values) > 1 and all(isinstance(one, list) and one for one in values)
+    return are_lists and len({*map(len, values)}) == 1 and not any(isinstance(one[0], dict | list) for one in values)
 
 
 def unwrapped(document: Any) -> Any:
