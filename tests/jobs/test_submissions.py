@@ -12,6 +12,7 @@ import pytest
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, lint
 from autorubric.errors import MissingFileError
 from autorubric.jobs.submissions import check_weighed, read_dataset, rubric_in, rubrics_in
+from autorubric.synthesis.query_file import QueryFile
 from tests.offenders import offenders
 
 RUBRIC = Rubric([Criterion(name="Tone", weight=2.0, requirement="Is kind.")])
@@ -225,8 +226,12 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
         read_dataset(None, RUBRIC, tmp_path / "merged.csv", None)
     read_dataset(None, RUBRIC, tmp_path / "merged.csv", "Why?")
     (tmp_path / "context.csv").write_text("system_prompt,question,answer\nBe kind.,Why?,So.\n")
-    with pytest.warns(UserWarning, match="context.csv: judges do not see 'system_prompt'; if the query refers to it"):
+    with pytest.warns(UserWarning, match="context.csv: models do not see 'system_prompt'; if the query refers to it"):
         read_dataset(None, RUBRIC, tmp_path / "context.csv", None)
+    notes: list[str] = []
+    QueryFile(tmp_path / "context.csv").with_guesses(notes)
+    told = "models do not see 'system_prompt'; if the query refers to it, join it with the query"
+    assert notes == [f"{tmp_path}/context.csv: {told}"]
 
 
 def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader, label_meant
 from autorubric.errors import InputError, counted
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import COLUMN_OPTION, first_part, folded, from_cell, text_paths, value_at
+from autorubric.rows.columns import COLUMN_OPTION, context_notes, first_part, folded, from_cell, text_paths, value_at
 from autorubric.rows.record import as_text, is_blank, is_sentence, plain, read_message, shown, speaker
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
@@ -111,7 +111,6 @@ ROLES = ("submission", "query", "id", "reference", "rubric", "labels")
 _KEYS = {"query": "prompt", "reference": "reference_submission", "labels": "ground_truth"}
 _BINARY = Criterion(requirement="-")
 _TEXT_IN = (".content", ".text", ".message", ".answer", ".output")
-_CONTEXT = frozenset(("context", "contexts", "history", "system", "system_prompt", "passage", "documents"))
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
 
 
@@ -267,9 +266,7 @@ def query_notes(where: str, items: Sequence[DataItem]) -> list[str]:
         >>> query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
         ["a.csv: judges do not see what was asked: no column is read as the query, perhaps 'ticket'; choose one ...
     """
-    unseen = dict.fromkeys(name for item in items for name in item.metadata if folded(name) in _CONTEXT)
-    told = f"{where}: judges do not see {listed(unseen)}; if the query refers to it, join it with the query"
-    notes = [told] if unseen else []
+    notes = context_notes(where, dict.fromkeys(name for item in items for name in item.metadata))
     bare = [item.metadata for item in items if item.prompt is None]
     if 0 < len(bare) < len(items):
         advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"

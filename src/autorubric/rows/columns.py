@@ -330,16 +330,31 @@ def _agree(one: Any, two: Any) -> bool:
 
 
 def from_cell(value: Any) -> Any:
-    """The value of a cell; that of JSON text is what it contains.
+    """The value of a cell; that of a JSON list or mapping in a text is what it contains.
 
     Example:
-        >>> from_cell('[1]'), from_cell("Why?")
-        ([1], 'Why?')
+        >>> from_cell('[1]'), from_cell("Why?"), from_cell("5")
+        ([1], 'Why?', '5')
     """
     try:
-        return plain(parse_json(value) if isinstance(value, str) else value)
+        return plain(parse_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value)
     except InputError:
         return value
+
+
+_CONTEXT = frozenset(("context", "contexts", "history", "system", "system_prompt", "passage", "documents"))
+
+
+def context_notes(where: str, columns: Iterable[str]) -> list[str]:
+    """A note on columns that a query may refer to and that no model sees.
+
+    Example:
+        >>> context_notes("a.csv", ["query", "System Prompt"])
+        ["a.csv: models do not see 'System Prompt'; if the query refers to it, join it with the query"]
+    """
+    unseen = [name for name in columns if folded(name) in _CONTEXT]
+    told = f"models do not see {listed(unseen)}; if the query refers to it, join it with the query"
+    return [f"{where}: {told}"] if unseen else []
 
 
 def text_paths(value: Any, path: str) -> Iterator[str]:
@@ -349,7 +364,7 @@ def text_paths(value: Any, path: str) -> Iterator[str]:
         >>> list(text_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
         ['choices[0].turns[0]', 'choices[0].meta.by']
     """
-    held = from_cell(value) if isinstance(value, str) and value.startswith(("[", "{")) else value
+    held = from_cell(value)
     if isinstance(held, Mapping):
         for key, inner in held.items():
             yield from text_paths(inner, f"{path}.{key}")
@@ -359,7 +374,6 @@ def text_paths(value: Any, path: str) -> Iterator[str]:
         yield path
 
 
-_PATHS = 4
 _NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
@@ -380,7 +394,7 @@ def listed(columns: Iterable[str], most: int = 12) -> str:
     names = []
     for name in columns:
         paths = [path for path in text_paths(row.get(name), name) if "." in path.removeprefix(name)]
-        names.append(f"{name!r} ({first_few(paths, _PATHS)})" if paths else repr(name))
+        names.append(f"{name!r} ({first_few(paths)})" if paths else repr(name))
     if len(names) == 1 and _NOT_SPLIT.search(names[0]):
         names[0] += " (the delimiter of a table is a comma, semicolon, tab or |)"
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])]) or "none"

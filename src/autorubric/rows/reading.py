@@ -201,11 +201,10 @@ def document_rows(value: Any, name: str) -> list[Any]:
         autorubric.errors.InputError: rows.json: an object of objects, the first under 'q1'; expected a list of ...
     """
     if isinstance(value, dict):
-        ways = {"objects": "to_json(orient='records'); jq: '[.[]]'", "lists": "to_json(orient='records')"}
-        what = "objects" if all(isinstance(inner, dict) for inner in value.values()) else "lists"
-        if value and (what == "objects" or _are_columns([*value.values()])):
-            first = f"an object of {what}, the first under {next(iter(value))!r}"
-            raise InputError(f"{name}: {first}; expected a list of rows (pandas: {ways[what]})")
+        jq = "; jq: '[.[]]'" if all(isinstance(inner, dict) for inner in value.values()) else ""
+        if value and (jq or _are_columns([*value.values()])):
+            told = f"an object of {'objects' if jq else 'lists'}, the first under {next(iter(value))!r}"
+            raise InputError(f"{name}: {told}; expected a list of rows (pandas: to_json(orient='records'){jq})")
         value = [value] if value else []
     if not isinstance(value, list):
         raise InputError(f"{name}: expected a list of rows, got {type(value).__name__}")
