@@ -50,6 +50,8 @@ def test_a_path_names_what_a_column_contains(tmp_path: Path) -> None:
     [item], _ = items(path, query="conversation_b[0].content", submission="conversation_b[-1].content")
     assert (item.id, item.prompt, item.submission) == ("81", "Why?", "No.")
     assert item.metadata == {key: PAIR[key] for key in ("conversation_a", "conversation_b")}
+    models = written(tmp_path / "models.jsonl", {"answers": {"gpt-3.5": "So."}})
+    assert [item.submission for item in items(models, submission="answers.gpt-3.5")[0]] == ["So."]
 
 
 def test_a_path_leads_through_json_text_for_every_reader(tmp_path: Path) -> None:

@@ -128,26 +128,26 @@ def folded(name: str) -> str:
 _PATH_PART = re.compile(r"[^.\[\]]+|\[-?\d{1,9}\]")
 
 
-def value_at(row: Mapping[str, Any], path: str) -> Any:
+def value_at(row: Any, path: str) -> Any:
     """The value of a column, or at a path into it, also through JSON text; None if there is nothing.
 
     Example:
         >>> row = {"choices": [{"turns": ["So.", "No."]}], "meta": '{"rubrics": ["Is brief"]}'}
         >>> value_at(row, "choices[0].turns[-1]"), value_at(row, "meta.rubrics[0]"), value_at(row, "turns")
         ('No.', 'Is brief', None)
+        >>> value_at({"answers": {"gpt-3.5": "So."}}, "answers.gpt-3.5")
+        'So.'
     """
-    if path in row:
-        return row[path]
-    value: Any = row
-    for part in _PATH_PART.findall(path):
-        value = from_cell(value) if isinstance(value, str) else value
-        if isinstance(value, str):
-            return None
-        try:
-            value = value[int(part[1:-1]) if part.startswith("[") else part]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
+    value: Any = from_cell(row) if isinstance(row, str) else row
+    if isinstance(value, Mapping) and path in value:
+        return value[path]
+    part = first_part(path)
+    try:
+        value = value[int(part[1:-1]) if part.startswith("[") else part] if not isinstance(value, str) else None
+    except (KeyError, IndexError, TypeError):
+        return None
+    rest = path.partition(part)[2].removeprefix(".")
+    return value_at(value, rest) if rest else value
 
 
 def first_part(path: str) -> str:
