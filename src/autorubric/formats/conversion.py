@@ -283,10 +283,9 @@ def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
         return not isinstance(entries, Mapping)
     if not isinstance(entries[0], Mapping):
         return not isinstance(entries[0], str)
-    used = find_parts(entries[0])[0]
-    return (
-        {"options", "criteria"}.isdisjoint(entries[0]) and used.text in ("", keys[0]) and used.weight in ("", keys[1])
-    )
+    used, first = find_parts(entries[0])[0], entries[0]
+    is_usual = not {"options", "criteria"}.isdisjoint(first) or isinstance(first.get(used.weight), str)
+    return not is_usual and used.text in ("", keys[0]) and used.weight in ("", keys[1])
 
 
 @dataclass(frozen=True, slots=True)
