@@ -223,6 +223,19 @@ def test_the_command_reports_and_says_what_is_wrong(tmp_path: Path, capsys: pyte
     assert "healthbench" in capsys.readouterr().out
 
 
+def test_ids_that_are_fractions_and_answers_in_lists_are_kept(tmp_path: Path) -> None:
+    """They have no place of their own: the one becomes text, the other metadata."""
+    row = {
+        "id": 7.5,
+        "question": "Why?",
+        "response": ["So."],
+        "reference": "",
+        "rubrics": [{"requirement": "Is kind."}],
+    }
+    [(_, record)] = read_records(jsonl(tmp_path / "rows.jsonl", row))
+    assert (record.id, record.answer, record.reference, record.metadata) == ("7.5", None, None, {"response": ["So."]})
+
+
 def test_columns_are_named_for_rows_in_no_format_only(tmp_path: Path) -> None:
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     path.write_text('{"instruction": "Say why.", "passage": "Ice floats.", "demands": ["Names the density."]}\n')
