@@ -39,7 +39,7 @@ def test_every_row_that_is_wrong_is_named_with_its_key_and_nothing_is_written(tm
         "final.jsonl:3: rubrics[0].criterion is ''; expected the text of a criterion",
         "final.jsonl:3: rubrics[0].points is True; expected a finite number",
         "final.jsonl:3: rubrics[1].points is '5'; expected a finite number",
-        "final.jsonl:4: is not a row of rubrichub; its keys are question",
+        "final.jsonl:4: is not a row of rubrichub; its keys are 'question'",
         "final.jsonl:5: question is 5.5; expected a string or a list of messages",
     ]
     with pytest.raises(InputError):

@@ -132,7 +132,7 @@ def read_entries(
           rubrics[0].criterion is ' '; expected the text of a criterion
           rubrics[0].points is True; expected a finite number
     """
-    entries = from_json_text(value, key)
+    entries, more = from_json_text(value, key), usual_fields if names is USUAL else more
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{key} is {entries!r:.60}; expected a list of criteria that is not empty")
     problems: list[str] = []

@@ -15,15 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption, with_distinct_names
 from autorubric.core.described_scores import has_described_scores, scored_criterion
-from autorubric.core.entries import (
-    USUAL,
-    entries_in_columns,
-    find_parts,
-    is_foreign,
-    read_entries,
-    usual_fields,
-    written_weights,
-)
+from autorubric.core.entries import USUAL, entries_in_columns, find_parts, is_foreign, read_entries, written_weights
 from autorubric.core.known_keys import error_lines
 from autorubric.core.misread_keys import section_weights, stray_keys, total_rows, uneven_weights
 from autorubric.errors import InputError
@@ -132,7 +124,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
 
 def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> list[Criterion]:
     if is_foreign(entries):
-        return with_distinct_names(read_entries(entries, "rubric", USUAL, usual_fields))
+        return with_distinct_names(read_entries(entries, "rubric", USUAL))
     # Tables and exporters that write all keys write an empty list.
     entries = [_without_options(entry) if isinstance(entry, dict) else entry for entry in entries]
     weights = written_weights(entry if isinstance(entry, dict) else {} for entry in entries)

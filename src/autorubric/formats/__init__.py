@@ -4,7 +4,7 @@ from autorubric.formats.containers import write_release
 from autorubric.formats.conversion import Conversion, Options, convert, read_records, write_records
 from autorubric.formats.format import Format, Record, Written
 from autorubric.formats.format_registry import FORMATS, detect, format_named, format_names, list_formats
-from autorubric.formats.polarity import PolarityAudit, audit_polarity
+from autorubric.formats.polarity import PolarityAudit
 
 __all__ = [
     "FORMATS",
@@ -14,7 +14,6 @@ __all__ = [
     "PolarityAudit",
     "Record",
     "Written",
-    "audit_polarity",
     "convert",
     "detect",
     "format_named",

@@ -27,7 +27,7 @@ from autorubric.formats.format_registry import (
 from autorubric.formats.polarity import Polarity, PolarityAudit, checked_polarity, turned
 from autorubric.formats.repeated_questions import Questions
 from autorubric.rows import Record as RowRecord
-from autorubric.rows import RowReader, input_name
+from autorubric.rows import RowReader, input_name, listed
 from autorubric.rows.columns import COLUMN_OPTION
 
 _MOST_PROBLEMS = 100
@@ -249,8 +249,7 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
         if form is USUAL and usual is not None:
             return read_usual(usual)
         if not form.matches(row):
-            keys = ", ".join(list(row)[:12]) or "none"
-            raise InputError(f"is not a row of {form.name}; its keys are {keys}")
+            raise InputError(f"is not a row of {form.name}; its keys are {listed(row)}")
         return form.read(row) if usual is None else with_usual(form.read(row), usual)
     except InputError as error:
         problems += (p if p.startswith(place) else f"{place}: {p}" for p in error.problems)

@@ -273,8 +273,8 @@ def read_dataset(
     made = RubricDataset.from_file(Path(source)) if is_path else source
     if not made.items:
         raise InputError(f"{where}: it has no items")
-    _refuse_repeated_ids(where, made.items)
-    return replace(made, name=Path(source).stem) if is_path and not made.name else made
+    checked = replace(made, name=made.name or (Path(source).stem if is_path else None))
+    return checked if is_path else made
 
 
 def _read_rows(
@@ -294,7 +294,6 @@ def _read_rows(
             raise InputError("submissions: the list is empty")
         if criteria is None and any(item.rubric is None for item in items):
             raise InputError("submissions: pass rubric= for submissions without their own rubric")
-    _refuse_repeated_ids(where, items)
     needs_prompt = any(item.prompt is None for item in items)
     try:
         return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=name)
@@ -367,14 +366,3 @@ def rubrics_in(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Ru
 def _name(path: Path) -> str:
     """What a run on a file is called: its name without the ending."""
     return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in (".gz", ".zst") else path.stem
-
-
-def _refuse_repeated_ids(path: str, items: Sequence[DataItem]) -> None:
-    first: dict[str, int] = {}
-    problems = [
-        f"{input_name(path)}: item {index} has the id {item.id!r} of item {first[item.id]}; ids must be unique"
-        for index, item in enumerate(items)
-        if item.id is not None and first.setdefault(item.id, index) != index
-    ]
-    if problems:
-        raise InputError(problems, "if rows repeat for several annotators, keep one, and pass --labels FILE")

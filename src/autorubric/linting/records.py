@@ -87,8 +87,6 @@ def read_query(value: Any) -> str:
         >>> read_query([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}])
         'Hi.'
     """
-    if isinstance(value, str) and not value.startswith("[{"):
-        return value
     try:
         prompt = read_question(plain(value), "query")
     except InputError:

@@ -214,14 +214,8 @@ class RowReader:
             return map(self.read, rows)
         seen = list(itertools.islice(rows, _ROWS_SEEN))
         columns = {name: value for record in seen for name, value in record.fields.items()}
-        for role in self.roles:
-            named = self.given.get(role)
-            if (
-                named is not None
-                and columns
-                and named not in columns
-                and not any(value_at(record.fields, named) is not None for record in seen)
-            ):
+        for named in (self.given.get(role) for role in self.roles if columns):
+            if named and named not in columns and all(value_at(one.fields, named) is None for one in seen):
                 raise InputError(f"{self.where}: no column {named!r}; the columns are {listed(columns)}")
         return map(self.read, itertools.chain(seen, rows))
 

@@ -207,9 +207,8 @@ def rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = 
     reader = RowReader("the row", ("rubric",), option, {} if wanted is None else {"rubric": wanted})
     found = reader.read(Record("the row", 1, dict(columns))).columns.get("rubric")
     if found is None:
-        held = ", ".join(repr(name) for name in columns) or "none"
         expected = repr(wanted) if wanted else f"one of {', '.join(ROLES['rubric'].quiet)}"
-        raise InputError(f"no rubric column; expected {expected}, the columns are {held}")
+        raise InputError(f"no rubric column; expected {expected}, the columns are {listed(columns)}")
     return found
 
 
