@@ -110,6 +110,8 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
     assert not list(Submissions(number)._items(problems))
     way = "expected a text; write it as text, or choose another column with --column submission=NAME"
     assert problems[2:] == [f"{number}:1: 'answer' is of type int; {way}"]
+    [blank], _ = items(written(tmp_path / "blank.jsonl", {"submission": "So.", "prompt": []}))
+    assert (blank.submission, blank.prompt) == ("So.", None)
     nested = written(tmp_path / "nested.jsonl", {"output": {"answer": "So."}, "input": {"question": "Why?", "n": 1}})
     assert not list(Submissions(nested)._items(problems))
     way = "of type dict; expected a text; choose one in it with --column"

@@ -110,7 +110,7 @@ ROLES = ("submission", "query", "id", "reference", "rubric", "labels")
 """What a column can be named for with `--column ROLE=NAME`."""
 _KEYS = {"query": "prompt", "reference": "reference_submission", "labels": "ground_truth"}
 _BINARY = Criterion(requirement="-")
-_TEXT_IN = (".content", ".text", ".message", ".answer", ".output")
+_ENDS = (".content", ".text", ".message", ".answer", ".output")
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
 
 
@@ -214,7 +214,7 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     held = record.fields.get(record.columns.get("submission", ""))
     if isinstance(held, str):
         item["submission"] = held  # a blank answer is an answer
-    if nested := [*_nested(record, row)]:
+    if nested := [*_nested(record)]:
         raise InputError(nested)
     query, rubric = record.query, record.value("rubric")
     if "ground_truth" in item:
@@ -245,15 +245,14 @@ def _truth(record: Record, labels: Any) -> Any:
     raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
 
 
-def _nested(record: Record, row: Mapping[str, Any]) -> Iterator[str]:
+def _nested(record: Record) -> Iterator[str]:
     """A sentence for each text that is something else, with the path to what is probably the text in it."""
     for role in ("submission", "reference", "query"):
-        column = record.columns.get(role, "")
-        value = row.get(column)
+        column, value = record.columns.get(role, ""), record.value(role)
         is_conversation = role == "query" and isinstance(value, list) and isinstance(value[0], Mapping)
         if not is_conversation and not isinstance(value, str | None):
             paths = text_paths(value, column)
-            inner = max(paths, key=lambda path: (path.endswith(_TEXT_IN), len(value_at(row, path))), default="NAME")
+            inner = max(paths, key=lambda at: (at.endswith(_ENDS), len(value_at(record.fields, at))), default="NAME")
             advice = "write it as text, or choose another column" if inner == "NAME" else "choose one in it"
             told = f"{column!r} is of type {type(value).__name__}; expected a text"
             yield f"{record.where}: {told}; {advice} with --column {role}={inner}"
@@ -271,8 +270,7 @@ def query_notes(where: str, items: Sequence[DataItem]) -> list[str]:
     if 0 < len(bare) < len(items):
         advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
         return [*notes, f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}"]
-    cells = ((fields, name) for fields in bare[:100] for name in fields)
-    paths = ((fields, path) for fields, name in cells for path in text_paths(fields[name], name))
+    paths = ((fields, path[1:]) for fields in bare[:100] for path in text_paths(fields, ""))
     texts = [path for fields, path in paths if is_sentence(value_at(fields, path))]
     if not texts:
         return notes

@@ -16,7 +16,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.item import ROLES, item_reader, item_records, query_notes, rubric_notes
 from autorubric.dataset.label_columns import own_label_notes, take_label_columns
 from autorubric.dataset.label_table import LabelTable
-from autorubric.errors import InputError, first_few
+from autorubric.errors import InputError, first_few, problems_at
 from autorubric.files import nearest, read_text
 from autorubric.notes import warn
 from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file
@@ -295,10 +295,8 @@ def _read_rows(
         if criteria is None and any(item.rubric is None for item in items):
             raise InputError("submissions: pass rubric= for submissions without their own rubric")
     needs_prompt = any(item.prompt is None for item in items)
-    try:
+    with problems_at(f"{where}: "):
         return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=name)
-    except InputError as error:
-        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
 
 
 def rubric_in(path: Path) -> Rubric:

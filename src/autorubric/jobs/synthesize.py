@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, cast
 
 from autorubric.background import rare_collections
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.files import write_atomically
 from autorubric.files.strict_json import dump_json
 from autorubric.jobs.job import BatchSettings, blocking, job
@@ -121,10 +121,8 @@ def _place(line: re.Match[str]) -> str:
 
 
 def _line(row: dict[str, Any], where: str) -> str:
-    try:
+    with problems_at(f"{where}: "):
         return dump_json(row) + "\n"
-    except InputError as error:
-        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
 
 
 async def _run(settings: SynthesizeSettings, division: Division) -> SynthesisResult:

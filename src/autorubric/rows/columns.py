@@ -195,8 +195,7 @@ class RowReader:
     _layouts: dict[tuple[str, ...], tuple[dict[str, str], dict[str, list[str]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.given:
-            self.given = by_role(self.given)
+        self.given = by_role(self.given)
 
     def rows(self, records: Iterable[Record]) -> Iterator[Record]:
         """The rows with their columns by role.

@@ -13,7 +13,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.storage import load
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, input_name, iter_objects, listed, row_file
 from autorubric.rows.columns import ROLES
@@ -82,10 +82,8 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
 
 def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
     """A query as turns; a conversation may stand as JSON, as in `final.jsonl`."""
-    try:
+    with problems_at(f"{where}: "):
         turns = tuple(as_turns(read_question(plain(value), "the query")))
-    except InputError as error:
-        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
     if not any(turn["content"].strip() for turn in turns):
         raise InputError(f"{where}: the query is blank")
     if speaker(turns[-1]["role"]) == "assistant":
