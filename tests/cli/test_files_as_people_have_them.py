@@ -76,7 +76,7 @@ def test_rows_bring_rubrics_and_labels_by_name(folder: Path) -> None:
         ("a1,b1\na,b\n", [], ["no submission column found; the columns are 'a1', 'b1'"]),
         ("id^text2\n1^a\n", [], ["'id^text2' (the delimiter of a table is a comma, semicolon, tab or |)"]),
         ("id,answer\n", [], ["no submissions in it"]),
-        ("id,answer\n1,a\n1,b\n", [], ["item 1 has the id '1' of item 0"]),
+        ("id,answer\n1,a\n1,b\n", [], ["Item 1 has the id '1' of item 0; labels of several annotators"]),
         (
             'answer,ground_truth\na,"{""Short"": ""MET"", ""Kidn"": ""MET""}"\n',
             [],
@@ -171,6 +171,9 @@ def test_the_domain_of_each_row_comes_from_its_column(folder: Path, capsys: pyte
     assert run([*words, "--profile", "full"]) == 0
     row = json.loads(Path("out/final_full.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert (row["question"], row["domain"]) == ("Why is ice light?", "physics")
+    for name in ("final_full.jsonl", "final_full.parquet"):
+        assert run(["lint", f"out/{name}"]) == 0
+        assert run(["convert", f"out/{name}", f"{name}.jsonl", "--to", "rubrichub"]) == 0
     assert run([*words[:5], "Filed", "-o", "other"]) == 2
     assert (
         "no column 'Filed'; the rows have 'Instruction', 'Field'; "

@@ -371,3 +371,24 @@ def test_real_answers_of_three_models_are_selected_by_the_offline_judge(tmp_path
     summary = json.loads((tmp_path / "run" / "selection.json").read_text())
     assert sum(summary["by_model"].values()) == len(kept)
     assert {one["model"] for row in decided for one in row["candidates"]} == set(first[0]["answers"])
+
+
+def test_the_column_of_answers_is_one_of_the_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    batch = [{"id": "q0", "choices": [{"message": {"content": GOOD}}]}]
+    answers = lines(tmp_path / "batch.jsonl", batch)
+    words = [
+        "select",
+        str(data(tmp_path, 1)),
+        "--candidates",
+        str(answers),
+        "--judge",
+        "builtin/offline",
+        "--dry-run",
+    ]
+    words += ["-o", str(tmp_path / "kept"), "--dry-run"]
+    assert run(words) == 2
+    told = "its keys are 'id', 'choices' (choices[0].message.content); name it with --column answer=NAME"
+    assert told in capsys.readouterr().err
+    assert (
+        run([*words, "--column", "answer=choices[0].message.content", "-o", str(tmp_path / "kept"), "--dry-run"]) == 0
+    )

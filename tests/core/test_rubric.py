@@ -51,6 +51,8 @@ FULL = Rubric(
         {"rubric": [A, B]},
         {"rubric": {"criteria": [A, B]}},
         {"rubric": {"sections": [{"criteria": [A, B]}]}},
+        {key: [A.get(key), B.get(key)] for key in {**A, **B}},
+        {"rubric": {key: [A.get(key), B.get(key)] for key in {**A, **B}}},
     ],
 )
 def test_every_published_shape_is_read(shape: Any) -> None:
@@ -133,6 +135,7 @@ def test_guidelines_are_text_and_blank_ones_are_none() -> None:
         ({"criteria": []}, "No criteria found"),
         ([{"criteria": []}], "No criteria found"),
         ({"title": "x"}, "Dict must contain either 'sections' or 'rubric' key, or 'criteria'"),
+        ({"requirement": ["x"], "weight": [1, 2]}, "different lengths: {'requirement': 1, 'weight': 2}"),
         ({"criteria": {"a": A}}, "Expected 'criteria' to be a list, got dict"),
         ({"rubric": {"guidelines": "x"}}, "'rubric' must be a list, or a dict with 'sections' or 'criteria'"),
         ({"guidelines": 3, "criteria": [A]}, "Expected 'guidelines' to be a string, got int"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autorubric import Criterion, Rubric, lint
 from autorubric.core.sign_wording import contradiction, said
-from autorubric.formats import audit_polarity
+from autorubric.formats import PolarityAudit, Record
 from tests.offenders import offenders
 
 GOOD = [
@@ -104,4 +104,6 @@ def test_a_sign_that_contradicts_the_words_is_found_and_others_are_left_alone() 
 def test_lint_and_the_audit_of_convert_report_the_same_rows() -> None:
     criteria = [Criterion(requirement=text, weight=weight) for text, weight in WRONG + RIGHT]
     linted = [one for one in lint(Rubric(criteria)) if one.rule == "sign-contradiction"]
-    assert audit_polarity(criteria).contradictions == len(linted) == len(WRONG)
+    audit = PolarityAudit()
+    audit.add(Record(tuple(criteria)), "")
+    assert audit.contradictions == len(linted) == len(WRONG)

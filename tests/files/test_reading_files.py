@@ -66,8 +66,8 @@ def test_every_offender_of_a_json_text_is_named_with_its_place() -> None:
         parse_json('{"a": [NaN, {"b": -Infinity}], "c": 1e999, "d": "\\ud800", "c": 2}', "x.json")
     assert problems_of(error) == [
         "x.json: the document has the key 'c' twice",
-        "x.json: a[0] is nan; JSON numbers are finite",
-        "x.json: a[1].b is -inf; JSON numbers are finite",
+        "x.json: a[0] is nan; JSON numbers are finite; write null, or leave the key out",
+        "x.json: a[1].b is -inf; JSON numbers are finite; write null, or leave the key out",
         "x.json: d holds half a character (a lone surrogate): U+D800",
     ]
 

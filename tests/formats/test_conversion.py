@@ -39,7 +39,7 @@ def test_every_row_that_is_wrong_is_named_with_its_key_and_nothing_is_written(tm
         "final.jsonl:3: rubrics[0].criterion is ''; expected the text of a criterion",
         "final.jsonl:3: rubrics[0].points is True; expected a finite number",
         "final.jsonl:3: rubrics[1].points is '5'; expected a finite number",
-        "final.jsonl:4: is not a row of rubrichub; its keys are question",
+        "final.jsonl:4: is not a row of rubrichub; its keys are 'question'",
         "final.jsonl:5: question is 5.5; expected a string or a list of messages",
     ]
     with pytest.raises(InputError):
@@ -56,7 +56,7 @@ def test_a_broken_line_stops_the_conversion_too(tmp_path: Path) -> None:
 def test_rows_of_no_format_are_refused_with_what_was_seen(tmp_path: Path) -> None:
     (problem,) = problems(jsonl(tmp_path / "rows.jsonl", {"text": "Why?", "label": 1}))
     assert problem.startswith(
-        "rows.jsonl:1: no format has rows with the keys text, label; known formats: autorubric,"
+        "rows.jsonl:1: no format has rows with the keys 'text', 'label'; known formats: autorubric,"
     )
 
 
@@ -174,9 +174,11 @@ def test_a_misspelt_key_of_an_item_is_named(tmp_path: Path) -> None:
 def test_titles_that_repeat_are_told_apart_and_come_back(tmp_path: Path) -> None:
     rubric = [{"title": "t", "description": text, "weight": 1} for text in ("x", "y")]
     source = jsonl(tmp_path / "rar.jsonl", {"question": "Why?", "rubric": rubric})
-    convert(source, tmp_path / "data.json", "autorubric")
-    items = json.loads((tmp_path / "data.json").read_text())["items"]
-    assert [one["name"] for one in items[0]["rubric"]] == ["t", "t (2)"]
+    full = jsonl(tmp_path / "full.jsonl", {"question": "Why?", "criteria": rubric})
+    for path in (full, source):
+        convert(path, tmp_path / "data.json", "autorubric", Options(force=True))
+        items = json.loads((tmp_path / "data.json").read_text())["items"]
+        assert [one["name"] for one in items[0]["rubric"]] == ["t", "t (2)"]
     convert(tmp_path / "data.json", tmp_path / "back.jsonl", "rar")
     assert [one["title"] for one in json.loads((tmp_path / "back.jsonl").read_text())["rubric"]] == ["t", "t"]
 
@@ -221,10 +223,25 @@ def test_the_command_reports_and_says_what_is_wrong(tmp_path: Path, capsys: pyte
     assert "healthbench" in capsys.readouterr().out
 
 
+def test_ids_that_are_fractions_and_answers_in_lists_are_kept(tmp_path: Path) -> None:
+    """They have no place of their own: the one becomes text, the other metadata."""
+    row = {
+        "id": 7.5,
+        "question": "Why?",
+        "response": ["So."],
+        "reference": "",
+        "rubrics": [{"requirement": "Is kind."}],
+    }
+    [(_, record)] = read_records(jsonl(tmp_path / "rows.jsonl", row))
+    assert (record.id, record.answer, record.reference, record.metadata) == ("7.5", None, None, {"response": ["So."]})
+
+
 def test_columns_are_named_for_rows_in_no_format_only(tmp_path: Path) -> None:
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     path.write_text('{"instruction": "Say why.", "passage": "Ice floats.", "demands": ["Names the density."]}\n')
-    with pytest.raises(InputError, match=r"with the keys instruction, passage, demands; .*\n.* --column ROLE=NAME"):
+    with pytest.raises(
+        InputError, match=r"with the keys 'instruction', 'passage', 'demands'; .*\n.* --column ROLE=NAME"
+    ):
         autorubric.convert(path, target=out, to="rubrichub")
     column = {"query": "instruction", "rubric": "demands"}
     with pytest.raises(InputError, match="names columns of rows in no named format; leave out --from"):

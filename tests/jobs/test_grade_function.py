@@ -134,7 +134,7 @@ def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> N
             "item 1: has no submission; its keys with a value are rating",
         ),
         ([{"submission": "So."}, {"submission": 5}], "item 1: 'submission' must be a string, got int"),
-        ([{"submission": "So.", "id": "a"}, {"submission": "No.", "id": "a"}], "item 1 has the id 'a' of item 0"),
+        ([{"submission": "So.", "id": "a"}, {"submission": "No.", "id": "a"}], "Item 1 has the id 'a' of item 0"),
         ([{"submission": "So.", "ground_truth": ["Perhaps"]}], "item 0: ground_truth[0]: invalid verdict 'Perhaps'"),
         ([{"rating": 1}], "no submission column found; the columns are 'rating'"),
     ]
@@ -283,8 +283,8 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
             "data: the DataFrame has two columns named 'submission'; rename one",
         ),
         (
-            {"data": ["So.", None], "rubric": RUBRIC},
-            "data: item 1 is of type NoneType; expected a string, a row or a DataItem",
+            {"data": ["So.", 3], "rubric": RUBRIC},
+            "data: item 1 is of type int; expected a string, a row or a DataItem",
         ),
         ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
         (

@@ -12,6 +12,7 @@ import pytest
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, lint
 from autorubric.errors import MissingFileError
 from autorubric.jobs.submissions import check_weighed, read_dataset, rubric_in, rubrics_in
+from autorubric.synthesis.query_file import QueryFile
 from tests.offenders import offenders
 
 RUBRIC = Rubric([Criterion(name="Tone", weight=2.0, requirement="Is kind.")])
@@ -220,6 +221,17 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
     read_dataset(None, RUBRIC, tmp_path / "rows.csv", "Why?")
     read_dataset(None, RUBRIC, tmp_path / "rows.csv", None, {"query": "ticket"})
     read_dataset(None, RUBRIC, tmp_path / "kinds.csv", None)
+    (tmp_path / "merged.csv").write_text("question,answer\nWhy?,So.\n,Because.\nHow?,No.\n")
+    with pytest.warns(UserWarning, match="merged.csv: judges do not see what was asked in 1 of 3 rows: fill"):
+        read_dataset(None, RUBRIC, tmp_path / "merged.csv", None)
+    read_dataset(None, RUBRIC, tmp_path / "merged.csv", "Why?")
+    (tmp_path / "context.csv").write_text("system_prompt,question,answer\nBe kind.,Why?,So.\n")
+    with pytest.warns(UserWarning, match="context.csv: models do not see 'system_prompt'; if the query refers to it"):
+        read_dataset(None, RUBRIC, tmp_path / "context.csv", None)
+    notes: list[str] = []
+    QueryFile(tmp_path / "context.csv").with_guesses(notes)
+    told = "models do not see 'system_prompt'; if the query refers to it, join it with the query"
+    assert notes == [f"{tmp_path}/context.csv: {told}"]
 
 
 def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path) -> None:
@@ -238,6 +250,16 @@ def test_criteria_that_count_10_among_others_with_weights_get_a_note(tmp_path: P
     told = "rubric.csv: 1 of 3 criteria have no weight and count 10, the first is criterion 2"
     with pytest.warns(UserWarning, match=told):
         assert [one.weight for one in rubric_in(path)] == [1.0, 10.0, -1.0]
+
+
+def test_criteria_below_a_merged_cell_of_their_section_get_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.csv"
+    path.write_text("Section,Requirement\nStyle,Is brief.\n,Is kind.\nFacts,Names coal.\n")
+    told = (
+        "rubric.csv: 1 of 3 criteria have no section, the first is criterion 2; if cells were merged, fill them all"
+    )
+    with pytest.warns(UserWarning, match=told):
+        assert [one.section for one in rubric_in(path)] == ["Style", None, "Facts"]
 
 
 def test_choices_that_are_verdicts_are_no_scale_and_met_as_the_worst_is_a_fault(tmp_path: Path) -> None:

@@ -157,6 +157,10 @@ def test_a_list_of_texts_is_a_rubric(tmp_path: Path) -> None:
     path = tmp_path / "rubric.json"
     path.write_text('["Names two causes.", "Names the year."]')
     assert [criterion.text for criterion in rubrics(path)[0].criteria] == ["Names two causes.", "Names the year."]
+    path.write_text(json.dumps({"question": "Why?", "rubric": '"Names two causes."'}))
+    problems: list[str] = []
+    assert not list(iter_rubrics(path, problems))
+    assert problems == [f"{path}:1: the criteria of a rubric are a list, got str"]
 
 
 def test_what_cannot_be_read_is_named_with_file_row_and_key_behind_the_findings_on_the_rest(tmp_path: Path) -> None:

@@ -95,6 +95,9 @@ LAST: list[tuple[dict[str, Any], Reading]] = [
     (said("actual_output"), PLAIN),
     (said("System Output"), PLAIN),
     (row(llm_output="Not met."), PLAIN),
+    (row(expected="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
+    (row(ideal="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
+    (row(expected="Mie.", reference="Rayleigh."), PLAIN._replace(reference="Rayleigh.")),
 ]
 """Rows with names that count only where no other name of the role holds something."""
 
@@ -129,6 +132,9 @@ SHAPES: list[tuple[Any, tuple[tuple[str, float], ...]]] = [
     ([{**POINTS[0], "human_rating": [True, False], "type": "objective", "max_words": 50}], PLAIN.criteria),
     ([{"text": "Names scattering.", "序号": 1}], (("Names scattering.", 10.0),)),
     ([{"Criterion": "Names scattering.", "Points": "5"}], PLAIN.criteria),
+    ([{**POINTS[0], "points": "+5 pts"}], PLAIN.criteria),
+    ([{**OWN[0], "name": None, "weight": None}], (("Names scattering.", 10.0),)),
+    ({"criterion": ["Names scattering."], "points": [5]}, PLAIN.criteria),
     ([{**OWN[0], "options": []}], PLAIN.criteria),
     ([{**POINTS[0], "options": [], "range": [0, 1], "time_range": "1-5", "age_range": [18, 30]}], PLAIN.criteria),
     ([{"name": "Light", "criteria": [{**POINTS[0], "is_negative": False}]}], PLAIN.criteria),

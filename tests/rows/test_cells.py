@@ -7,6 +7,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from autorubric.errors import InputError
 from autorubric.rows import read_rows
 from autorubric.rows.columns import RowReader
 from autorubric.rows.reading import nested
@@ -57,3 +60,21 @@ def test_rows_of_a_folder_are_numbered_from_one_through_all_files(tmp_path: Path
         text = json.dumps({"id": f"q{shard}", "question": "Why?"}) + "\n"
         (tmp_path / "data" / f"train-0000{shard}-of-00002.jsonl").write_text(text)
     assert [(row.number, row.fields["id"]) for row in read_rows(tmp_path, [])] == [(1, "q0"), (2, "q1")]
+
+
+def test_columns_with_one_query_are_one_column_and_others_are_refused() -> None:
+    one = [{"role": "user", "content": "Why?"}]
+    more = [*one, {"role": "assistant", "content": "So."}, {"role": "user", "content": "How?"}]
+    for question, prompt, column in (
+        ("Why?", [{"role": "user", "content": "Why? "}], "question"),
+        (json.dumps(more), more, "prompt"),
+        (json.dumps(more), json.dumps(more), "question"),
+        ("Why?", more, None),
+        ("Why?", [{"role": "user"}], None),
+    ):
+        row = Record("a.jsonl:1", 1, {"question": question, "prompt": prompt})
+        if column is None:
+            with pytest.raises(InputError, match="may be column 'question' or 'prompt'"):
+                RowReader("a.jsonl", ("query",)).read(row)
+        else:
+            assert RowReader("a.jsonl", ("query",)).read(row).columns == {"query": column}

@@ -53,6 +53,9 @@ def test_every_command_reads_the_list_that_an_object_keeps(tmp_path: Path) -> No
         "data.json": {"data": ROWS},
         "later.json": {"version": "1.1", "about": {"by": "ana"}, "rows": ROWS},
         "records.yaml": {"records": ROWS},
+        "log.json": {"status": "success", "results": {"scores": [{"name": "match"}]}, "samples": ROWS},
+        "deep.json": {"config": {"tests": []}, "results": {"version": 3, "results": ROWS}},
+        "other.json": {"version": 1, "entries": ROWS},
     }
     asks = _asks(tmp_path)
     expected: dict[str, Any] = {}
@@ -82,6 +85,11 @@ def test_objects_of_objects_are_refused_as_such(tmp_path: Path) -> None:
                     pytest.raises(InputError, match=r"rows\.json: an object of objects"),
                 ):
                     asks[command](tmp_path / "rows.json")
+    (tmp_path / "rows.json").write_text('{"question": ["Why?", "How?"], "response": ["So.", "No."]}')
+    for command in ("grade", "select", "synthesize"):
+        with pytest.raises(InputError, match=r"rows\.json: an object of lists, the first under 'question'"):
+            asks[command](tmp_path / "rows.json")
+    (tmp_path / "rows.json").write_text(json.dumps(layouts["by column"]))
     with pytest.raises(
         InputError, match=r"expected a dataset with 'prompt', .* or a list of rows; its keys are 'id'"
     ):

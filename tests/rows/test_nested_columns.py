@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from autorubric.formats.conversion import Options, convert
 from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
+from autorubric.notes import Note
 from autorubric.rows.columns import value_at
 from autorubric.rows.record import as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
@@ -48,6 +50,8 @@ def test_a_path_names_what_a_column_contains(tmp_path: Path) -> None:
     [item], _ = items(path, query="conversation_b[0].content", submission="conversation_b[-1].content")
     assert (item.id, item.prompt, item.submission) == ("81", "Why?", "No.")
     assert item.metadata == {key: PAIR[key] for key in ("conversation_a", "conversation_b")}
+    models = written(tmp_path / "models.jsonl", {"answers": {"gpt-3.5": "So."}})
+    assert [item.submission for item in items(models, submission="answers.gpt-3.5")[0]] == ["So."]
 
 
 def test_a_path_leads_through_json_text_for_every_reader(tmp_path: Path) -> None:
@@ -102,8 +106,38 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
         f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[0].content",
         f"{path}:1: 'reference' is of type dict; {way} reference=reference.gpt",
     ]
+    number = written(tmp_path / "number.jsonl", {"answer": 4})
+    assert not list(Submissions(number)._items(problems))
+    way = "expected a text; write it as text, or choose another column with --column submission=NAME"
+    assert problems[2:] == [f"{number}:1: 'answer' is of type int; {way}"]
+    [blank], _ = items(written(tmp_path / "blank.jsonl", {"submission": "So.", "prompt": []}))
+    assert (blank.submission, blank.prompt) == ("So.", None)
+    nested = written(tmp_path / "nested.jsonl", {"output": {"answer": "So."}, "input": {"question": "Why?", "n": 1}})
+    assert not list(Submissions(nested)._items(problems))
+    way = "of type dict; expected a text; choose one in it with --column"
+    assert problems[3:] == [
+        f"{nested}:1: 'output' is {way} submission=output.answer",
+        f"{nested}:1: 'input' is {way} query=input.question",
+    ]
     [item], _ = items(path, submission="RESPONSE[0].content", reference="reference.gpt")
     assert (item.submission, item.reference_submission) == ("So.", "Rayleigh.")
+
+
+def test_refused_rows_are_told_with_the_paths_to_their_texts(tmp_path: Path) -> None:
+    """As LangSmith, Argilla and Label Studio have them."""
+    row = {
+        "n": 1,
+        "inputs": '{"question": "Why is it late?"}',
+        "outputs": [{"said": "So.", "n": 2, "by": {"who": "A"}}],
+    }
+    path = written(tmp_path / "rows.jsonl", row)
+    held = r"'n', 'inputs' \(inputs.question\), 'outputs' \(outputs\[0\].said, outputs\[0\].by.who\)"
+    with pytest.raises(InputError, match=f"no submission column found; the columns are {held}; name it"):
+        items(path)
+    with pytest.raises(InputError, match=f"no column 'question'; the rows have {held}; choose"):
+        QueryFile(path).check()
+    with pytest.warns(Note, match="no column is read as the query, perhaps 'inputs.question'; choose one with"):
+        read_dataset(path, Rubric.from_dict(["Is brief."]), None, None, {"submission": "outputs[0].said"})
 
 
 def test_a_column_called_metadata_may_contain_a_text(tmp_path: Path) -> None:
@@ -259,6 +293,18 @@ def test_a_submission_that_is_null_under_any_name_is_blank_in_files_and_in_memor
             for source in (path, check_data([row]), check_data(pandas.DataFrame([row]))):
                 with case(f"{fields} in {source}"):
                     assert [item.submission for item in Submissions(source).items()] == [text]
+        with (
+            case("null among texts, in memory and in JSON"),
+            pytest.warns(Note, match="item 1: 'submission' is null"),
+        ):
+            (tmp_path / "texts.json").write_text('["So.", null]')
+            for data in (
+                check_data(["So.", None]),
+                check_data(pandas.Series(["So.", math.nan])),
+                tmp_path / "texts.json",
+            ):
+                made = read_dataset(data, Rubric.from_dict(["Is brief."]), None, None)
+                assert [item.submission for item in made.items] == ["So.", ""]
 
 
 def test_the_label_of_a_single_criterion_may_be_a_word() -> None:

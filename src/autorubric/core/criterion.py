@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, FiniteFloat
@@ -322,6 +323,29 @@ def criterion_names(criteria: Sequence[Criterion]) -> list[str]:
             name = f"{name} (C{number})"  # noqa: PLW2901
         found[name] = None
     return [*found]
+
+
+def with_distinct_names(criteria: Sequence[Criterion]) -> list[Criterion]:
+    """The criteria with names and ids as a rubric wants them: repeated names get a number, repeated ids are left out.
+
+    Example:
+        >>> twice = [Criterion(name="Tone", requirement="Is kind"), Criterion(name="Tone", requirement="Is calm")]
+        >>> [one.name for one in with_distinct_names(twice)]
+        ['Tone', 'Tone (2)']
+    """
+    names: set[tuple[str | None, str | None]] = set()
+    ids: set[str | None] = set()
+    found = []
+    for criterion in criteria:
+        name, id = criterion.name, None if criterion.id in ids else criterion.id
+        numbers = count(2)
+        while name is not None and (criterion.section, name) in names:
+            name = f"{criterion.name} ({next(numbers)})"
+        names.add((criterion.section, name))
+        ids.add(id)
+        is_same = (name, id) == (criterion.name, criterion.id)
+        found.append(criterion if is_same else criterion.model_copy(update={"name": name, "id": id}))
+    return found
 
 
 _MOST = 1000

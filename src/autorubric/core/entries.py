@@ -18,9 +18,11 @@ from autorubric.core.rule_tags import check_of_tags
 from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import as_weight, is_finite, without_nulls
 from autorubric.files.strict_json import in_short
+from autorubric.files.text import decode, read_text
+from autorubric.notes import warn
 from autorubric.rows import row_file
 from autorubric.rows.columns import folded, listed
-from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
+from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def read_entries(
           rubrics[0].criterion is ' '; expected the text of a criterion
           rubrics[0].points is True; expected a finite number
     """
-    entries = from_json_text(value, key)
+    entries, more = from_json_text(value, key), usual_fields if names is USUAL else more
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{key} is {entries!r:.60}; expected a list of criteria that is not empty")
     problems: list[str] = []
@@ -246,6 +248,26 @@ def table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
     return {folded(name) if folded(name) in _OWN - held.keys() else name: cell for name, cell in held.items()}
 
 
+def entries_in_columns(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The criteria in a mapping of lists, as Parquet and `datasets` have lists of structs; empty for another mapping.
+
+    Raises:
+        InputError: the lists have different lengths.
+
+    Example:
+        >>> entries_in_columns({"criterion": ["Is kind.", "Is brief."], "points": [2, None]})
+        [{'criterion': 'Is kind.', 'points': 2}, {'criterion': 'Is brief.'}]
+    """
+    is_table = all(isinstance(column, list) for column in data.values()) and not {*HOLDERS, "sections"} & data.keys()
+    if not is_table or not find_parts(data)[0].text:
+        return []
+    lengths = {key: len(column) for key, column in data.items()}
+    if len({*lengths.values()}) > 1:
+        raise InputError(f"the lists of the rubric have different lengths: {lengths}")
+    cells = zip(*data.values(), strict=True)
+    return [{key: cell for key, cell in zip(data, row, strict=True) if cell is not None} for row in cells]
+
+
 def read_rubric_file(path: str | Path) -> Any:
     r"""The value of a rubric in an input of any kind; in a table and in JSON Lines each row is a criterion.
 
@@ -266,7 +288,46 @@ def read_rubric_file(path: str | Path) -> Any:
     rows = [(table_criterion if found.is_table else without_nulls)(one.fields) for one in found.rows(problems)]
     if problems:
         raise InputError(problems)
+    without = [number for number, row in enumerate(rows, 1) if found.is_table and not row.get("section")]
+    if without and len(without) < len(rows):
+        told = f"{len(without)} of {len(rows)} criteria have no section, the first is criterion {without[0]}"
+        warn(f"{found.name}: {told}; if cells were merged, fill them all in")
     return rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
+
+
+def read_source(source: Any) -> tuple[str, str, str]:
+    """The name, the extension and the text of a path or an open file.
+
+    Raises:
+        MissingFileError: the file does not exist.
+        InputError: it is neither, has another extension, or is not UTF-8.
+
+    Example:
+        >>> read_source(3)
+        Traceback (most recent call last):
+        autorubric.errors.InputError: Cannot determine file format of 3; expected a path, or an open file with a name
+    """
+    if isinstance(source, (str, Path)):
+        return str(source), check_extension(str(source)), read_text(source)
+    if not hasattr(source, "read") or not isinstance(name := getattr(source, "name", None), (str, Path)):
+        raise InputError(f"Cannot determine file format of {source!r}; expected a path, or an open file with a name")
+    text = content if isinstance(content := source.read(), str) else decode(content, str(name))
+    return str(name), check_extension(str(name)), text
+
+
+def check_extension(name: str) -> str:
+    """The extension of a rubric file in lower case.
+
+    Raises:
+        InputError: no rubric is kept in such files.
+
+    Example:
+        >>> check_extension("rubric.YAML")
+        '.yaml'
+    """
+    if (extension := Path(name).suffix.lower()) not in (".json", ".yaml", ".yml"):
+        raise InputError(f"{name}: Unsupported file format {extension!r}. Supported formats: .yaml, .yml, .json")
+    return extension
 
 
 def is_foreign(entries: Sequence[Any]) -> bool:

@@ -9,9 +9,9 @@ from typing import Any, Protocol, Self, overload
 
 from autorubric.core.criterion import Criterion, criterion_rows, rubric_text
 from autorubric.core.display import Displayed
-from autorubric.core.entries import read_rubric_file
+from autorubric.core.entries import check_extension, read_rubric_file, read_source
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
-from autorubric.core.rubric_shapes import check_extension, criterion_record, read_criteria, read_source, unfold
+from autorubric.core.rubric_shapes import criterion_record, read_criteria, unfold
 from autorubric.core.scoring import Cell, cell, score
 from autorubric.errors import InputError, counted, problems_at
 from autorubric.notes import warn

@@ -9,20 +9,18 @@ formats. Written: the flat list, or a mapping if there are guidelines or metadat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption
+from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption, with_distinct_names
 from autorubric.core.described_scores import has_described_scores, scored_criterion
-from autorubric.core.entries import USUAL, find_parts, is_foreign, read_entries, usual_fields, written_weights
+from autorubric.core.entries import USUAL, entries_in_columns, find_parts, is_foreign, read_entries, written_weights
 from autorubric.core.known_keys import error_lines
 from autorubric.core.misread_keys import section_weights, stray_keys, total_rows, uneven_weights
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
-from autorubric.files.text import decode, read_text
 from autorubric.rows.columns import listed
 from autorubric.rows.record import HOLDERS, is_blank
 
@@ -85,6 +83,8 @@ def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
     """The parts of a mapping; `inside` is its place, for messages."""
     if has_described_scores(data):
         return Unfolded([scored_criterion(data)], None, {})
+    if columns := entries_in_columns(data):
+        return Unfolded(_flat(columns), None, {})
     holder = _holder(data, inside)
     outer, held = {key: value for key, value in data.items() if key != holder}, data[holder]
     if isinstance(held, str):
@@ -124,7 +124,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
 
 def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> list[Criterion]:
     if is_foreign(entries):
-        return [*read_entries(entries, "rubric", USUAL, usual_fields)]
+        return with_distinct_names(read_entries(entries, "rubric", USUAL))
     # Tables and exporters that write all keys write an empty list.
     entries = [_without_options(entry) if isinstance(entry, dict) else entry for entry in entries]
     weights = written_weights(entry if isinstance(entry, dict) else {} for entry in entries)
@@ -294,41 +294,6 @@ def _by_criterion(error: ValidationError) -> list[str]:
     if "\n  requirement: missing" in told[-1]:
         told[-1] += f"; the text of a criterion is under {listed(USUAL.text, 4)}"
     return told
-
-
-def read_source(source: Any) -> tuple[str, str, str]:
-    """The name, the extension and the text of a path or an open file.
-
-    Raises:
-        MissingFileError: the file does not exist.
-        InputError: it is neither, has another extension, or is not UTF-8.
-
-    Example:
-        >>> read_source(3)
-        Traceback (most recent call last):
-        autorubric.errors.InputError: Cannot determine file format of 3; expected a path, or an open file with a name
-    """
-    if isinstance(source, (str, Path)):
-        return str(source), check_extension(str(source)), read_text(source)
-    if not hasattr(source, "read") or not isinstance(name := getattr(source, "name", None), (str, Path)):
-        raise InputError(f"Cannot determine file format of {source!r}; expected a path, or an open file with a name")
-    text = content if isinstance(content := source.read(), str) else decode(content, str(name))
-    return str(name), check_extension(str(name)), text
-
-
-def check_extension(name: str) -> str:
-    """The extension of a rubric file in lower case.
-
-    Raises:
-        InputError: no rubric is kept in such files.
-
-    Example:
-        >>> check_extension("rubric.YAML")
-        '.yaml'
-    """
-    if (extension := Path(name).suffix.lower()) not in (".json", ".yaml", ".yml"):
-        raise InputError(f"{name}: Unsupported file format {extension!r}. Supported formats: .yaml, .yml, .json")
-    return extension
 
 
 _ONLY_TEXT = frozenset({str})

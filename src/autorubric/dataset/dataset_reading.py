@@ -49,7 +49,8 @@ def misfits(items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric
         if item.id is not None:
             first = first_of_id.setdefault(item.id, index)
             if first != index:
-                yield index, f"Item {index} has the id {item.id!r} of item {first}"
+                advice = "labels of several annotators are passed with --labels"
+                yield index, f"Item {index} has the id {item.id!r} of item {first}; {advice}"
 
 
 def placed(problem: str) -> str:

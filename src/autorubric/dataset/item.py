@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader, label_meant
 from autorubric.errors import InputError, counted
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import COLUMN_OPTION, first_part, folded, from_cell
+from autorubric.rows.columns import COLUMN_OPTION, context_notes, first_part, folded, from_cell, text_paths, value_at
 from autorubric.rows.record import as_text, is_blank, is_sentence, plain, read_message, shown, speaker
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
@@ -110,6 +110,7 @@ ROLES = ("submission", "query", "id", "reference", "rubric", "labels")
 """What a column can be named for with `--column ROLE=NAME`."""
 _KEYS = {"query": "prompt", "reference": "reference_submission", "labels": "ground_truth"}
 _BINARY = Criterion(requirement="-")
+_ENDS = (".content", ".text", ".message", ".answer", ".output")
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
 
 
@@ -213,11 +214,11 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     held = record.fields.get(record.columns.get("submission", ""))
     if isinstance(held, str):
         item["submission"] = held  # a blank answer is an answer
+    if nested := [*_nested(record)]:
+        raise InputError(nested)
     query, rubric = record.query, record.value("rubric")
     if "ground_truth" in item:
         item["ground_truth"] = _truth(record, item["ground_truth"])
-    if nested := [*_nested(record, row)]:
-        raise InputError(nested)
     if query is not None:
         item["prompt"] = as_text(query)
     if rubric is not None:
@@ -235,7 +236,7 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
 
 def _truth(record: Record, labels: Any) -> Any:
     """The labels of a row; a word such as yes is that of the only criterion."""
-    if not isinstance(labels, str | bool | int):
+    if not isinstance(labels, str | bool | int | float):
         return labels
     if label_meant(_BINARY, str(labels)) is not None:
         return [labels]
@@ -244,43 +245,38 @@ def _truth(record: Record, labels: Any) -> Any:
     raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
 
 
-def _nested(record: Record, row: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each text that is a list or a mapping, with the path to what is in it."""
-    for role in ("submission", "reference"):
-        column = record.columns.get(role, "")
-        value = row.get(column)
-        if isinstance(value, list | dict):
-            inner = f"{column}{_path_to_text(value)}"
+def _nested(record: Record) -> Iterator[str]:
+    """A sentence for each text that is something else, with the path to what is probably the text in it."""
+    for role in ("submission", "reference", "query"):
+        column, value = record.columns.get(role, ""), record.value(role)
+        is_conversation = role == "query" and isinstance(value, list) and isinstance(value[0], Mapping)
+        if not is_conversation and not isinstance(value, str | None):
+            paths = text_paths(value, column)
+            inner = max(paths, key=lambda at: (at.endswith(_ENDS), len(value_at(record.fields, at))), default="NAME")
+            advice = "write it as text, or choose another column" if inner == "NAME" else "choose one in it"
             told = f"{column!r} is of type {type(value).__name__}; expected a text"
-            yield f"{record.where}: {told}; choose one in it with --column {role}={inner}"
+            yield f"{record.where}: {told}; {advice} with --column {role}={inner}"
 
 
-def _path_to_text(value: Any) -> str:
-    """The path to what is probably the text in a list or a mapping."""
-    if isinstance(value, list):
-        return f"[0]{_path_to_text(value[0]) if value else ''}"
-    if not isinstance(value, dict):
-        return ""
-    usual = (key for key in ("content", "text", "message", "choices", "body", "answer") if key in value)
-    longest = sorted(value, key=lambda key: -len(str(value[key])))
-    key = next(usual, longest[0] if longest else "KEY")
-    return f".{key}{_path_to_text(value.get(key))}"
-
-
-def query_notes(where: str, items: Iterable[DataItem]) -> list[str]:
-    """A note on items without a query, whose other columns have sentences, so that one may be the query.
+def query_notes(where: str, items: Sequence[DataItem]) -> list[str]:
+    """Notes on what judges do not see of the query: its context, or all of it where other columns may be the query.
 
     Example:
         >>> query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
         ["a.csv: judges do not see what was asked: no column is read as the query, perhaps 'ticket'; choose one ...
     """
-    left = (item.metadata.items() for item in items if item.prompt is None)
-    texts = [key for fields in left for key, value in fields if is_sentence(value)]
+    notes = context_notes(where, dict.fromkeys(name for item in items for name in item.metadata))
+    bare = [item.metadata for item in items if item.prompt is None]
+    if 0 < len(bare) < len(items):
+        advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
+        return [*notes, f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}"]
+    paths = ((fields, path[1:]) for fields in bare[:100] for path in text_paths(fields, ""))
+    texts = [path for fields, path in paths if is_sentence(value_at(fields, path))]
     if not texts:
-        return []
+        return notes
     told = f"no column is read as the query, perhaps {listed(dict.fromkeys(texts))}"
     option = COLUMN_OPTION.format(role="query")
-    return [f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt"]
+    return [*notes, f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt"]
 
 
 def rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +14,8 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.dataset.ground_truth import NEAR, columns_meant, criterion_called, label_meant
 from autorubric.errors import InputError
 from autorubric.files.printable import defused, undefused
-from autorubric.files.strict_json import parse_json
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
-from autorubric.rows.columns import ROLES, folded
+from autorubric.rows.columns import ROLES, folded, from_cell
 from autorubric.rows.record import is_blank
 
 if TYPE_CHECKING:
@@ -166,7 +164,7 @@ class LabelRows:
             return {name: fields[name] for name in columns} or None
         if criterion is not None:
             return {criterion: fields[label]}
-        held, only = _plain(fields[label]), self._has_one_criterion
+        held, only = from_cell(fields[label]), self._has_one_criterion
         if isinstance(held, Mapping) and not (only and len(held) == 1):
             return dict(held)
         if isinstance(held, list) and len(self._rubrics) == 1 and len(held) == len(self._rubrics[0]):
@@ -317,7 +315,7 @@ def one_word(value: Any) -> str:
         >>> one_word([{"rating": 3}]), one_word(["MET"]), one_word(True), one_word(None)
         ('3', 'MET', 'True', '')
     """
-    value = _plain(value)
+    value = from_cell(value)
     while isinstance(value, list | Mapping) and len(value) == 1:
         value = next(iter(value.values() if isinstance(value, Mapping) else value))
     if isinstance(value, list | Mapping) and value:
@@ -348,14 +346,6 @@ def is_dataset(path: Path) -> bool:
 def has_items(keys: Collection[str]) -> bool:
     """Whether the first record of a file is that of a dataset."""
     return "items" in keys or set(keys) == {"dataset"}
-
-
-def _plain(value: Any) -> Any:
-    """A value, or what a cell of a table has as JSON."""
-    if isinstance(value, str) and value[:1] in ("[", "{"):
-        with suppress(InputError):
-            return parse_json(value)
-    return value
 
 
 def is_question(keys: Collection[str], key: str) -> bool:

@@ -129,7 +129,7 @@ def parse_json(text: str, where: str = "JSON") -> Any:
         >>> parse_json('[{"weight": NaN}, {"a": 1, "a": 2}]', "rubric.json")
         Traceback (most recent call last):
         autorubric.errors.InputError: 2 problems:
-          rubric.json: [0].weight is nan; JSON numbers are finite
+          rubric.json: [0].weight is nan; JSON numbers are finite; write null, or leave the key out
           rubric.json: [1] has the key 'a' twice
     """
     if not isinstance(text, str):
@@ -300,7 +300,7 @@ def blemishes(value: Any, path: str = "") -> Iterator[str]:
 
     Example:
         >>> list(blemishes({"items": [1.0, float("inf")]}))
-        ['items[1] is inf; JSON numbers are finite']
+        ['items[1] is inf; JSON numbers are finite; write null, or leave the key out']
     """
     place = path or "the document"
     if isinstance(value, str):
@@ -308,7 +308,7 @@ def blemishes(value: Any, path: str = "") -> Iterator[str]:
             yield f"{place} holds half a character (a lone surrogate): {_first_surrogate(value)}"
     elif isinstance(value, float):
         if not math.isfinite(value):
-            yield f"{place} is {value}; JSON numbers are finite"
+            yield f"{place} is {value}; JSON numbers are finite; write null, or leave the key out"
     elif isinstance(value, dict):
         yield from _blemishes_of_members(value, path)
     elif isinstance(value, list):

@@ -2,7 +2,7 @@
 
 from autorubric.formats.containers import write_release
 from autorubric.formats.conversion import Conversion, Options, convert, read_records, write_records
-from autorubric.formats.file_audit import PolarityAudit, audit_polarity
+from autorubric.formats.file_audit import PolarityAudit
 from autorubric.formats.format import Format, Record, Written
 from autorubric.formats.format_registry import FORMATS, detect, format_named, format_names, list_formats
 
@@ -14,7 +14,6 @@ __all__ = [
     "PolarityAudit",
     "Record",
     "Written",
-    "audit_polarity",
     "convert",
     "detect",
     "format_named",

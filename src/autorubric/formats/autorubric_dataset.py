@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, count
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from autorubric.core.criterion import Criterion
+from autorubric.core.criterion import with_distinct_names
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF, read_parts
 from autorubric.dataset.item import DataItem
@@ -57,7 +56,9 @@ def _write(record: Record) -> Row:
     row.update(_truth(record))
     kept = record.metadata.get("rubric")
     rubric = Rubric(
-        _distinct(record.criteria), guidelines=record.guidelines, metadata=kept if isinstance(kept, dict) else None
+        with_distinct_names(record.criteria),
+        guidelines=record.guidelines,
+        metadata=kept if isinstance(kept, dict) else None,
     )
     row["rubric"] = rubric.to_dict()
     if record.reference is not None:
@@ -75,25 +76,9 @@ def _truth(record: Record) -> dict[str, Any]:
         return {"ground_truth": None}
     found = {"ground_truth": truth} if reasons is None else {"ground_truth": truth, "ground_truth_reasons": reasons}
     try:
-        DataItem("", "", **found, rubric=Rubric(_distinct(record.criteria)))
+        DataItem("", "", **found, rubric=Rubric(with_distinct_names(record.criteria)))
     except InputError:
         return {"ground_truth": None}
-    return found
-
-
-def _distinct(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """The criteria with names and ids as a rubric of ours wants them: none twice."""
-    names: set[tuple[str | None, str]] = set()
-    ids: set[str | None] = set()
-    found = []
-    for criterion in criteria:
-        name, id = criterion.name, None if criterion.id in ids else criterion.id
-        if name is not None:
-            candidates = chain([name], (f"{name} ({number})" for number in count(2)))
-            name = next(one for one in candidates if (criterion.section, one) not in names)
-            names.add((criterion.section, name))
-        ids.add(id)
-        found.append(criterion.model_copy(update={"name": name, "id": id}))
     return found
 
 

@@ -26,7 +26,7 @@ from autorubric.formats.format_registry import (
     with_usual,
 )
 from autorubric.rows import Record as RowRecord
-from autorubric.rows import RowReader, input_name
+from autorubric.rows import RowReader, input_name, listed
 from autorubric.rows.columns import COLUMN_OPTION
 
 _MOST_PROBLEMS = 100
@@ -241,8 +241,7 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
         if form is USUAL and usual is not None:
             return read_usual(usual)
         if not form.matches(row):
-            keys = ", ".join(list(row)[:12]) or "none"
-            raise InputError(f"is not a row of {form.name}; its keys are {keys}")
+            raise InputError(f"is not a row of {form.name}; its keys are {listed(row)}")
         return form.read(row) if usual is None else with_usual(form.read(row), usual)
     except InputError as error:
         problems += (p if p.startswith(place) else f"{place}: {p}" for p in error.problems)
@@ -275,10 +274,9 @@ def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
         return not isinstance(entries, Mapping)
     if not isinstance(entries[0], Mapping):
         return not isinstance(entries[0], str)
-    used = find_parts(entries[0])[0]
-    return (
-        {"options", "criteria"}.isdisjoint(entries[0]) and used.text in ("", keys[0]) and used.weight in ("", keys[1])
-    )
+    used, first = find_parts(entries[0])[0], entries[0]
+    is_usual = not {"options", "criteria"}.isdisjoint(first) or isinstance(first.get(used.weight), str)
+    return not is_usual and used.text in ("", keys[0]) and used.weight in ("", keys[1])
 
 
 @contextmanager

@@ -53,19 +53,6 @@ class PolarityAudit:
         return self.counts["negative", "good"] + self.counts["positive", "fault"]
 
 
-def audit_polarity(criteria: list[Criterion]) -> PolarityAudit:
-    """How the wordings of criteria agree with their signs.
-
-    Example:
-        >>> found = audit_polarity([Criterion(weight=-2, requirement="Avoids jargon.")])
-        >>> found.contradictions, found.examples[0][2]
-        (1, 'Avoids jargon.')
-    """
-    audit = PolarityAudit()
-    audit.add(Record(tuple(criteria)), "")
-    return audit
-
-
 def checked_polarity(name: str) -> Polarity:
     """The polarity of a name.
 

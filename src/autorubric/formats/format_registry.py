@@ -94,17 +94,16 @@ def detect(row: Row) -> Format:
         'rubrichub'
         >>> detect({"text": "Why?"})
         Traceback (most recent call last):
-        autorubric.errors.InputError: no format has rows with the keys text; known formats: autorubric, ...
+        autorubric.errors.InputError: no format has rows with the keys 'text'; known formats: autorubric, ...
     """
     formats = list_formats()
     found = [one for one in formats.values() if one.matches(row)]
     if len(found) == 1:
         return found[0]
-    keys = ", ".join(list(row)[:12]) or "none"
     if not found:
-        raise InputError(f"no format has rows with the keys {keys}; known formats: {', '.join(formats)}")
+        raise InputError(f"no format has rows with the keys {listed(row)}; known formats: {', '.join(formats)}")
     names = " and ".join(one.name for one in found)
-    raise InputError(f"rows with the keys {keys} may be {names}; choose one with --from")
+    raise InputError(f"rows with the keys {listed(row)} may be {names}; choose one with --from")
 
 
 IN_ROW = ("query", "rubric", "id", "submission", "reference", "domain")
@@ -128,10 +127,10 @@ def read_usual(row: Record) -> Described:
     if query is None or rubric is None:
         raise InputError(f"{row.where}: has no query or no rubric; its keys are {listed(row.fields)}")
     read = rubric_from(rubric, row.where)
-    metadata = {key: value for key, value in row.rest.items() if value is not None}
+    found = {row.columns[role]: row.value(role) for role in row.columns if role not in ("query", "rubric")}
+    metadata = {key: value for key, value in (row.rest | found).items() if value is not None}
     prompt = read_question(query, row.columns["query"])
-    found = Described(tuple(read.rubric), prompt, guidelines=read.guidelines, metadata=metadata)
-    return with_usual(found, row)
+    return with_usual(Described(tuple(read.rubric), prompt, guidelines=read.guidelines, metadata=metadata), row)
 
 
 def with_usual(record: Described, row: Record) -> Described:
@@ -145,7 +144,7 @@ def with_usual(record: Described, row: Record) -> Described:
     """
     found: dict[str, Any] = {}
     for name, role in _PARTS:
-        value = row.value(role) if role in row.columns and not getattr(record, name) else None
+        value = (row.id if role == "id" else row.value(role)) if not getattr(record, name) else None
         if isinstance(value, str | int):
             found[name] = str(value)
     if not found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from autorubric.files.json_values import is_finite
 from autorubric.files.parquet import final_schema
 from autorubric.files.strict_json import dump_json
 from autorubric.formats.format import Format, Record, Row, data_source, mapping_at, read_text, table_schema, whole
+from autorubric.rows.columns import from_cell
 from autorubric.rows.record import as_text, as_turns, question_text, read_prompt, read_question
 
 
@@ -186,7 +186,7 @@ def _read_ruft(row: Row) -> Record:
     """The record of a row: query, answer and rubric; score and details are metadata."""
     metadata = other_fields(row, _OF_RUFT)
     if _DETAILS in metadata:
-        metadata[_DETAILS] = _unfolded(metadata[_DETAILS])
+        metadata[_DETAILS] = from_cell(metadata[_DETAILS])
     return Record(
         read_entries(row.get("rubrics"), "rubrics", POINTS),
         read_prompt(row.get("query"), "query"),
@@ -222,16 +222,6 @@ def details_as_text(row: Row) -> Row:
     if details is None or isinstance(details, str):
         return row
     return {**row, _DETAILS: dump_json(details, None)}
-
-
-def _unfolded(details: Any) -> Any:
-    """Details parsed where they are JSON text; any other text unchanged."""
-    if not isinstance(details, str) or not details.startswith(("[", "{")):
-        return details
-    try:
-        return json.loads(details)
-    except (ValueError, RecursionError):
-        return details
 
 
 _RUFT = {

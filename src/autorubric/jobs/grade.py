@@ -19,6 +19,7 @@ from autorubric.dataset.item import ROLES
 from autorubric.dataset.label_rows import LABEL_ROLES
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError
+from autorubric.files.json_values import is_missing
 from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.job import Columns, RubricSource, blocking, column_setting, job
@@ -54,12 +55,12 @@ def check_data(value: Any) -> Any:
     if isinstance(value, RubricDataset):
         return value
     rows = memory_rows(value)
-    if not isinstance(rows, list | tuple):
+    if not isinstance(rows, list):
         raise ValueError(f"expected a RubricDataset, a path, a DataFrame, or {_LISTED}")
     for index, one in enumerate(rows):
-        if not isinstance(one, str | DataItem | Mapping):
+        if not (isinstance(one, str | DataItem | Mapping) or is_missing(one)):
             raise InputError(f"item {index} is of type {type(one).__name__}; expected a string, a row or a DataItem")
-    return rows
+    return [one if isinstance(one, str | DataItem | Mapping) else None for one in rows]
 
 
 def _check_data(value: Any) -> Any:

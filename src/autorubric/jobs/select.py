@@ -188,11 +188,11 @@ def _samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
 def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
     """The queries that can be used, their candidates, and why others cannot."""
     columns = columns_named(settings.column, _ROLES)
-    answer = {"answer": columns.pop("answer")} if "answer" in columns else {}
+    file = None if settings.candidates is None else Path(settings.candidates)
+    answer = {role: columns.pop(role) for role in ("submission",) if file is not None and role in columns}
     found = read_queries(path, columns)
     problems, queries = found.problems, found.queries
     candidates: list[CandidateAnswer] = []
-    file = None if settings.candidates is None else Path(settings.candidates)
     if not settings.sample:
         candidates = (
             own_answers(queries) if file is None else read_candidates(file, queries, problems, answer, found.notes)

@@ -169,7 +169,7 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
 
 def _listed(value: Any, name: str) -> Iterator[Record]:
     for index, one in enumerate(document_rows(value, name)):
-        fields = {"submission": one} if isinstance(one, str) else plain(one)
+        fields = {"submission": one} if isinstance(one, str | None) else plain(one)
         if not isinstance(fields, dict):
             mixed = "; a list contains rows or DataItems, not both" if isinstance(fields, DataItem) else ""
             kind = f"got {type(fields).__name__}{mixed}"
@@ -273,8 +273,8 @@ def read_dataset(
     made = RubricDataset.from_file(Path(source)) if is_path else source
     if not made.items:
         raise InputError(f"{where}: it has no items")
-    _refuse_repeated_ids(where, made.items)
-    return replace(made, name=Path(source).stem) if is_path and not made.name else made
+    checked = replace(made, name=made.name or (Path(source).stem if is_path else None))
+    return checked if is_path else made
 
 
 def _read_rows(
@@ -282,10 +282,10 @@ def _read_rows(
 ) -> RubricDataset:
     criteria = rubric_in(Path(rubric)) if isinstance(rubric, str | Path) else rubric
     path = Path(submissions) if isinstance(submissions, str | Path) else None
-    if path is not None or columns or any(isinstance(one, Mapping) for one in submissions):
+    if path is not None or columns or not all(isinstance(one, str | DataItem) for one in submissions):
         source = Submissions(path or submissions, columns, criteria)
         items, where, name = source.items(), source.where, _name(path) if path else IN_MEMORY
-        for note in source.notes if prompt or path is None else [*source.notes, *query_notes(where, items)]:
+        for note in source.notes if prompt else [*source.notes, *query_notes(where, items)]:
             warn(note)
     else:
         items = [DataItem(one, "") if isinstance(one, str) else one for one in submissions]
@@ -294,7 +294,6 @@ def _read_rows(
             raise InputError("submissions: the list is empty")
         if criteria is None and any(item.rubric is None for item in items):
             raise InputError("submissions: pass rubric= for submissions without their own rubric")
-    _refuse_repeated_ids(where, items)
     needs_prompt = any(item.prompt is None for item in items)
     with problems_at(f"{where}: "):
         return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=name)
@@ -365,14 +364,3 @@ def rubrics_in(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Ru
 def _name(path: Path) -> str:
     """What a run on a file is called: its name without the ending."""
     return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in (".gz", ".zst") else path.stem
-
-
-def _refuse_repeated_ids(path: str, items: Sequence[DataItem]) -> None:
-    first: dict[str, int] = {}
-    problems = [
-        f"{input_name(path)}: item {index} has the id {item.id!r} of item {first[item.id]}; ids must be unique"
-        for index, item in enumerate(items)
-        if item.id is not None and first.setdefault(item.id, index) != index
-    ]
-    if problems:
-        raise InputError(problems)

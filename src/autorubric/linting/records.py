@@ -87,8 +87,6 @@ def read_query(value: Any) -> str:
         >>> read_query([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}])
         'Hi.'
     """
-    if isinstance(value, str) and not value.startswith("[{"):
-        return value
     try:
         prompt = read_question(plain(value), "query")
     except InputError:
@@ -111,7 +109,7 @@ def list_entries(value: Any) -> list[Any]:
     """
     if isinstance(value, str):
         value = parse_rubric(value)
-    if not isinstance(value, Mapping | Sequence):
+    if not isinstance(value, Mapping | list | tuple):
         raise InputError(f"the criteria of a rubric are a list, got {type(value).__name__}")
     if isinstance(value, Mapping) or any(
         isinstance(entry, Mapping) and not isinstance(entry.get("criteria", ""), str) for entry in value
@@ -219,7 +217,7 @@ def _rubrics(record: Record) -> Iterator[tuple[str, list[Any]]]:
     if column == "reward_model":
         held = rubric_inside(held)
     if held is not None:
-        yield "", list_entries(held)
+        yield "", list_entries(plain(held, nulls=False))
         return
     candidates = [(key, list_entries(row[key])) for key in _CANDIDATES if row.get(key) is not None]
     if not candidates:

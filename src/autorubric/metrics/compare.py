@@ -11,7 +11,7 @@ from pydantic import Field
 
 from autorubric.core.display import Displayed
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, counted, problems_at
 from autorubric.metrics.agreement_sums import SUMMED, Layout, pool, sum_items
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
 from autorubric.metrics.intervals import holm
@@ -175,10 +175,8 @@ def comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence
 
 def _read(name: str, run: GradedRun, dataset: RubricDataset, modes: Modes) -> LabelledRun:
     """A labelled run; problems name which of the two it is."""
-    try:
+    with problems_at(f"run {name}: "):
         return read_labelled_run(run, dataset, modes)
-    except InputError as error:
-        raise InputError(f"run {name}: {problem}" for problem in error.problems) from None
 
 
 def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:

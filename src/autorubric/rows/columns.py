@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, first_few
 from autorubric.files.strict_json import parse_json
-from autorubric.rows.record import Record, is_blank, plain, rubric_inside
+from autorubric.rows.record import Record, is_blank, plain, question_text, read_question, rubric_inside
 
 _ROWS_SEEN = 100
 
@@ -67,7 +67,11 @@ ROLES: Mapping[str, Role] = {
         fallback=("__record_id__",),
     ),
     "sample": Role(("sample_id", "candidate_id"), own="sample_id", quiet=("sample_id", "candidate_id")),
-    "reference": Role(("reference_submission", "reference_answer", "reference"), own="reference_submission"),
+    "reference": Role(
+        ("reference_submission", "reference_answer", "reference"),
+        own="reference_submission",
+        fallback=("expected", "expected_output", "expected_answer", "ideal"),
+    ),
     "labels": Role(("ground_truth",), quiet=("ground_truth",)),
     "domain": Role(("domain", "category", "subject", "topic"), own="domain"),
     "source": Role(
@@ -124,26 +128,26 @@ def folded(name: str) -> str:
 _PATH_PART = re.compile(r"[^.\[\]]+|\[-?\d{1,9}\]")
 
 
-def value_at(row: Mapping[str, Any], path: str) -> Any:
+def value_at(row: Any, path: str) -> Any:
     """The value of a column, or at a path into it, also through JSON text; None if there is nothing.
 
     Example:
         >>> row = {"choices": [{"turns": ["So.", "No."]}], "meta": '{"rubrics": ["Is brief"]}'}
         >>> value_at(row, "choices[0].turns[-1]"), value_at(row, "meta.rubrics[0]"), value_at(row, "turns")
         ('No.', 'Is brief', None)
+        >>> value_at({"answers": {"gpt-3.5": "So."}}, "answers.gpt-3.5")
+        'So.'
     """
-    if path in row:
-        return row[path]
-    value: Any = row
-    for part in _PATH_PART.findall(path):
-        value = from_cell(value) if isinstance(value, str) else value
-        if isinstance(value, str):
-            return None
-        try:
-            value = value[int(part[1:-1]) if part.startswith("[") else part]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
+    value: Any = from_cell(row) if isinstance(row, str) else row
+    if isinstance(value, Mapping) and path in value:
+        return value[path]
+    part = first_part(path)
+    try:
+        value = value[int(part[1:-1]) if part.startswith("[") else part] if not isinstance(value, str) else None
+    except (KeyError, IndexError, TypeError):
+        return None
+    rest = path.partition(part)[2].removeprefix(".")
+    return value_at(value, rest) if rest else value
 
 
 def first_part(path: str) -> str:
@@ -191,8 +195,7 @@ class RowReader:
     _layouts: dict[tuple[str, ...], tuple[dict[str, str], dict[str, list[str]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.given:
-            self.given = by_role(self.given)
+        self.given = by_role(self.given)
 
     def rows(self, records: Iterable[Record]) -> Iterator[Record]:
         """The rows with their columns by role.
@@ -209,15 +212,9 @@ class RowReader:
         if not self.given:
             return map(self.read, rows)
         seen = list(itertools.islice(rows, _ROWS_SEEN))
-        columns = dict.fromkeys(name for record in seen for name in record.fields)
-        for role in self.roles:
-            named = self.given.get(role)
-            if (
-                named is not None
-                and columns
-                and named not in columns
-                and not any(value_at(record.fields, named) is not None for record in seen)
-            ):
+        columns = {name: value for record in seen for name, value in record.fields.items()}
+        for named in (self.given.get(role) for role in self.roles if columns):
+            if named and named not in columns and all(value_at(one.fields, named) is None for one in seen):
                 raise InputError(f"{self.where}: no column {named!r}; the columns are {listed(columns)}")
         return map(self.read, itertools.chain(seen, rows))
 
@@ -286,10 +283,21 @@ class RowReader:
         if "reward_model" in full and len(first) == 1:
             model = rubric_inside(fields["reward_model"])
             rivals = ["reward_model"] if _mirrors(fields[first[0]], model) else [*first, "reward_model"]
-        if len(rivals) == 1:
+        if len(rivals := _without_copies(role, rivals, fields)) == 1:
             return self._note(role, rivals[0])
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)
         raise InputError(f"{self.where}: the {role} may be column {which}; choose one with {option}")
+
+
+def _without_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> list[str]:
+    """The one column to read if all have the same query, as in `final_full`: of a conversation, its messages."""
+    try:
+        asked = [read_question(plain(fields[name]), name) for name in rivals] if role == "query" else []
+    except InputError:
+        return rivals
+    if len({question_text(one).strip() for one in asked}) != 1:
+        return rivals
+    return [min(rivals, key=lambda name: isinstance(fields[name], str) and isinstance(asked[0], list))]
 
 
 def _inside(name: str, value: Any) -> Any:
@@ -315,31 +323,71 @@ def _agree(one: Any, two: Any) -> bool:
 
 
 def from_cell(value: Any) -> Any:
-    """The value of a cell; that of JSON text is what it contains.
+    """The value of a cell; that of a JSON list or mapping in a text is what it contains.
 
     Example:
-        >>> from_cell('[1]'), from_cell("Why?")
-        ([1], 'Why?')
+        >>> from_cell('[1]'), from_cell("Why?"), from_cell("5")
+        ([1], 'Why?', '5')
     """
     try:
-        return plain(parse_json(value) if isinstance(value, str) else value)
+        return plain(parse_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value)
     except InputError:
         return value
 
 
-_NOT_SPLIT = re.compile(r"\w ?[\^~:!#&*+=/\\¦§] ?\w")
+_CONTEXT = frozenset(("context", "contexts", "history", "system", "system_prompt", "passage", "documents"))
+
+
+def context_notes(where: str, columns: Iterable[str]) -> list[str]:
+    """A note on columns that a query may refer to and that no model sees.
+
+    Example:
+        >>> context_notes("a.csv", ["query", "System Prompt"])
+        ["a.csv: models do not see 'System Prompt'; if the query refers to it, join it with the query"]
+    """
+    unseen = [name for name in columns if folded(name) in _CONTEXT]
+    told = f"models do not see {listed(unseen)}; if the query refers to it, join it with the query"
+    return [f"{where}: {told}"] if unseen else []
+
+
+def text_paths(value: Any, path: str) -> Iterator[str]:
+    """The paths to the texts in a column, also in JSON text; of a list, those in its first entry.
+
+    Example:
+        >>> list(text_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
+        ['choices[0].turns[0]', 'choices[0].meta.by']
+    """
+    held = from_cell(value)
+    if isinstance(held, Mapping):
+        for key, inner in held.items():
+            yield from text_paths(inner, f"{path}.{key}")
+    elif isinstance(held, list):
+        yield from text_paths(held[0], f"{path}[0]") if held else ()
+    elif isinstance(value, str):
+        yield path
+
+
+_NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
 def listed(columns: Iterable[str], most: int = 12) -> str:
     """The names of columns for a message, the first ones if there are many; one that looks unsplit gets a hint.
 
+    Of a row, columns of mappings have the paths to the texts in them, as options take these.
+
     Example:
         >>> listed(["a", "b", "c"], most=2)
         "'a', 'b', …"
+        >>> listed({"id": 1, "outputs": {"answer": "So.", "n": 1}})
+        "'id', 'outputs' (outputs.answer)"
         >>> listed(["id^question"])
         "'id^question' (the delimiter of a table is a comma, semicolon, tab or |)"
     """
-    names = [repr(name) for name in columns]
+    row = columns if isinstance(columns, Mapping) else {}
+    names = []
+    for name in columns:
+        paths = [path for path in text_paths(row.get(name), name) if "." in path.removeprefix(name)]
+        names.append(f"{name!r} ({first_few(paths)})" if paths else repr(name))
     if len(names) == 1 and _NOT_SPLIT.search(names[0]):
         names[0] += " (the delimiter of a table is a comma, semicolon, tab or |)"
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])]) or "none"

@@ -28,8 +28,10 @@ TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
 DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml")
 """Kinds that are one value, which is read whole."""
 
-_WRAPPERS = ("data", "rows", "records", "instances")
-"""Keys under which exports of other tools keep the list of rows."""
+_WRAPPERS = ("data", "rows", "records", "instances", "samples", "examples", "results", "tests")
+"""Keys under which exports of other tools keep the list of rows; under other keys, rows with a query are known."""
+_OF_ROWS = frozenset((*HOLDERS, "items", "sections", *ROLES["query"].names, *ROLES["submission"].names))
+"""Keys of a row, a rubric or a dataset: an object with one of them is none around a list of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ def document_rows(value: Any, name: str) -> list[Any]:
     """The rows in the value of a document: the members of a list, or an object as the only row.
 
     Raises:
-        InputError: it is neither a list nor an object, or an object of objects.
+        InputError: it is neither a list nor an object, or an object of objects or of columns.
 
     Example:
         >>> document_rows({"question": "Why?"}, "row.json")
@@ -199,15 +201,20 @@ def document_rows(value: Any, name: str) -> list[Any]:
         autorubric.errors.InputError: rows.json: an object of objects, the first under 'q1'; expected a list of ...
     """
     if isinstance(value, dict):
-        if value and all(isinstance(inner, dict) for inner in value.values()):
-            ways = "(pandas: to_json(orient='records'); jq: '[.[]]')"
-            raise InputError(
-                f"{name}: an object of objects, the first under {next(iter(value))!r}; expected a list of rows {ways}"
-            )
+        jq = "; jq: '[.[]]'" if all(isinstance(inner, dict) for inner in value.values()) else ""
+        if value and (jq or _are_columns([*value.values()])):
+            told = f"an object of {'objects' if jq else 'lists'}, the first under {next(iter(value))!r}"
+            raise InputError(f"{name}: {told}; expected a list of rows (pandas: to_json(orient='records'){jq})")
         value = [value] if value else []
     if not isinstance(value, list):
         raise InputError(f"{name}: expected a list of rows, got {type(value).__name__}")
     return value
+
+
+def _are_columns(values: list[Any]) -> bool:
+    """Whether values are columns of a table: lists of one length, of texts or numbers."""
+    are_lists = len(values) > 1 and all(isinstance(one, list) and one for one in values)
+    return are_lists and len({*map(len, values)}) == 1 and not any(isinstance(one[0], dict | list) for one in values)
 
 
 def unwrapped(document: Any) -> Any:
@@ -217,11 +224,15 @@ def unwrapped(document: Any) -> Any:
         >>> unwrapped({"version": 1, "data": [{"id": "q1"}]}), unwrapped({"data": [{"id": "q1"}], "items": []})
         ([{'id': 'q1'}], {'data': [{'id': 'q1'}], 'items': []})
     """
-    if not isinstance(document, dict) or not document.keys().isdisjoint((*HOLDERS, "items", "sections", "prompt")):
+    if not isinstance(document, dict) or not _OF_ROWS.isdisjoint(document):
         return document
-    lists = [value for key in _WRAPPERS if isinstance(value := document.get(key), list)]
-    is_rows = len(lists) == 1 and lists[0] and all(isinstance(row, dict) for row in lists[0])
-    return lists[0] if is_rows else document
+    found = []
+    for key, inner in document.items():
+        rows = unwrapped(inner) if key in _WRAPPERS else inner
+        is_list = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+        if is_list and (key in _WRAPPERS or not rows[0].keys().isdisjoint(ROLES["query"].names)):
+            found.append(rows)
+    return found[0] if len(found) == 1 else document
 
 
 _MOST_COLUMNS = 10_000

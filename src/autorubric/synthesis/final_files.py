@@ -268,17 +268,10 @@ def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
 
 def _release_record(row: Mapping[str, Any]) -> Record:
     """The rubric of a `final_full` row, under the release's name of its domain."""
-    from autorubric.core.criterion import Criterion
+    from autorubric.core.entries import USUAL, read_entries
     from autorubric.formats.format import Record
 
-    criteria = tuple(
-        Criterion(
-            weight=one["weight"],
-            requirement=one["description"],
-            check=json.loads(one["check"]) if one["check"] else None,
-        )
-        for one in row["criteria"]
-    )
+    criteria = read_entries(row["criteria"], "criteria", USUAL)
     domain = _ABILITIES.get(row["domain"], row["domain"])
     return Record(criteria, list(row["prompt"]), row["id"], domain=domain)
 

@@ -13,7 +13,7 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.files import nearest
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
-from autorubric.rows.columns import ROLES, first_part, folded, value_at
+from autorubric.rows.columns import ROLES, context_notes, first_part, folded, value_at
 from autorubric.rows.record import read_message, speaker
 from autorubric.runs.shard import Shard
 from autorubric.synthesis.stages import letters
@@ -114,6 +114,7 @@ class QueryFile:
             columns.update(dict.fromkeys(record.fields))
             if is_guessed:
                 reader.read(record)
+        notes += context_notes(input_name(self.path), columns)
         ids = [name for name in columns if folded(name) in ROLES["id"].names]
         if self.id_column is None and "id" not in columns and len(ids) == 1:
             shown = ids[0]
@@ -140,12 +141,12 @@ class QueryFile:
         problems: list[str] = []
         repeated: list[str] = []
         first_line: dict[str, int] = {}
-        columns: dict[str, None] = {}
+        columns: dict[str, Any] = {}
         usable = held = responses = answered = 0
         whole = blake2b()
         for record in islice(self._records(problems), self.limit):
             where, line, row = record.where, record.number, record.fields
-            columns.update(dict.fromkeys(islice(row, 50)) if len(columns) < 200 else {})
+            columns |= islice(row.items(), 50 if len(columns) < 200 else 0)
             query = self._query(line - 1, row)
             if isinstance(query, str):
                 problems.append(f"{where}: {query}")
@@ -164,7 +165,7 @@ class QueryFile:
         self._refuse(usable, problems, repeated, columns)
         return InputReport(held, tuple(problems), responses, answered, whole.digest(), usable)
 
-    def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, None]) -> None:
+    def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, Any]) -> None:
         if not columns and not problems:
             raise InputError(f"{input_name(self.path)}: the file has no rows; expected one per query")
         is_found = usable or (problems and not any(_LACKING in problem for problem in problems))
@@ -262,7 +263,7 @@ def _not_text(column: str, value: Any) -> str:
     return f"{column!r} is of type {type(value).__name__}; expected a string"
 
 
-def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, None]) -> str:
+def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, Any]) -> str:
     candidates = [name for name in columns if purpose == "id" or not name.endswith("id")]
     near = nearest(column, candidates) or next(
         (name for name in ROLES[_LIKELY[purpose]].names if name in columns), None

@@ -14,8 +14,8 @@ from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.limits import BYTES_A_TOKEN, ModelEstimate
 from autorubric.llm.request import Answer, Failure, Message, Model, Request, Unreadable
 from autorubric.llm.structured import read_text
-from autorubric.rows import Record, RowReader, input_name, read_rows, row_file, without_nulls
-from autorubric.rows.columns import ROLES
+from autorubric.rows import Record, RowReader, input_name, listed, read_rows, row_file, without_nulls
+from autorubric.rows.columns import COLUMN_OPTION, ROLES
 from autorubric.rows.record import as_text, read_prompt
 from autorubric.runs.blocks import fed, note_ended, work_off
 from autorubric.runs.items_file import read_items, stored_report
@@ -150,7 +150,8 @@ class _Directory:
         asked = row.value("query")
         if asked is None:
             if own is None:
-                raise InputError(f"{where}: has no query; expected one of {', '.join(_QUERY_NAMES)}")
+                known = ", ".join(_QUERY_NAMES)
+                raise InputError(f"{where}: has no query; expected one of {known}; its keys are {listed(row.fields)}")
             raise InputError(f"{where}: the data has no query with the id {own!r}")
         text = as_text(read_prompt(list(read_turns(asked, where)), "the query")).strip()
         held = self._by_text.get(text, [])
@@ -170,7 +171,8 @@ def _answers(row: Record) -> Iterator[tuple[str, str, str]]:
         yield ("" if own is None else str(own)), model, _text(row.fields[single], f"{where}: {single!r}")
         return
     if several is None:
-        raise InputError(f"{where}: has no answer; expected one of {', '.join(_ANSWER_NAMES)}")
+        told = f"has no answer; expected one of {', '.join(_ANSWER_NAMES)}; its keys are {listed(row.fields)}"
+        raise InputError(f"{where}: {told}; name it with {COLUMN_OPTION.format(role='answer')}")
     held = row.fields[several]
     if not isinstance(held, list | dict) or not held:
         raise InputError(f"{where}: {several!r} is empty; expected at least one answer")

@@ -13,7 +13,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.storage import load
-from autorubric.errors import InputError
+from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, input_name, iter_objects, listed, row_file
 from autorubric.rows.columns import ROLES
@@ -82,10 +82,8 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
 
 def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
     """A query as turns; a conversation may stand as JSON, as in `final.jsonl`."""
-    try:
+    with problems_at(f"{where}: "):
         turns = tuple(as_turns(read_question(plain(value), "the query")))
-    except InputError as error:
-        raise InputError(f"{where}: {problem}" for problem in error.problems) from None
     if not any(turn["content"].strip() for turn in turns):
         raise InputError(f"{where}: the query is blank")
     if speaker(turns[-1]["role"]) == "assistant":
@@ -207,9 +205,8 @@ def rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = 
     reader = RowReader("the row", ("rubric",), option, {} if wanted is None else {"rubric": wanted})
     found = reader.read(Record("the row", 1, dict(columns))).columns.get("rubric")
     if found is None:
-        held = ", ".join(repr(name) for name in columns) or "none"
         expected = repr(wanted) if wanted else f"one of {', '.join(ROLES['rubric'].quiet)}"
-        raise InputError(f"no rubric column; expected {expected}, the columns are {held}")
+        raise InputError(f"no rubric column; expected {expected}, the columns are {listed(columns)}")
     return found
 
 
