@@ -245,7 +245,7 @@ def test_a_budget_ends_the_run_and_a_higher_one_goes_on(tmp_path: Path, capsys: 
             for one in decision["candidates"]
         )
         assert "budget" in told and f"\n  {unscored} candidates were not requested\n" in told
-        assert 1 < unscored and 0 < endpoint.counts.requests < 10
+        assert unscored > 1 and 0 < endpoint.counts.requests < 10
         assert run(command) == 0
         assert endpoint.counts.requests == 10
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import mmap
 import os
 import struct
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from autorubric.errors import InputError, RunLockedError
 from autorubric.files.descriptors import MOUNTS, is_exhausted, lock_byte, lock_file, opened, unlock_byte, unlock_file
+from autorubric.notes import warn
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -34,6 +36,7 @@ NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"
 
 _WRITE_POLL = 0.002  # seconds; a commit takes about one millisecond
 _RUN_POLL = 0.05  # seconds
+_PATIENCE = 20  # polls before a note says who is waited for
 _CLAIMS_FILE = "claims.lock"
 _CLAIMS = 2**31 - 1  # Windows locks no byte beyond
 _CLAIM_POLL = 0.02  # seconds
@@ -113,20 +116,25 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
 async def held_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
     """What holds the run directory until it is closed, as `run_lock` does; other tasks run while it is waited for.
 
+    A note says who is waited for, once that takes a second.
+
     Raises:
         RunLockedError: another process holds the directory, and `wait` is False.
         InputError: see `run_lock`.
     """
-    while True:
+    for waited in itertools.count():
         held = contextlib.ExitStack()
         try:
             held.enter_context(run_lock(directory))
-        except RunLockedError:
+        except RunLockedError as error:
             if not wait:
                 raise
+            if waited == _PATIENCE:
+                warn(f"waiting: {str(error).partition(';')[0]}")
         else:
-            return held
+            break
         await asyncio.sleep(_RUN_POLL)
+    return held
 
 
 def folders_of_processes(directory: Path) -> list[Path]:
