@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import mmap
 import os
 import struct
@@ -122,19 +121,18 @@ async def held_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
         RunLockedError: another process holds the directory, and `wait` is False.
         InputError: see `run_lock`.
     """
-    for waited in itertools.count():
-        held = contextlib.ExitStack()
+    waited = 0
+    while True:
         try:
+            held = contextlib.ExitStack()
             held.enter_context(run_lock(directory))
+            return held
         except RunLockedError as error:
             if not wait:
                 raise
-            if waited == _PATIENCE:
+            if (waited := waited + 1) == _PATIENCE:
                 warn(f"waiting: {str(error).partition(';')[0]}")
-        else:
-            break
         await asyncio.sleep(_RUN_POLL)
-    return held
 
 
 def folders_of_processes(directory: Path) -> list[Path]:
