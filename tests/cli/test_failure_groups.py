@@ -178,6 +178,7 @@ def test_a_manifest_without_groups_has_none(held: object) -> None:
 @each(
     ("words", "advice"),
     [
+        ("HTTP 500: Context size has been exceeded.", "shorten the texts"),
         ("HTTP 400: This model's maximum context length is 8192 tokens", "shorten the texts"),
         ("HTTP 413: Request Entity Too Large", "shorten the texts"),
         ("HTTP 400: string_above_max_length: Input should have at most 9 characters", "shorten the texts"),
@@ -187,7 +188,7 @@ def test_a_manifest_without_groups_has_none(held: object) -> None:
     ],
 )
 def test_texts_are_to_be_shortened_only_where_the_endpoint_speaks_of_their_length(words: str, advice: str) -> None:
-    group = FailureGroup("", "rejected", words, 1, [])
+    group = FailureGroup("", "server" if "500" in words else "rejected", words, 1, [])
     assert f"; {advice}" in group.line("judgment")
 
 

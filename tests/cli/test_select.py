@@ -238,8 +238,14 @@ def test_a_budget_ends_the_run_and_a_higher_one_goes_on(tmp_path: Path, capsys: 
         command = ["select", str(data(tmp_path)), "--candidates", str(candidates(tmp_path)), "-j", "1"]
         command += ["--judge", f"judge@{endpoint.base_url}", "-o", str(tmp_path / "run"), "--max-tokens", "64"]
         assert run([*command, "--budget-tokens", "5000"]) == 1
-        assert "budget" in capsys.readouterr().out
-        assert 0 < endpoint.counts.requests < 10
+        told = capsys.readouterr().out
+        unscored = sum(
+            one["score"] is None
+            for decision in rows(tmp_path / "run" / "decisions.jsonl")
+            for one in decision["candidates"]
+        )
+        assert "budget" in told and f"\n  {unscored} candidates were not requested\n" in told
+        assert unscored > 1 and 0 < endpoint.counts.requests < 10
         assert run(command) == 0
         assert endpoint.counts.requests == 10
 

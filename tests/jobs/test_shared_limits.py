@@ -263,3 +263,21 @@ async def test_a_process_asks_for_more_again_once_a_call_of_its_own_was_given_ba
     await asyncio.sleep(0.1)
     first.give_back(held)  # 95 are left, but only a part of them is lent to this process
     assert isinstance(await waiting, Reservation)
+
+
+async def test_two_processes_do_not_take_back_forever_what_is_lent_for_their_smaller_calls() -> None:
+    one, other = Spender("one"), Spender("other")
+    lender = Lender(Purse(Sum(100, math.inf), processes=2), lambda: [one, other])
+    budgets = [copy_context().run(spender.open, lender) for spender in (one, other)]
+
+    async def spend(budget: Budget) -> list[Reservation | Failure]:
+        large = asyncio.create_task(budget.reserve(Sum.of(105)))
+        await asyncio.sleep(0)
+        small = await budget.reserve(Sum.of(60))
+        if isinstance(small, Reservation):
+            budget.settle(small, Sum.of(20))
+        return [small, await large]
+
+    async with asyncio.timeout(5):
+        ended = await asyncio.gather(*map(spend, budgets))
+    assert [[type(outcome) for outcome in outcomes] for outcomes in ended] == 2 * [[Reservation, Failure]]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +15,12 @@ import pytest
 
 from autorubric import Criterion, CriterionGrader, EvalResult, InputError, JudgeSpec, LLMConfig, Rubric, RubricDataset
 from autorubric import evaluate as evaluate_run
-from autorubric.runs.another_run import RUN_FILES, move_run_away, refuse_another_run
+from autorubric.llm.records import lock
+from autorubric.llm.records.lock import run_lock
+from autorubric.runs.another_run import RUN_FILES, move_run_away, refuse_another_run, take_in
 from autorubric.runs.changes import changed_items
-from autorubric.runs.manifest import write_manifest
+from autorubric.runs.manifest import LEDGER_FOLDER, write_manifest
+from autorubric.runs.shard import WORKERS_FOLDER
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES
 from autorubric.synthesis.run_summary import UNFINISHED_FILE
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
@@ -230,3 +236,22 @@ def test_criteria_differ_by_what_is_judged_and_not_by_tags() -> None:
     for dataset in datasets:
         dataset.add_item("Yes.", "")
     assert changed_items(*datasets) == []
+
+
+async def test_a_start_names_the_worker_of_a_killed_run_that_it_waits_for_and_can_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_PATIENCE", 1)
+    worker = tmp_path / LEDGER_FOLDER / WORKERS_FOLDER / "a-1" / LEDGER_FOLDER
+    with run_lock(worker), warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        start = asyncio.create_task(take_in(tmp_path, None))
+        while not notes and not start.done():
+            await asyncio.sleep(0.01)
+        start.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await start
+    [note] = notes
+    assert str(note.message).startswith(f"waiting: {worker} is in use by process {os.getpid()}, which took it at ")
+    await take_in(tmp_path, None)
+    assert not worker.exists()

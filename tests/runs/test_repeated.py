@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, Rubric, grade, synthesize
+from autorubric import Criterion, DataItem, Rubric, RubricDataset, grade, status, synthesize
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Failure, Reply
@@ -95,7 +95,7 @@ def test_a_graded_run_again_sends_nothing_and_restores_an_edited_line(tmp_path: 
 
 def test_judgments_that_failed_are_requested_again_although_every_item_has_a_report(tmp_path: Path) -> None:
     def brief(body: Any) -> str | None:
-        return "content_filter" if "Is brief" in str(body["messages"]) else None
+        return "content-filter" if "Is brief" in str(body["messages"]) else None
 
     rubric = Rubric([CAUSE, Criterion(name="brief", weight=1, requirement="Is brief.")])
     with LoopbackEndpoint(faults=brief).in_thread() as endpoint:
@@ -104,6 +104,30 @@ def test_judgments_that_failed_are_requested_again_although_every_item_has_a_rep
         sent = endpoint.counts.requests
         assert grade(ANSWERS, **settings, out=tmp_path).successful_items == len(ANSWERS)
         assert endpoint.counts.requests >= sent + len(ANSWERS)
+        assert status(tmp_path).state == "unfinished"
+
+
+@pytest.mark.usefixtures("forked")
+@pytest.mark.filterwarnings("ignore:the files of the earlier run")
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_finished_run_requests_missing_votes_only_for_a_higher_quorum(tmp_path: Path, processes: int) -> None:
+    def mute(body: Any) -> str | None:
+        return "content-filter" if body["model"] == "mute" else None
+
+    data, out, sent = tmp_path / "data.json", tmp_path / "run", []
+    RubricDataset("Why?", Rubric([CAUSE]), [DataItem(text, text) for text in ANSWERS]).to_file(data)
+    with LoopbackEndpoint(faults=mute).in_thread() as endpoint:
+        judges = [f"{name}@{endpoint.base_url}" for name in ("a", "b", "mute")]
+        for quorum, graded in ((2, 3), (2, 3), (3, 0)):
+            more = {"quorum": quorum, "replace": quorum == 3, "processes": processes}
+            summary = grade(data, judge=judges, out=out, progress=None, **more).summary
+            assert summary is not None and summary.graded == graded
+            votes = [(group.where, group.kind, group.count) for group in summary.lost_votes]
+            assert votes == ([("mute", "refusal", len(ANSWERS))] if graded else [])
+            assert status(out).state == ("completed" if graded else "unfinished")
+            sent.append(endpoint.counts.requests)
+    assert sent[0] == sent[1] == 3 * len(ANSWERS)
+    assert sent[2] == sent[1] + len(ANSWERS)
 
 
 @pytest.mark.parametrize("step_files", ["full", "none"])

@@ -55,6 +55,8 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
         )
         print(f"{what}:\n  {settings.again}")
         return EXIT_UNFINISHED
+    if settings.quorum is not None and len(summary.lost_votes):
+        print("  --replace with a higher --quorum requests the missing votes again")
     mean = summary.scores.mean if summary.scores.count else -math.inf
     # The mean of 1, 0.7 and 0.7 is just below 0.8 in binary.
     if settings.fail_under is not None and round(mean, 12) < settings.fail_under:
@@ -91,6 +93,7 @@ def print_grades(
     for note in negotiated:
         print(f"  note: {note}")
     print_failures(summary.failures, "judgment", told=stopped)
+    print_failures(summary.lost_votes, "vote", told=stopped)
 
 
 def _panel_lines(summary: EvaluationSummary) -> Iterable[str]:

@@ -175,6 +175,7 @@ class Lender:
     clock: Callable[[], float] = time.monotonic
     _asked: set[Hashable] = field(default_factory=set)  # who has to tell yet what it can spare
     _answered: asyncio.Event = field(default_factory=asyncio.Event)
+    _missing: dict[Hashable, Sum] = field(default_factory=dict)  # of those who wait for their turn
     _more: bool = False
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -189,11 +190,15 @@ class Lender:
         if "borrow" in word:
             held, missing = (Sum(*part) for part in word["borrow"])
             self.purse.lent[one.name] = held.bounded()  # now: later it may have given back a part
-            task = asyncio.create_task(self._lend(one, missing))
+            self._missing[one.name] = missing
+            task = asyncio.create_task(self._lend(one))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if "gave" in word:
-            self.purse.give_back(one.name, Sum(*word["gave"]))
+            gave = Sum(*word["gave"])
+            self.purse.give_back(one.name, gave)
+            if one.name in self._missing:  # it asked before it gave this, so now it lacks this too
+                self._missing[one.name] = self._missing[one.name].plus(gave)
             self._more |= word["more"]
             self._answer(one.name)
         if "spare" in word:
@@ -205,8 +210,9 @@ class Lender:
         for account in self._accounts.values():
             account.gone(one)
 
-    async def _lend(self, one: Borrower, missing: Sum) -> None:
+    async def _lend(self, one: Borrower) -> None:
         async with self._lending:
+            missing = self._missing.pop(one.name)  # nobody asks it for its spare budget any more
             while (lent := self.purse.lend(one.name, missing)) is None:
                 await self._collect(one)
                 if missing.within(self.purse.left()):

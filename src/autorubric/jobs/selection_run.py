@@ -336,10 +336,9 @@ async def _graded(
     plan = replace(plan, same_items=not isinstance(selection.candidates, Sampling))
     found: dict[int, ScoredCandidate] = {}
     failures = FailureGroups()
-    config = selection.grader.scoring.cannot_assess
 
     def take(result: ItemResult) -> None:
-        share = compute_share(result.report, config)
+        share = compute_share(result.report, selection.grader.scoring.cannot_assess)
         failure = result.error or (None if share is not None else "abstained: no criterion could be assessed")
         score = None if result.error else share
         found[result.item_idx] = ScoredCandidate(candidates[result.item_idx], score, failure, result.item_idx)
@@ -350,8 +349,9 @@ async def _graded(
     graded = await run_experiment(
         plan, content, on_item=take, progress=settings.progress, stop=settings.stop, keep=False
     )
-    for index, candidate in enumerate(candidates):
-        found.setdefault(index, ScoredCandidate(candidate, None, f"stopped: {graded.stopped}", index))
+    for index in {*range(len(candidates))} - found.keys():
+        failures.add_text(why := f"stopped: {graded.stopped}")
+        found[index] = ScoredCandidate(candidates[index], None, why, index)
     return graded, [found[index] for index in sorted(found)], failures
 
 

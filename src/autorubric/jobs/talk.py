@@ -197,7 +197,8 @@ class Talk:
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
         if "give" in word:
             is_lent = self._answer is not None and self._answer.done()  # to a call that runs in a moment
-            self.say(gave=self.spare(), more=is_lent or (budget is not None and budget.running > 0))
+            spare = Sum() if is_lent else self.spare()
+            self.say(gave=spare, more=is_lent or (budget is not None and budget.running > 0))
         if "permits" in word:
             self._shared.grant(word["permits"])
 

@@ -261,12 +261,12 @@ class Budget:
 
     async def _borrow(self, shared: Sharing, need: Sum) -> None:
         lent = await shared.borrow(self._limit, self._missing(need))
+        self._may_borrow = lent is not None  # a loan for the smallest is for it, not for the first in the queue
         if lent is None and self._queue and not self.running:
             smallest = self._missing(min(reservation.need for _, _, reservation, _ in self._queue))
             lent = None if smallest == Sum() else await shared.borrow(self._limit, smallest)
         self._borrowing = None
-        if lent is not None:
-            self._limit, self._may_borrow = self._limit.plus(lent), True
+        self._limit = self._limit.plus(lent or Sum())
         self._admit_waiting()
 
     def _missing(self, need: Sum) -> Sum:

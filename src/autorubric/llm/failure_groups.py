@@ -46,6 +46,7 @@ NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
 _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Words of endpoints about requests that are too long."""
+_CONTEXT = re.compile(r"context[ _](?:size|length|window)", re.IGNORECASE)  # llama.cpp: under status 500
 _ADVISED = ("use another model", "raise --max-tokens-ceiling", "raise the budget", "firewall or proxy")
 """Words of messages that already say what to do."""
 NOT_MADE = frozenset({"budget", "stopped"})
@@ -230,7 +231,7 @@ def advice_on(kind: str, message: str) -> str:
     """
     if any(words in message for words in _ADVISED):
         return ""
-    if kind == "rejected" and _LENGTH.search(message):
+    if (kind == "rejected" and _LENGTH.search(message)) or _CONTEXT.search(message):
         return _TOO_LONG
     status = _STATUS.fullmatch(message)
     return _ADVICE.get(kind, "").replace("MODEL", (status and status[1]) or "MODEL")

@@ -225,7 +225,7 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
     left = directory / LEDGER_FOLDER / WORKERS_FOLDER
     # The folders that the workers of this run have left are taken in below.
     if left.is_dir() and (parts is None or parts.workers is None or not parts.folders):
-        _take_in_left(directory, left, dataset)
+        await _take_in_left(directory, left, dataset)
     if parts is None:
         return
     if parts.workers is not None:
@@ -243,7 +243,7 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
             _rename(directory, folder, name, dataset, places[shard])
 
 
-def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
+async def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
     """Take in the shards of workers whose parent was killed, and remove them."""
     open_ledger(directory).close()  # takes in what a killed process left
     for folder in sorted(left.glob("*")):
@@ -251,7 +251,7 @@ def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) ->
             _take_in_machines(directory, (folder / MACHINES_FILE).read_text(encoding="utf-8").splitlines())
             shutil.rmtree(folder)
             continue
-        with run_lock(folder / LEDGER_FOLDER, wait=True):  # a worker that is still there notices soon and ends
+        with await held_run(folder / LEDGER_FOLDER, wait=True):  # a worker that is still there notices soon and ends
             if (folder / LEDGER_FOLDER / FILE_NAME).exists():
                 _unite(directory, folder, folder.name)
             part = Part.of_manifest(read_manifest(folder) or {})

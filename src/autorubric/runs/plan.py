@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -35,7 +35,7 @@ from autorubric.runs.changes import (
 )
 from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
-from autorubric.runs.run import EvaluationRun, begin_generation, copies_in
+from autorubric.runs.run import EvaluationRun, begin_generation, coming_generation, copies_in
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts, measure_seconds
 
@@ -126,6 +126,11 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         stack.enter_context(await held_run(folder, wait=plan.wait))
         changes = partial(plan.find_changes, content)
         replaces = refuse_another_run(plan.directory, "evaluation", changes, replace=plan.replace)
+        if own and plan.parts is not None and plan.parts.workers is not None:
+            with open_ledger(plan.directory) as calls:
+                again = coming_generation(calls, start_over=not plan.resume)
+                earlier = await _finished_run(plan, content, calls, again)
+                plan = replace(plan, parts=plan.parts if earlier is None or earlier.find() is None else None)
         await take_in(plan.directory, plan.parts, plan.dataset)
         ledger = stack.enter_context(open_ledger(plan.directory, start_over=not plan.resume)) if own else None
         places = find_places(plan.directory, plan.dataset, content)
@@ -138,7 +143,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
         generation = 0 if ledger is None else begin_generation(ledger, start_over=not plan.resume)
-        finished = await _finished_run(plan, manifest, ledger, generation)
+        finished = await _finished_run(plan, content, ledger, generation)
         ended = stack.enter_context(ExitStack())  # exits once the file of the items is closed
         items = stack.enter_context(ItemsFile(plan.directory / ITEMS_FILE, held))
         run = EvaluationRun(
@@ -173,21 +178,21 @@ async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger |
 
 
 async def _finished_run(
-    plan: ExperimentPlan, manifest: ExperimentManifest, ledger: Ledger | None, generation: int
+    plan: ExperimentPlan, content: bytes, ledger: Ledger | None, generation: int
 ) -> FinishedRun | None:
     """What shows that the run has finished before; None if the code of others shapes its results."""
     grader = plan.grader
-    if ledger is None or plan.parts is not None or feed.get() is not None:
+    if ledger is None or (plan.parts is not None and plan.parts.workers is None) or feed.get() is not None:
         return None
     if not isinstance(grader, CriterionGrader) or not grader.is_described:
         return None
     if any(criterion.check is not None for rubric in _rubrics(plan.dataset).values() for criterion in rubric):
         return None
     made_of = {
-        "grader": manifest.grader_config,
+        "grader": describe_grader(grader),
         "models": {name: model.identity() for name, model in (await grader.open_session()).models.items()},
         "first": len(grader.recipe.specs),
-        "dataset": manifest.dataset_hash,
+        "dataset": dataset_hash(content),
         "generation": generation,
         "settings": {name: plan.settings.get(name) for name in plan.compared},
     }

@@ -73,7 +73,7 @@ class EvaluationRun(StoppableRun):
         on_result: called with the result of each item.
         asked: items about which a model was asked in this run.
         is_finished: whether `before` has the result of every item and nothing has changed since.
-        is_whole: whether every answer that was asked for came.
+        is_whole: whether no criterion of an item lacks a verdict because its judgment failed.
         parts: the shards that it unites: items in `before` are taken as they are, and no other is opened.
         keeps_changed: whether lines stay that may have been changed after the earlier run.
         completed: indices of items with a report that counts.
@@ -150,6 +150,7 @@ class EvaluationRun(StoppableRun):
     def _tell(self, result: ItemResult) -> None:
         if result.error is None:
             self.completed.add(result.item_idx)
+        self.is_whole &= not result.report.failed_count
         self.on_result(result)
 
     async def _report(self, index: int, watch: _Watch) -> Report:
@@ -219,7 +220,6 @@ class _Watch:
         outcome = await self.ask(model, request, read, follow_up)
         if isinstance(outcome, Failure):
             self.asked = True
-            self._run.is_whole = False
             self._run.end_with(outcome)
         elif outcome.reply.fresh:
             self.asked = True

@@ -282,8 +282,9 @@ def _state(manifest: Mapping[str, Any], holder: str | None, row_counts: RowCount
         return "running"
     status = manifest.get("status")
     if status == "completed":
-        # Rows that are not in its files any more are requested again, or answered from the ledger.
+        # Failed judgments, and rows that are not in its files any more, are requested again.
         is_whole = row_counts.rows is None or row_counts.done + row_counts.failed >= row_counts.rows
+        is_whole = is_whole and not row_counts.groups
         return "completed" if is_whole else "unfinished"
     return "died" if status in ("running", None) else "unfinished"
 

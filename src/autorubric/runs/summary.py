@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from autorubric.core.judgment import CriterionVerdict
+from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import CriterionReport, EnsembleCriterionReport
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroups
 from autorubric.metrics.intervals import Interval, mean_interval
@@ -175,6 +175,7 @@ class EvaluationSummary:
         judgments: criteria of all items with a report.
         expected: criteria of all items of the dataset, as far as known.
         failures: why judgments failed, grouped by cause.
+        lost_votes: why votes failed on criteria that have a verdict all the same, by judge.
         flagged: items whose submission looks as if it addressed the judge.
         flags: judgments by their flags, such as `unsupported`.
         criteria: the statistics of each criterion.
@@ -196,6 +197,7 @@ class EvaluationSummary:
     judgments: int = 0
     expected: int = 0
     failures: FailureGroups = field(default_factory=FailureGroups)
+    lost_votes: FailureGroups = field(default_factory=FailureGroups)
     flagged: int = 0
     flags: Counter[str] = field(default_factory=Counter)
     criteria: dict[tuple[str | None, str], CriterionSummary] = field(default_factory=dict)
@@ -245,6 +247,11 @@ class EvaluationSummary:
             self._add_criterion(criterion, number)
             if criterion.error is not None:
                 self.failures.add_text(criterion.error, str(result.item_idx))
+            elif isinstance(criterion, EnsembleCriterionReport):
+                votes: Sequence[JudgeVote | MultiChoiceJudgeVote] = [*criterion.votes, *criterion.multi_choice_votes]
+                for vote in votes:
+                    if vote.is_error:
+                        self.lost_votes.add_text(vote.error, str(result.item_idx), vote.judge_id)
 
     def most_influential(self, count: int) -> Sequence[CriterionSummary]:
         """The criteria that decided most, the first one most; those that decided nothing are left out."""

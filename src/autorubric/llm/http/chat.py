@@ -149,10 +149,13 @@ class ChatModel:
                 tries += 1
                 if isinstance(outcome, Reply):
                     open_gates(ahead)
+                    self._dialect.took_format |= "response_format" in body
                     reply = self._billed(with_limit(outcome, body), tries)
                     self._tell(request, tries, reply)
                     return reply
-                other = self._in_other_form(request, asking, terms, body, outcome)
+                # A server that took a schema before may have failed by chance.
+                is_odd = outcome.status == 500 and before is None and self._dialect.took_format
+                other = None if is_odd else self._in_other_form(request, asking, terms, body, outcome)
                 if other is not None:
                     self._tell(request, tries, outcome, 0.0)
                     asking = other

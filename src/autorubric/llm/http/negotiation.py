@@ -284,14 +284,15 @@ class Dialect:
     """What is known about one model at one endpoint, shared by all its calls.
 
     `gates` has one for plain requests and one for those with a schema; `miscounts` says whether a reply had token
-    counts that cannot be right, `cuts_prompts` whether one was to a prompt that was cut off. `context` is the length
-    of the context if refusals state it, and do not state the length of the prompt.
+    counts that cannot be right, `cuts_prompts` whether one was to a prompt that was cut off, `took_format` whether
+    one was to a request with a `response_format`. `context` is the length of the context if refusals state it, and do
+    not state the length of the prompt.
     """
 
     def __init__(self, base_url: str, model: str) -> None:
         self.terms = first_terms(base_url, model)
         self.notes: list[str] = []
-        self.miscounts = self.cuts_prompts = False
+        self.miscounts = self.cuts_prompts = self.took_format = False
         self.gates = (Gate(), Gate())
         self.context: int | None = None
         self._subject = (base_url, model)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from autorubric.errors import InputError, RunLockedError
 from autorubric.files.descriptors import MOUNTS, is_exhausted, lock_byte, lock_file, opened, unlock_byte, unlock_file
+from autorubric.notes import warn
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -32,6 +33,7 @@ NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"
 
 _WRITE_POLL = 0.002  # seconds; a commit takes about one millisecond
 _RUN_POLL = 0.05  # seconds
+_PATIENCE = 20  # polls before a note says who is waited for
 _CLAIMS_FILE = "claims.lock"
 _CLAIMS = 2**31 - 1  # Windows locks no byte beyond
 _CLAIM_POLL = 0.02  # seconds
@@ -111,19 +113,23 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
 async def held_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
     """What holds the run directory until it is closed, as `run_lock` does; other tasks run while it is waited for.
 
+    A note says who is waited for, once that takes a second.
+
     Raises:
         RunLockedError: another process holds the directory, and `wait` is False.
         InputError: see `run_lock`.
     """
+    waited = 0
     while True:
-        held = contextlib.ExitStack()
         try:
+            held = contextlib.ExitStack()
             held.enter_context(run_lock(directory))
-        except RunLockedError:
+            return held
+        except RunLockedError as error:
             if not wait:
                 raise
-        else:
-            return held
+            if (waited := waited + 1) == _PATIENCE:
+                warn(f"waiting: {str(error).partition(';')[0]}")
         await asyncio.sleep(_RUN_POLL)
 
 

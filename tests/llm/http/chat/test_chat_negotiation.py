@@ -125,6 +125,17 @@ async def test_a_schema_that_a_server_cannot_do_is_left_out_whatever_its_status(
     assert len(model.notes()) == 2
 
 
+@pytest.mark.parametrize(("fails", "attempts", "notes"), [({1}, [1, 2, 1], 0), ({1, 2, 3}, [1, 4, 1], 2)])
+async def test_a_schema_that_was_accepted_is_left_out_only_if_it_fails_twice(
+    endpoint: Loopback, fails: set[int], attempts: list[int], notes: int
+) -> None:
+    words = "failed to parse grammar"
+    endpoint.answer = lambda n, body: endpoint.error(500, words) if n in fails else endpoint.ok()
+    model = endpoint.model(max_retries=2)
+    assert [(await model.complete(endpoint.ask(schema=True))).attempts for _ in range(3)] == attempts
+    assert len(model.notes()) == notes
+
+
 @pytest.mark.parametrize(
     "words",
     [
