@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from autorubric import Criterion, Rubric, drift, grade, status
+from autorubric.cli.status import status_lines
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
@@ -183,6 +184,21 @@ def test_a_live_page_of_a_synthesis_counts_its_queries(view: Viewer, runs: list[
                 given = (STORED / name / "queries.jsonl").read_text().splitlines()
                 assert (found["total"], found["done"], found["failed"]) == (len(given), counts.done, counts.failed)
                 assert found["done"] + found["failed"] == len(given)
+
+
+def test_a_synthesis_says_what_failed_and_why_where_it_is_watched_and_where_it_is_summed_up(tmp_path: Path) -> None:
+    group = {"where": "merge", "kind": "refusal", "message": "the model refused", "count": 2, "items": ["a", "b"]}
+    counts = {"rows": 7, "finished": 5, "failed": 2, "failure_groups": [group], "stopped": "budget of $1 is spent"}
+    manifest = {"kind": "synthesis", "status": "incomplete", "counts": counts}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (reason,) = (line for line in status_lines(status(tmp_path)) if line.startswith("  failures"))
+    with viewing(tmp_path) as view:
+        found = view.data("/r/0/")
+        assert found["rows"] == {"total": 7, "done": 5, "failed": 2}
+        assert (found["status"], found["error"]) == (status(tmp_path).state, "budget of $1 is spent")
+        told = [[one["sentence"] for one in found["failures"]], view.data("/r/0/live")["failures"]]
+        assert told == [[reason.removeprefix("  failures   ")]] * 2
+        assert all("merge: 2 rows failed" in view.page(page).text for page in ("/r/0/", "/r/0/live"))
 
 
 def test_options_are_in_their_order_and_texts_without_spaces_are_cut_not_dropped(tmp_path: Path) -> None:
