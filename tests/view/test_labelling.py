@@ -104,6 +104,7 @@ def test_a_task_holds_what_an_annotator_needs_and_no_more(view: Viewer) -> None:
     task = do(view, "next")["task"]
     assert set(task) == {
         "index", "place", "item", "criterion", "query", "submission", "reference", "requirement", "weight", "choices",
+        "shown",
     }  # fmt: skip
     assert task["choices"] == ["MET", "UNMET", "CANNOT_ASSESS"]
     assert task["submission"] == f"Essay {task['index']}."
@@ -263,7 +264,7 @@ def test_an_empty_queue_says_that_ground_truth_is_why_and_what_to_do(tmp_path: P
     with viewing(*runs) as viewer, offenders() as case:
         viewer.indexed(0, 1)
         for run, count, left in ((0, "2 of 4", True), (1, "2 of 2", False)):
-            with case(run):
+            with case(str(run)):
                 assert viewer.page(f"/r/{run}/label").text.count(f"{count} {told}") == 1
                 assert viewer.post(f"/r/{run}/label/open", {}).status == 200
                 task = viewer.post(f"/r/{run}/label/next", {"annotator": "ana"}).json["task"]

@@ -92,33 +92,12 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
     return found if sound else None
 
 
-def same_row(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of another step on the same query; empty if there is none.
-
-    Args:
-        path: a step file.
-        row: of a final file.
-    """
-    wanted, question = str(row.get("id") or ""), str(row.get("question") or "").strip()
-    if not path.is_file():
-        return {}
-    needle = json.dumps(wanted or question[:200], ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    with path.open("rb") as file:
-        for line in file:
-            found = parse_row(line) if needle in line else None
-            if found is not None and str(found.get("id") or "") == wanted:
-                asked = found.get("question")
-                if wanted or (isinstance(asked, str) and asked.strip() == question):
-                    return found
-    return {}
-
-
 T = TypeVar("T")
 INDEX_FOLDER = ".view"
 RUBRIC_FILES = ("final_full.jsonl", "final.jsonl")
 _UNREADABLE = (
-    f"{MANIFEST_FILE} cannot be read, so the kind, the status and the settings of the run are unknown; run the same "
-    "command again: saved replies are not paid for twice"
+    " cannot be read, so the kind, the status and the settings of the run are unknown; run the same command again: "
+    "saved replies are not paid for twice"
 )
 
 
@@ -182,8 +161,8 @@ class Source:
     def _change(self) -> str:
         told, path, lines = list[str](), self.directory / MANIFEST_FILE, StoredLines(self.items)
         if path.is_file() and not self.manifest:
-            told = [_UNREADABLE]
-            warn(f"{path}{_UNREADABLE.removeprefix(path.name)}")
+            told = [path.name + _UNREADABLE]
+            warn(f"{path}{_UNREADABLE}")
         if lines.is_changed:
             told.append(warn_of_change(self.items, lines.missing))
         with suppress(InputError):  # not a graded run, or the pages say what is wrong with it

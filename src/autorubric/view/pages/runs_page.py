@@ -124,11 +124,7 @@ def _progress(source: Source) -> tuple[dict[str, int | None], list[dict[str, Any
     except InputError:  # the costs say what is wrong with the ledger
         return {}, [], ""
     total, done, failed, _, groups = found.row_counts
-    failures = [
-        one
-        for noun, few in (("row", groups), ("request", found.unanswered))
-        for one in _failures([asdict(group) for group in few], noun)
-    ]
+    failures = _failures([*map(asdict, groups or found.unanswered)], "row" if groups else "request")
     return {"total": total, "done": done, "failed": failed}, failures, found.stopped
 
 
