@@ -18,13 +18,7 @@ from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
 
 SORTS = {"place": "item", "worst": "low", "best": "high", "doubt": "doubt", "longest": "length"}
-SWITCHES = {
-    "disputed": DISPUTED,
-    "differs": DIFFERS,
-    "failed": FAILED,
-    "abstained": ABSTAINS,
-    "flagged": FLAGGED,
-}
+SWITCHES = {"disputed": DISPUTED, "differs": DIFFERS, "failed": FAILED, "abstained": ABSTAINS, "flagged": FLAGGED}
 _COLUMNS = "item, id, description, score, doubt, length, marks, labelled, agreed"
 
 
