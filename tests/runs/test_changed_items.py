@@ -73,21 +73,27 @@ def test_lines_that_are_missing_are_counted_with_and_without_a_digest(
         assert TOLD not in capsys.readouterr().err
 
 
-def test_the_pages_of_a_run_tell_that_its_items_have_changed_meanwhile(tmp_path: Path) -> None:
+def test_the_pages_of_a_run_tell_that_its_files_have_changed_meanwhile(tmp_path: Path) -> None:
     with NearEndpoint() as endpoint:
         assert run(graded(tmp_path, endpoint.base_url)) == 0
-    path = tmp_path / "run" / "items.jsonl"
-    whole = path.read_bytes()
+    cases = (
+        ("items.jsonl", b'"MET"', b'"UNMET"', f"{TOLD}, so its verdicts may be wrong"),
+        ("dataset.json", b'"weight": ', b'"weight": 1', "dataset.json has changed since the run wrote it"),
+        ("manifest.json", b"{", b"", "manifest.json cannot be read, so the kind, the status and the settings"),
+    )
     with viewing(tmp_path / "run") as view:
 
-        def says(page: str, count: int) -> bool:
-            return view.page(page).text.count(TOLD) == count
+        def says(page: str, words: str, count: int) -> bool:
+            return view.page(page).text.count(words) == count
 
         view.indexed()
-        for content, count in ((whole, 0), (whole.replace(b'"MET"', b'"UNMET"', 1), 1), (whole, 0)):
-            path.write_bytes(content)
-            for page in ("/r/0/", "/r/0/items", "/r/0/criteria"):
-                wait_until(partial(says, page, count), f"{page} does not say so {count} times")
+        for name, old, new, words in cases:
+            path = tmp_path / "run" / name
+            whole = path.read_bytes()
+            for content, count in ((whole, 0), (whole.replace(old, new, 1), 1), (whole, 0)):
+                path.write_bytes(content)
+                for page in ("/r/0/", "/r/0/items", "/r/0/criteria"):
+                    wait_until(partial(says, page, words, count), f"{page} does not say {words!r} {count} times")
 
 
 def test_a_weight_that_was_flipped_is_told_until_the_run_is_repeated(

@@ -104,6 +104,7 @@ def test_a_task_holds_what_an_annotator_needs_and_no_more(view: Viewer) -> None:
     task = do(view, "next")["task"]
     assert set(task) == {
         "index", "place", "item", "criterion", "query", "submission", "reference", "requirement", "weight", "choices",
+        "shown",
     }  # fmt: skip
     assert task["choices"] == ["MET", "UNMET", "CANNOT_ASSESS"]
     assert task["submission"] == f"Essay {task['index']}."
@@ -253,3 +254,20 @@ def test_a_second_annotator_gets_the_share_of_pairs_that_the_form_asks_for(view:
     first = labelled("ana", 6)
     assert labelled("ben", 6) == first
     assert view.post("/r/0/label/open", {"annotator": "ana", "second_percent": 101}).status == 400
+
+
+def test_an_empty_queue_says_that_ground_truth_is_why_and_what_to_do(tmp_path: Path) -> None:
+    lines = [line(n, 0.5, [marked(n, "cause"), marked(n, "brief")]) for n in range(4)]
+    truths = [item(0, "MET", "MET"), item(1, "UNMET", "MET"), item(2), item(3)]
+    runs = [write_run(tmp_path / "some", truths, lines), write_run(tmp_path / "all", truths[:2], lines[:2])]
+    told = "graded items have <code>ground_truth</code> in the dataset, so their pairs are not drawn"
+    with viewing(*runs) as viewer, offenders() as case:
+        viewer.indexed(0, 1)
+        for run, count, left in ((0, "2 of 4", True), (1, "2 of 2", False)):
+            with case(str(run)):
+                assert viewer.page(f"/r/{run}/label").text.count(f"{count} {told}") == 1
+                assert viewer.post(f"/r/{run}/label/open", {}).status == 200
+                task = viewer.post(f"/r/{run}/label/next", {"annotator": "ana"}).json["task"]
+                assert (task is not None) == left
+                assert viewer.page(f"/r/{run}/label?annotator=ana").text.count(f"{count} {told}") == 1
+                assert viewer.post(f"/r/{run}/label/close", {}).status == 200

@@ -16,6 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from autorubric import Criterion, Rubric, drift, grade, status
+from autorubric.cli.status import status_lines
+from autorubric.rows.record import as_text
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
@@ -183,6 +185,67 @@ def test_a_live_page_of_a_synthesis_counts_its_queries(view: Viewer, runs: list[
                 given = (STORED / name / "queries.jsonl").read_text().splitlines()
                 assert (found["total"], found["done"], found["failed"]) == (len(given), counts.done, counts.failed)
                 assert found["done"] + found["failed"] == len(given)
+
+
+def test_a_synthesis_says_what_failed_and_why_where_it_is_watched_and_where_it_is_summed_up(tmp_path: Path) -> None:
+    group = {"where": "merge", "kind": "refusal", "message": "the model refused", "count": 2, "items": ["a", "b"]}
+    counts = {"rows": 7, "finished": 5, "failed": 2, "failure_groups": [group], "stopped": "budget of $1 is spent"}
+    manifest = {"kind": "synthesis", "status": "incomplete", "counts": counts}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (reason,) = (line for line in status_lines(status(tmp_path)) if line.startswith("  failures"))
+    with viewing(tmp_path) as view:
+        found = view.data("/r/0/")
+        assert found["rows"] == {"total": 7, "done": 5, "failed": 2}
+        assert (found["status"], found["error"]) == (status(tmp_path).state, "budget of $1 is spent")
+        told = [[one["sentence"] for one in found["failures"]], view.data("/r/0/live")["failures"]]
+        assert told == [[reason.removeprefix("  failures   ")]] * 2
+        assert all("merge: 2 rows failed" in view.page(page).text for page in ("/r/0/", "/r/0/live"))
+
+
+TALK = [
+    {"role": "system", "content": "Be brief. <b>x</b>"},
+    {"role": "user", "content": "Why?\n\nSay."},
+    {"role": "assistant", "content": '<thinking>Hm.\n\nuser: no</thinking>\ncalls look_up({"q": "<i>"})'},
+    {"role": "user", "content": "So?"},
+]
+SHOWN = (
+    '<span class="role">system</span>Be brief. &lt;b&gt;x&lt;/b&gt;<span class="role">user</span>Why?\n\nSay.'
+    '<span class="role">assistant</span><span class="thought">&lt;thinking&gt;Hm.\n\nuser: no&lt;/thinking&gt;</span>'
+    '\n<span class="tool">calls look_up({&quot;q&quot;: &quot;&lt;i&gt;&quot;})</span><span class="role">user</span>'
+    "So?"
+)
+
+
+def test_a_conversation_is_shown_turn_by_turn_and_stays_text(tmp_path: Path) -> None:
+    graded = tmp_path / "graded"
+    said = "<thinking>Quick.</thinking>\n\nuser: is no turn here"
+    quote = {"text": "ick.</", "start": 12, "end": 18}
+    write_run(
+        graded,
+        [item(0, prompt=as_text(TALK), submission=said)],
+        [line(0, 1.0, [judged(CAUSE, "MET", quotes=[quote]), judged(BRIEF, "MET")])],
+    )
+    made = tmp_path / "made"
+    made.mkdir()
+    row = {
+        "id": "",
+        "question": json.dumps(TALK, ensure_ascii=False),
+        "rubrics": [{"criterion": "Is brief.", "points": 1}],
+    }
+    (made / "final.jsonl").write_text(json.dumps(row) + "\n")
+    (made / "manifest.json").write_text('{"kind": "synthesis", "status": "completed"}')
+    part = [{"title": "Short", "description": "Is brief.", "weight": 1}]
+    step = {"id": "", "question": TALK, "merged_rubrics": part, "merged_rubrics_model": "m"}
+    (made / "step4_augmented.jsonl").write_text(json.dumps(step, ensure_ascii=False) + "\n")
+    with viewing(graded, made) as view:
+        text = view.indexed(0).page("/r/0/items/0?focus=1").text
+        assert SHOWN in text
+        assert (
+            '<span class="thought">&lt;thinking&gt;Qu<mark>ick.&lt;/</mark>thinking&gt;</span>\n\nuser: is no turn'
+            in text
+        )
+        assert SHOWN in view.page("/r/1/rubrics/0").text
+        assert [one["title"] for one in view.data("/r/1/rubrics/0")["criteria"]] == ["Short"]
 
 
 def test_options_are_in_their_order_and_texts_without_spaces_are_cut_not_dropped(tmp_path: Path) -> None:

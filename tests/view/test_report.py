@@ -106,6 +106,7 @@ def elements_of(text: str) -> Elements:
     return read
 
 
+@pytest.mark.filterwarnings("ignore:.*manifest.json cannot be read")
 def test_payloads_in_every_text_field_add_no_element_attribute_or_address(tmp_path: Path) -> None:
     sound = elements_of(made(hostile_run(tmp_path / "plain", "plain words"), tmp_path / "plain"))
 
@@ -325,6 +326,7 @@ def broken(folder: Path, name: str) -> Path:
     return folder
 
 
+@pytest.mark.filterwarnings("ignore:.*manifest.json cannot be read")
 @pytest.mark.filterwarnings("ignore:.*items.jsonl has changed since")
 @pytest.mark.parametrize(
     "name",

@@ -155,20 +155,16 @@ class ExperimentManifest:
         """Replace the manifest of `directory`, atomically."""
         write_manifest(directory, {"kind": "evaluation", **self.to_dict()})
 
-    def warn_of_change(self, path: Path) -> None:
-        """Warn if the dataset at `path`, the run's copy, is not the one that the run wrote."""
+    def warn_of_change(self, path: Path) -> str:
+        """Warn if the dataset at `path`, the run's copy, is not the one that the run wrote; the warning, or empty."""
         if self.status == "running" or not self.dataset_hash or not path.is_file():
-            return
+            return ""
         digest, left = sha256(), path.stat().st_size - 1  # the digest is without the line break at the end
         with path.open("rb") as file:
             while chunk := file.read(min(left, _CHUNK)):
                 digest.update(chunk)
                 left -= len(chunk)
-        if digest.hexdigest()[:16] != self.dataset_hash:
-            warn(
-                f"{path} has changed since the run wrote it, so its texts, weights and labels may be wrong; grade "
-                "into the run directory again: saved replies are not paid for twice"
-            )
+        return "" if digest.hexdigest()[:16] == self.dataset_hash else warn_of_change(path)
 
 
 def load_manifest(directory: Path) -> ExperimentManifest:
@@ -204,23 +200,24 @@ def digest_lines(lines: Iterable[bytes]) -> str:
     return f"{found:08x}"
 
 
-def told_change(name: str | Path, missing: int) -> str:
-    """A sentence on an items file that is not as the run left it, such as after damage that leaves it readable.
+def warn_of_change(path: Path, missing: int = 0) -> str:
+    """Warn that a file is not as the run left it, such as after damage that leaves it readable.
 
-    Example:
-        >>> told_change("items.jsonl", 2).partition(", so")[0]
-        'items.jsonl has changed since the run wrote it (2 items are missing)'
+    Args:
+        path: of the items or of the dataset.
+        missing: the items that it lacks.
+
+    Returns:
+        The warning, with the name of the file alone.
     """
     lost = f" ({missing:,} item{'s are' if missing > 1 else ' is'} missing)" if missing else ""
-    return (
-        f"{name} has changed since the run wrote it{lost}, so its verdicts may be wrong; grade into the run "
-        "directory again: saved replies are not paid for twice"
+    what = "texts, weights and labels" if path.name == DATASET_FILE else "verdicts"
+    told = (
+        f" has changed since the run wrote it{lost}, so its {what} may be wrong; grade into the run directory again: "
+        "saved replies are not paid for twice"
     )
-
-
-def warn_of_change(path: Path, missing: int) -> None:
-    """Warn that an items file is not as the run left it."""
-    warn(told_change(path, missing))
+    warn(f"{path}{told}")
+    return path.name + told
 
 
 def ledger_folder(directory: Path) -> Path | None:

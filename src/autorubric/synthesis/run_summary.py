@@ -281,7 +281,10 @@ class RubricCounts:
             self.evolved_points += abs(weight) * (one.get("origin") == "evolved")
         for one in (*criteria, *left_out, *rejected, *rewritten):
             for decision in one.get("gates") or ():
-                self._gates.setdefault(decision["gate"], Counter())[decision["outcome"]] += 1
+                outcome = decision["outcome"]
+                if outcome == "rewrite" and one in rejected:  # the rewrite failed
+                    outcome = "rejected"
+                self._gates.setdefault(decision["gate"], Counter())[outcome] += 1
                 self._count_votes(decision)
         for name, value in (row.get("quality") or {}).items():
             if value is not None:

@@ -122,6 +122,26 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from (row for line in file if (row := _read_row(line)) is not None)
 
 
+def find_same(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a step file on the same query; empty if there is none.
+
+    Args:
+        path: the step file.
+        row: of a final file.
+    """
+    wanted, question = str(row.get("id") or ""), show_question(row.get("question"))
+    start = wanted or question[:200]
+    # A text is escaped in the file, and the messages of a conversation are not.
+    needles = [text.encode("utf-8", "surrogatepass") for text in (start, json.dumps(start, ensure_ascii=False)[1:-1])]
+    with path.open("rb") as file:
+        for line in file:
+            found = _read_row(line) if any(needle in line for needle in needles) else None
+            is_same = found is not None and str(found.get("id") or "") == wanted
+            if found and is_same and (wanted or show_question(found.get("question")) == question):
+                return found
+    return {}
+
+
 StepFiles: TypeAlias = Literal["full", "latest", "none"]
 
 

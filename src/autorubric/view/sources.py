@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from autorubric.errors import InputError
 from autorubric.files.text import size_of_plain
 from autorubric.jobs.label_source import LabelChoice
+from autorubric.notes import warn
 from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import (
     DATASET_FILE,
@@ -23,7 +24,6 @@ from autorubric.runs.manifest import (
     ledger_folder,
     load_manifest,
     read_manifest,
-    told_change,
     warn_of_change,
 )
 from autorubric.view.index.schema import FILE_NAME, notes_in, reading
@@ -92,30 +92,13 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
     return found if sound else None
 
 
-def same_row(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of another step on the same query; empty if there is none.
-
-    Args:
-        path: a step file.
-        row: of a final file.
-    """
-    wanted, question = str(row.get("id") or ""), str(row.get("question") or "").strip()
-    if not path.is_file():
-        return {}
-    needle = json.dumps(wanted or question[:200], ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    with path.open("rb") as file:
-        for line in file:
-            found = parse_row(line) if needle in line else None
-            if found is not None and str(found.get("id") or "") == wanted:
-                asked = found.get("question")
-                if wanted or (isinstance(asked, str) and asked.strip() == question):
-                    return found
-    return {}
-
-
 T = TypeVar("T")
 INDEX_FOLDER = ".view"
 RUBRIC_FILES = ("final_full.jsonl", "final.jsonl")
+_UNREADABLE = (
+    " cannot be read, so the kind, the status and the settings of the run are unknown; run the same command again: "
+    "saved replies are not paid for twice"
+)
 
 
 @dataclass
@@ -161,12 +144,12 @@ class Source:
         folder = self.ledger
         if folder is not None and lock_holder(folder) is not None:
             return "running"
-        said = str(self.manifest.get("status") or "unknown")
-        return {"running": "died", "failed": "unfinished"}.get(said, said)
+        told = {"completed": "completed", "running": "died", "None": "unknown"}
+        return told.get(str(self.manifest.get("status")), "unfinished")
 
     @property
     def change(self) -> str:
-        """A sentence on a file of items that is not as the run left it; empty where it is, or before `check`."""
+        """Sentences on files that are not as the run left them; empty where they are, or before `check`."""
         return "" if self.status == "running" else self._kept.get("change", (None, ""))[1]
 
     def check(self) -> None:
@@ -176,19 +159,23 @@ class Source:
             self._made("change", mark, self._change)
 
     def _change(self) -> str:
-        lines = StoredLines(self.items)
+        told, path, lines = list[str](), self.directory / MANIFEST_FILE, StoredLines(self.items)
+        if path.is_file() and not self.manifest:
+            told = [path.name + _UNREADABLE]
+            warn(f"{path}{_UNREADABLE}")
         if lines.is_changed:
-            warn_of_change(self.items, lines.missing)
+            told.append(warn_of_change(self.items, lines.missing))
         with suppress(InputError):  # not a graded run, or the pages say what is wrong with it
-            load_manifest(self.directory).warn_of_change(self.directory / DATASET_FILE)
-        return told_change(ITEMS_FILE, lines.missing) if lines.is_changed else ""
+            told.append(load_manifest(self.directory).warn_of_change(self.directory / DATASET_FILE))
+        return ". ".join(filter(None, told))
 
     @property
     def kind(self) -> str:
         """What the run does: `evaluation`, `synthesis`, `service`, or what its manifest says."""
         # A `Rewarder` with a `run_dir` keeps its ledger there and writes no manifest.
         is_bare = not self.manifest and not self.has_items and self.ledger == self.directory
-        return str(self.manifest.get("kind") or ("service" if is_bare else "evaluation"))
+        guess = "service" if is_bare else "synthesis" if self.rubrics is not None else "evaluation"
+        return str(self.manifest.get("kind") or guess)
 
     @property
     def rubrics(self) -> Path | None:

@@ -208,7 +208,7 @@ def _refused(error: Exception, source: Source | None) -> Page:
 def _problem(status: int, problem: str, advice: str = "") -> Page:
     data = {"status": status, "problem": problem, "advice": advice}
     title = "Hidden while labelling" if status == 403 else HTTPStatus(status).phrase
-    return Page("problem", title, data, [data], status=status)
+    return Page("layout", title, data, [data], status=status)
 
 
 def _response(view: View, request: Request, query: Query, page: Page, source: Source | None) -> Response:

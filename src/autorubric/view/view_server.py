@@ -43,6 +43,7 @@ class Indexing:
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
+        self._all = sources
         self._sources = [source for source in sources if source.has_items or source.kind == "evaluation"]
         self._locks: dict[int, BaseFileLock] = {}
         self._indexers: dict[int, Indexer] = {}
@@ -73,7 +74,7 @@ class Indexing:
                 for source in self._sources:
                     busy |= self._step(source)
                 if not busy:
-                    for source in self._sources:
+                    for source in self._all:
                         with suppress(OSError, InputError):  # pages say what is wrong with the run
                             source.check()
                     self._stopped.wait(_SECONDS)

@@ -10,6 +10,7 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.synthesis.gate_rules import GateSettings
+from autorubric.synthesis.run_summary import RubricCounts
 from tests.synthesis.full.conftest import Finished, jsonl
 
 Make = Callable[..., Any]  # makes a `Stand`, see conftest
@@ -24,6 +25,23 @@ def test_the_summary_holds_the_measures_and_the_gates_in_their_order(finished: F
     assert gates["quality"]["stability"] is None
     assert gates["quality"]["number"] == sum(row["quality"]["number"] for row in rows) / 2
     assert "  quality: consistency 1.00, " in finished.printed
+
+
+def test_a_criterion_whose_rewrite_failed_counts_as_rejected_alone() -> None:
+    def criterion(name: str, outcome: str) -> dict[str, Any]:
+        return {"id": name, "weight": 1, "gates": [{"gate": "agreement", "outcome": outcome}]}
+
+    counts = RubricCounts(["agreement"])
+    # m2 was rewritten as m2.r, which passed; m3 should have been, and is in `rejected` as it was not.
+    counts.add(
+        {
+            "criteria": [criterion("m1", "kept"), criterion("m2.r", "kept")],
+            "rejected": [criterion("m3", "rewrite")],
+            "rewritten": [criterion("m2", "rewrite")],
+        }
+    )
+    assert counts.gates == {"agreement": {"kept": 2, "rewrite": 1, "rejected": 1, "undecided": 0}}
+    assert counts.rejected == sum(decided["rejected"] for decided in counts.gates.values())
 
 
 def test_a_flag_of_the_full_method_is_refused_where_it_would_do_nothing(

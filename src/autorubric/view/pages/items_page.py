@@ -17,20 +17,8 @@ from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FL
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
 
-SORTS = {
-    "place": ("item", "in the order of the dataset"),
-    "worst": ("low", "lowest score first"),
-    "best": ("high", "highest score first"),
-    "doubt": ("doubt", "most doubtful first"),
-    "longest": ("length", "longest first"),
-}
-SWITCHES = {
-    "disputed": (DISPUTED, "judges disagree"),
-    "differs": (DIFFERS, "differs from the label"),
-    "failed": (FAILED, "failed"),
-    "abstained": (ABSTAINS, "judge abstained"),
-    "flagged": (FLAGGED, "flagged"),
-}
+SORTS = {"place": "item", "worst": "low", "best": "high", "doubt": "doubt", "longest": "length"}
+SWITCHES = {"disputed": DISPUTED, "differs": DIFFERS, "failed": FAILED, "abstained": ABSTAINS, "flagged": FLAGGED}
 _COLUMNS = "item, id, description, score, doubt, length, marks, labelled, agreed"
 
 
@@ -60,8 +48,8 @@ class Choice:
 
 def chosen(source: Source, connection: sqlite3.Connection, query: Query) -> Choice:
     """The items that a URL asks for."""
-    made = Choice(key=SORTS[query.choice("sort", tuple(SORTS))][0])
-    for name, (mark, _) in SWITCHES.items():
+    made = Choice(key=SORTS[query.choice("sort", tuple(SORTS))])
+    for name, mark in SWITCHES.items():
         if query.is_set(name):
             made = made.only("marks & ? > 0", mark)
     for name, comparison in (("min", ">="), ("max", "<=")):
@@ -117,7 +105,7 @@ def _row(row: sqlite3.Row) -> dict[str, Any]:
         **{name: row[name] for name in ("item", "id", "description", "score")},
         "doubt": -row["doubt"] or 0.0,
         "characters": -row["length"],
-        **{name: bool(row["marks"] & mark) for name, (mark, _) in SWITCHES.items()},
+        **{name: bool(row["marks"] & mark) for name, mark in SWITCHES.items()},
         "labelled": row["labelled"],
         "agreed": row["agreed"],
     }

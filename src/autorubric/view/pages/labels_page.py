@@ -9,6 +9,7 @@ from autorubric.jobs.label_source import LabelChoice
 from autorubric.labels.event import checked_annotator
 from autorubric.labels.label_store import FOLDER, read_history, store_path
 from autorubric.llm.records.lock import lock_holder
+from autorubric.view.index.schema import notes_in
 from autorubric.view.label_figures import label_figures
 from autorubric.view.labelling import POLICIES, Labelling, dispute_values
 from autorubric.view.page import Page, Query, Refusal
@@ -21,11 +22,11 @@ def label_page(source: Source, query: Query, labelling: Labelling) -> Page:
     """The queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
     annotator = _annotator(query)
     is_open = labelling.is_open(source)
-    names: list[str] = []
-    if not is_open:
-        with source.reading() as connection:
-            found = connection.execute("SELECT name FROM criteria GROUP BY name ORDER BY min(criterion) LIMIT 200")
-            names = [name for (name,) in found]
+    with source.reading() as connection:
+        found = connection.execute("SELECT name FROM criteria GROUP BY name ORDER BY min(criterion) LIMIT 200")
+        names = [name for (name,) in found]
+        items, truths = connection.execute("SELECT count(*), total(labelled > 0) FROM items").fetchone()
+        truths = 0 if "labels" in notes_in(connection) else int(truths)
     data: dict[str, Any] = {
         "open": is_open,
         "status": source.status,
@@ -33,6 +34,8 @@ def label_page(source: Source, query: Query, labelling: Labelling) -> Page:
         "holder": None if is_open else lock_holder(source.directory / FOLDER),
         "policies": POLICIES,
         "criteria": names,
+        "items": items,
+        "ground_truths": truths,
         "labels": read_history(source.directory).annotators(),
     }
     rows = [{"annotator": name, "labels": n} for name, n in data["labels"].items()]

@@ -9,8 +9,9 @@ from typing import Any
 
 from autorubric.core.criterion import criterion_names
 from autorubric.errors import InputError
+from autorubric.rows.record import as_text, read_question
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
-from autorubric.view.sources import Source, same_row
+from autorubric.view.sources import Source
 
 _PROPOSED = re.compile(r"(p?)([a-z]+)(\d{1,6})")
 _OUTCOMES = {
@@ -199,17 +200,19 @@ def rubrics_page(source: Source, query: Query) -> Page:
 def rubric_page(source: Source, query: Query, rubric: int) -> Page:
     """One rubric: the lineage of each criterion, and the verdicts on the responses."""
     from autorubric.synthesis.stages import STEP_FILES
+    from autorubric.synthesis.steps import find_same
 
     lines = source.rubric_lines()
     row = lines.row(rubric)
     steps = [source.directory / name for name in reversed(STEP_FILES)]
-    step: dict[str, Any] = next((held for path in steps if (held := same_row(path, row))), {})
+    held = (find_same(path, row) for path in steps if path.is_file())
+    step: dict[str, Any] = next(filter(None, held), {})
     start = query.whole("criteria", 0) or 0
     found = lineage(row, step, source.manifest) if "criteria" in row else _plain(row, step)
     data = {
         "rubric": rubric,
         "id": str(row.get("id") or ""),
-        "question": str(row.get("question") or "")[:_MOST_TEXT],
+        "question": _question(row)[:_MOST_TEXT],
         "domain": str(row.get("domain") or ""),
         "criteria": found[start : start + _MOST_CRITERIA],
         "criteria_count": len(found),
@@ -234,11 +237,16 @@ def _line(number: int, row: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         "rubric": number,
         "id": str(row.get("id") or ""),
-        "question": str(row.get("question") or "")[:200],
+        "question": _question(row)[:200],
         "criteria": len(criteria),
         "points": sum(points),
         "rejected": len(row.get("rejected") or ()),
     }
+
+
+def _question(row: Mapping[str, Any]) -> str:
+    """The query of a rubric as one text, also if it is a conversation."""
+    return as_text(read_question(str(row.get("question") or ""), "question"))
 
 
 def _plain(row: Mapping[str, Any], step: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
 
+from autorubric.errors import InputError
 from autorubric.view import figures
 from autorubric.view.index.schema import notes_in
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source, index_state
-
-if TYPE_CHECKING:
-    from autorubric.llm.failure_groups import FailureGroup
 
 MOST_CHARTED = 25
 
@@ -27,6 +26,9 @@ def _line(source: Source, hidden: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"run": source.number, "name": source.name, "kind": source.kind, "gone": source.is_gone}
     row |= {"status": source.status, "updated": source.manifest.get("updated_at")}
     row |= {"items": None, "mean": None, "interval": None, "failed": None, "differs": None}
+    if source.kind == "synthesis":
+        counts = source.manifest.get("counts") or {}
+        row |= {"items": counts.get("finished"), "failed": counts.get("failed")}
     if hidden or source.is_gone or not source.has_items:
         return row
     try:
@@ -52,8 +54,10 @@ def summary_page(source: Source, query: Query) -> Page:
         "judges": list_judges(manifest),
         "costs": spent,
         "graded": source.has_items,
+        "rows": None,
         "scores": None,
         "coverage": None,
+        "judgments": 0,
         "failures": [],
         "flags": {},
         "drivers": [],
@@ -64,6 +68,8 @@ def summary_page(source: Source, query: Query) -> Page:
     charts: dict[str, str] = {}
     if source.has_items:
         charts = _add_scores(source, data)
+    elif source.kind == "synthesis":
+        data["rows"], data["failures"], data["error"] = _progress(source)
     return Page("summary", source.name, data, data["criteria"], charts)
 
 
@@ -75,17 +81,14 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         held = notes_in(connection)
         data["scores"] = source.kept(connection, "scores", figures.scores)
         made = source.kept(connection, "judgments", lambda one: figures.judgments(one, source), source.status)
-        data["coverage"] = made.coverage
+        data["coverage"], data["judgments"] = made.coverage, sum(made)
         data["drivers"] = source.kept(connection, "drivers", figures.drivers)
         data["criteria"] = figures.criteria(connection, most=MOST_CHARTED)
         data["index"] = index_state(connection)
         labels = source.kept(connection, "labels", figures.against_labels)
         data["against_labels"] = labels._asdict() if labels.n else None
         bins = [(label, float(n)) for label, n in source.kept(connection, "histogram", figures.histogram)]
-    data["failures"] = [
-        {"kind": one.kind, "count": one.count, "items": list(one.items), "sentence": line}
-        for one, line in _failures(held)
-    ]
+    data["failures"] = _failures(json.loads(held.get("failures") or "[]"), "judgment")
     if count := made.not_requested:
         sentence = f"{counted(count, 'judgment')} {'was' if count == 1 else 'were'} not requested"
         data["failures"].append({"kind": "not requested", "count": count, "items": [], "sentence": sentence})
@@ -103,12 +106,26 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     return charts
 
 
-def _failures(held: Mapping[str, Any]) -> list[tuple[FailureGroup, str]]:
-    """The groups of failed judgments in an index, each with its sentence."""
+def _failures(groups: object, noun: str) -> list[dict[str, Any]]:
+    """Failures by cause, from the groups as JSON values, each with its sentence."""
     from autorubric.llm.failure_groups import FailureGroups, failure_lines  # the list of runs needs none of these
 
-    groups = [one for one in FailureGroups.from_list(json.loads(held.get("failures") or "[]")) if one.is_failure]
-    return list(zip(groups, failure_lines(groups, "judgment"), strict=True))
+    shown = [one for one in FailureGroups.from_list(groups) if one.is_failure]
+    lines = zip(shown, failure_lines(shown, noun), strict=True)
+    return [{"kind": one.kind, "count": one.count, "items": one.items, "sentence": line} for one, line in lines]
+
+
+def _progress(source: Source) -> tuple[dict[str, int | None], list[dict[str, Any]], str]:
+    """The rows of a synthesis, its failures, and why it ended early: all as in `autorubric status`."""
+    from autorubric.jobs.status import status
+
+    try:
+        found = status(source.directory)
+    except InputError:  # the costs say what is wrong with the ledger
+        return {}, [], ""
+    total, done, failed, _, groups = found.row_counts
+    failures = _failures([*map(asdict, groups or found.unanswered)], "row" if groups else "request")
+    return {"total": total, "done": done, "failed": failed}, failures, found.stopped
 
 
 def list_judges(manifest: Any) -> list[dict[str, str]]:
@@ -153,16 +170,16 @@ def live_state(source: Source) -> dict[str, Any]:
         "calls": spent["calls"],
         "cost": spent["cost"],
         "indexed": 1.0,
-        "failures": [],
     }
+    failures = list[dict[str, Any]]()
     if source.has_items:
         with source.reading() as connection:
             found, held = source.kept(connection, "scores", figures.scores), notes_in(connection)
             state["indexed"] = index_state(connection)["share"]
         state |= {name: found[name] for name in ("done", "mean", "interval", "failed")}
-        state["failures"] = [line for _, line in _failures(held)[:10]]
+        failures = _failures(json.loads(held.get("failures") or "[]"), "judgment")
     elif source.kind == "synthesis":
-        from autorubric.jobs.status import status as progress
-
-        state["total"], state["done"], state["failed"], *_ = progress(source.directory).row_counts
+        rows, failures, _ = _progress(source)
+        state |= rows
+    state["failures"] = [one["sentence"] for one in failures[:10]]
     return state

@@ -162,7 +162,13 @@ class Session {
     const task = this.task;
     panel.hidden = false;
     $("#label-done").hidden = true;
-    for (const name of ["query", "submission", "reference", "criterion", "requirement"]) this.part(name).textContent = task[name] ?? "";
+    for (const name of ["criterion", "requirement"]) this.part(name).textContent = task[name] ?? "";
+    for (const name of ["query", "submission", "reference"]) this.part(name).replaceChildren(...task.shown[name].map(([kind, words]) => {
+      const part = document.createElement("span");
+      part.className = kind;
+      part.textContent = words;
+      return part;
+    }));
     this.part("has-reference").hidden = !task.reference;
     this.part("weight").textContent = `weight ${task.weight}${task.weight < 0 ? ", a pitfall: meeting it costs points" : ""}, item ${task.item}`;
     this.setQuote(task.quote ?? "");
