@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,8 @@ from tests.warm_commands import warm_folder
 
 ROOT = Path(__file__).parents[1]
 GUIDES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_INSTALL = f"uv pip install -q --offline --no-deps --no-build-isolation --python {sys.executable} --target site "
+_UV = "uv pip install -q --offline --no-cache --no-deps --no-build-isolation"
+_INSTALL = f"{_UV} --python {shlex.quote(sys.executable)} --target site "
 """A package of the examples goes into a directory of the test."""
 _BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -125,7 +127,7 @@ def test_the_commands_of_a_guide_run_in_order(path: Path, workshop: Path) -> Non
         ports = {port: str(free_port()) for port in re.findall(r"--port (\d+)", path.read_text("utf-8"))}
         for block, shown in commands(path):
             # What make builds is what these tests run in; here it is enough that the target is there.
-            script = re.sub(r"^make ", f"make -n -C {ROOT} ", block, flags=re.MULTILINE)
+            script = re.sub(r"^make ", f"make -n -C {shlex.quote(str(ROOT))} ", block, flags=re.MULTILINE)
             # The endpoint of the tests has no prices, so a budget in dollars would be refused.
             script = re.sub(r"--budget-usd \S+", "--budget-tokens 1000000", script)
             script = re.sub(r"\b\d+\b", lambda number: ports.get(number[0], number[0]), script)

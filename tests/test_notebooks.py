@@ -76,7 +76,10 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Notebook:
         "print(evaluate_sync(dataset, grader).get_scores())",
     ]
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])  # type: ignore[no-untyped-call]
-    NotebookClient(made, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(folder / "ipython"))  # a home may be read-only
+        resources = {"metadata": {"path": str(folder)}}
+        NotebookClient(made, timeout=300, kernel_name="python3", resources=resources).execute()
     return Notebook(folder, *(cell.outputs for cell in made.cells[1:]))
 
 

@@ -31,7 +31,7 @@ from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src"
 _SIZE = struct.Struct("q")
-_COMMAND = f"""#!{sys.executable} -IS
+_COMMAND = """
 import _signal, _socket, os, sys
 def is_inherited(number):
     try:
@@ -70,9 +70,11 @@ def warm_folder() -> Path:
 def start(module: str) -> Path:
     """Start the process of a module that calls `serve`; a folder with what asks it."""
     folder = tempfile.TemporaryDirectory()
+    python = Path(folder.name) / "python"
+    python.symlink_to(sys.executable)  # whose path may have spaces, which a first line does not take
     for name in ("autorubric", "forked-python"):
         command = Path(folder.name) / name
-        command.write_text(_COMMAND, "utf-8")
+        command.write_text(f"#!{python} -IS{_COMMAND}", "utf-8")
         command.chmod(0o700)
     variables = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
     # What connects before the process is ready waits.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from autorubric.checks import language
 from tests import collected
 from tests.warm_commands import load, serve
 
@@ -56,4 +57,7 @@ if __name__ == "__main__":
         linecache.clearcache()  # each doctest would see whether any of the files has changed
     gc.unfreeze()  # else each command that is loaded counts what is frozen
     load()
+    with suppress(ImportError):  # of the packages of an extra
+        language._profiles()
+        language._second_detector()
     serve(sys.executable)

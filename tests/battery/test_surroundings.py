@@ -6,6 +6,7 @@ import gc
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.battery.bench import lay_out
 from tests.warm_commands import WarmProcess
 
 ROOT = Path(__file__).parents[2]
+PYTHON = shlex.quote(sys.executable)
 PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
@@ -123,7 +125,7 @@ def test_a_reader_that_leaves_early_is_no_fault(folder: Path) -> None:
 def test_a_run_without_standard_streams_is_finished_and_says_nothing_in_a_wrong_place(
     folder: Path, closed: str
 ) -> None:
-    command = f"{sys.executable} -m autorubric grade essays.json --judge builtin/offline --out out {closed}"
+    command = f"{PYTHON} -m autorubric grade essays.json --judge builtin/offline --out out {closed}"
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     ended = subprocess.run(["bash", "-c", command], cwd=folder, env=surroundings, capture_output=True, check=False)
     assert ended.returncode == 0, ended.stderr.decode()
@@ -132,7 +134,7 @@ def test_a_run_without_standard_streams_is_finished_and_says_nothing_in_a_wrong_
 
 def test_a_wrong_command_without_standard_error_is_refused_by_its_status_alone(folder: Path) -> None:
     wrong = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m autorubric status nowhere 2>&-"],
+        ["bash", "-c", f"{PYTHON} -m autorubric status nowhere 2>&-"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,

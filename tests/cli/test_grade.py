@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import shlex
 import signal
 import sys
 from collections.abc import Mapping
@@ -395,7 +396,7 @@ def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         told, _ = running.communicate(timeout=600)
         assert running.returncode == 130
-        assert f"interrupted\nresume with:\n  {sys.executable} -m autorubric grade" in told
+        assert f"interrupted\nresume with:\n  {shlex.quote(sys.executable)} -m autorubric grade" in told
         assert json.loads((out / "manifest.json").read_text())["error"] == "interrupted"
         assert run(command) == 0
         assert set(endpoint.calls_by_body().values()) == {1}

@@ -17,7 +17,6 @@ Meets: TypeAlias = Callable[[dict[str, Any]], str | None]
 """Which fault a request meets; None for an answer."""
 KEY = "sk-planted-in-the-fault-matrix"
 RETRIES = 1
-FLAGS = ["--retry", str(RETRIES), "--timeout", "0.4", "-j", "4"]
 
 SENT_AGAIN = {
     **dict.fromkeys(("429", "429-seconds", "429-date", "429-nan", "429-huge"), "rate_limit"),
@@ -43,6 +42,11 @@ class Scene:
     meets: Meets
     read: Callable[[], Any]
     told: str = ""
+    timeout: float = 30.0  # a busy machine answers late, so it is short only where a fault takes all of it
+
+    @property
+    def flags(self) -> list[str]:
+        return ["--retry", str(RETRIES), "--timeout", str(self.timeout), "-j", "4"]
 
     @property
     def out(self) -> Path:
@@ -52,7 +56,7 @@ class Scene:
         return self.meets(body)
 
     def run(self, command: Command) -> int:
-        status = run(command.words(self.folder, FLAGS))
+        status = run(command.words(self.folder, self.flags))
         printed = self.read()
         self.told += printed.out + printed.err
         assert "Traceback" not in self.told
@@ -68,7 +72,7 @@ class Scene:
 
     def assert_finishes(self, command: Command) -> None:
         """Without faults the same command completes every row, and what was answered is not asked again."""
-        self.meets = lambda body: None
+        self.meets, self.timeout = lambda body: None, 30.0
         assert self.run(command) == 0, self.told
         assert command.whole(self.out) == names()
         assert command.failed(self.out) == []

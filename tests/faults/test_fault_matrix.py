@@ -54,6 +54,7 @@ def test_a_request_that_is_not_acceptable_is_sent_once(scene: Scene, command: Co
 def assert_failed_in_one_row(scene: Scene, command: Command, fault: str, kind: str, attempts: int) -> None:
     known = len(scene.failures()) if scene.out.exists() else 0
     scene.meets = in_one_row(fault, command.asks_about_bad)
+    scene.timeout = 0.4 if kind == "timeout" else 30.0
     assert scene.run(command) == 1
     failures = scene.failures()[known:]
     assert failures
@@ -110,6 +111,7 @@ def test_a_reply_that_cannot_be_used_is_a_failure_and_not_a_value(scene: Scene, 
 @every_command
 def test_all_faults_mixed_end_in_a_finished_run(scene: Scene, command: Command) -> None:
     # Eleven requests meet a fault, the twelfth none; what ends a run comes too, so the command is typed again.
+    scene.timeout = 0.4
     mixed = [*SENT_AGAIN, *REFUSED, *ENDING, *UNUSABLE]
     Random(7).shuffle(mixed)
     waiting = [None if turn % 12 == 11 else mixed.pop() for turn in range(len(mixed) * 12 // 11)][::-1]

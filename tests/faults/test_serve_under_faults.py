@@ -17,7 +17,7 @@ import pytest
 
 from autorubric.cli.app import run
 from tests.faults.commands import BAD, names
-from tests.faults.scene import ENDING, FLAGS, REFUSED, RETRIES, SENT_AGAIN, UNUSABLE, Scene, in_one_row
+from tests.faults.scene import ENDING, REFUSED, RETRIES, SENT_AGAIN, UNUSABLE, Scene, in_one_row
 from tests.processes import free_port
 
 CRITERIA = [{"name": "Cause", "requirement": "Names a cause."}, {"name": "Brief", "requirement": "Is short."}]
@@ -46,7 +46,7 @@ def answers(scene: Scene, calls: int = 1, ends: tuple[int, ...] = (0,)) -> list[
     port, ended = free_port(), Event()
     trainer = Thread(target=ask, args=(port, calls, found, ended))
     trainer.start()
-    status = run(["serve", "--judge", "openai/m", "-o", str(scene.out), "--port", str(port), *FLAGS])
+    status = run(["serve", "--judge", "openai/m", "-o", str(scene.out), "--port", str(port), *scene.flags])
     ended.set()
     trainer.join()
     printed = scene.read()
@@ -103,6 +103,7 @@ def test_a_failed_judgment_gives_null_after_at_most_one_call_more_than_retries(s
     assert rewards(found) == [1.0, 1.0, None]
     attempts = RETRIES + 1 if fault in SENT_AGAIN else 1
     kind = {**SENT_AGAIN, **REFUSED}[fault]
+    scene.timeout = 0.4 if kind == "timeout" else 30.0
     failures = scene.failures()
     assert {(failure.kind, failure.attempts) for failure in failures} == {(kind, attempts)}
     assert scene.endpoint.counts.by_fault[fault] == len(failures) * attempts
@@ -139,6 +140,7 @@ def test_a_key_or_credit_that_fails_on_the_way_takes_no_reward_away_that_was_pai
 
 
 def test_all_faults_mixed_give_rewards_or_null_and_in_the_end_rewards(scene: Scene) -> None:
+    scene.timeout = 0.4
     mixed = [*SENT_AGAIN, *REFUSED, *ENDING, *UNUSABLE]
     kinds = len(mixed)
     Random(7).shuffle(mixed)

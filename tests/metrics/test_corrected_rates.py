@@ -230,8 +230,8 @@ def test_intervals_of_the_corrected_rate_hold_the_truth_as_often_as_they_say() -
 def test_prediction_powered_rates_hold_the_truth_by_enumeration() -> None:
     with offenders() as case:
         for rate, judge, rest in (
-            *((0.05, "strict", 2000), (0.05, "lenient", 300), (0.05, "good", 300), (0.05, "fair", 300)),
-            *((0.2, "good", 300), (0.5, "good", 300), (0.5, "fair", 2000)),
+            *((0.05, "strict", 2000), (0.05, "lenient", 300), (0.05, "good", 300)),
+            *((0.2, "good", 300), (0.5, "good", 300)),
         ):
             with case(f"{judge} at {rate}"):
                 tables = list(at_random(rate, JUDGES[judge]))

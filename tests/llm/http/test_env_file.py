@@ -29,6 +29,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (tmp_path / "a" / "b").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "a" / "b")
+    monkeypatch.setenv("HOME", str(tmp_path / "none"))  # as in containers, where it may also be another user's
     return tmp_path
 
 

@@ -96,9 +96,9 @@ def test_a_window_is_found_behind_refusals_at_random() -> None:
 @each(("limit", "share"), itertools.product(LIMITS_AT_RANDOM, [0.01, 0.05]))
 def test_refusals_at_random_in_front_of_a_limit_do_not_hold_a_run_back(limit: str, share: float) -> None:
     """A bucket of 0.1 s was used to a median of 9 % when 5 % were refused at random; the start counts, too."""
-    found = [measured_at_random(RandomCase(limit, share, 1, seed)) for seed in (1, 2)]
-    if any(used < 0.75 or refused > 0.05 for used, refused in found):  # else no third can move the medians that far
-        found.append(measured_at_random(RandomCase(limit, share, 1, 3)))
+    found = [measured_at_random(RandomCase(limit, share, 1, 2))]
+    if found[0][0] < 0.8 or found[0][1] > 0.04:  # one run says little near the limits
+        found += [measured_at_random(RandomCase(limit, share, 1, seed)) for seed in (1, 3)]
     used, refused = zip(*found, strict=True)
     assert median(used) >= 0.75
     assert median(refused) <= 0.05

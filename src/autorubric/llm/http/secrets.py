@@ -314,7 +314,7 @@ def environment(key_env: str | None = None) -> Mapping[str, str]:
     """
     here = Path.cwd()
     path = next((path for place in (here, *here.parents) if (path := place / ".env").is_file()), None)
-    if path is None or path.stat().st_uid not in (0, Path.home().stat().st_uid) or not os.access(path, os.R_OK):
+    if path is None or path.stat().st_uid not in (0, getattr(os, "geteuid", int)()) or not os.access(path, os.R_OK):
         return os.environ
     return {**keys_in(read_text(path), key_env), **os.environ}
 
