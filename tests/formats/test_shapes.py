@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from autorubric.core.criterion import Criterion
 from autorubric.errors import InputError
 from autorubric.formats import Record, convert, detect, read_records
-from autorubric.formats.containers import dump_toml
 from autorubric.formats.rubrichub import PARAMETERS
 from tests.offenders import each
 
@@ -236,20 +232,6 @@ def test_fine_tuning_rows_keep_their_score_and_details() -> None:
         [{"met": True}],
     )
     assert detect(row).write(record, columnar=True) == (row, (), ())
-
-
-VALUES = st.recursive(
-    st.text(st.characters(codec="utf-8")) | st.integers(-(2**60), 2**60) | st.booleans() | st.floats(-1e9, 1e9),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-@given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), VALUES, max_size=4))
-def test_toml_is_what_the_standard_library_reads(document: dict[str, Any]) -> None:
-    assert tomllib.loads(dump_toml(document)) == document
 
 
 OWN: dict[str, Any] = {

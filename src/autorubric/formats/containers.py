@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -135,65 +134,12 @@ def _document_text(value: Any, extension: str) -> str:
     if extension == ".json":
         return dump_json(value, 2) + "\n"
     if extension == ".toml":
-        return dump_toml(value)
+        import tomli_w
+
+        return tomli_w.dumps(value)
     from autorubric.files.strict_yaml import dump_yaml
 
     return dump_yaml(value)
-
-
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def dump_toml(document: Mapping[str, Any]) -> str:
-    r"""A mapping as TOML: plain values first, then lists of mappings as arrays of tables.
-
-    Raises:
-        InputError: a value cannot be written as TOML.
-
-    Example:
-        >>> print(dump_toml({"criteria": [{"name": "c1", "weight": 5, "choices": ["no", "yes"]}]}), end="")
-        [[criteria]]
-        name = "c1"
-        weight = 5
-        choices = ["no", "yes"]
-    """
-    plain = {key: value for key, value in document.items() if not _is_tables(value)}
-    blocks = ["".join(_line(key, value) for key, value in plain.items())] if plain else []
-    for key, tables in document.items():
-        if _is_tables(tables):
-            blocks += [f"[[{_key(key)}]]\n" + "".join(_line(*pair) for pair in table.items()) for table in tables]
-    return "\n".join(blocks)
-
-
-def _is_tables(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
-
-
-def _line(key: str, value: Any) -> str:
-    return "" if value is None else f"{_key(key)} = {_value(value)}\n"
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _text(key)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in value.items()) + "}"
-    raise InputError(f"{value!r:.60} cannot be written as TOML")
-
-
-def _text(value: str) -> str:
-    # TOML's basic strings are JSON's, except for the delete character, which it wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 _MOST_DOMAINS = 64
