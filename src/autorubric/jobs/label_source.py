@@ -137,14 +137,11 @@ def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
     Raises:
         InputError: `labels` names a label store and other files, or a file is wrong.
     """
-    paths = settings.files
-    stores = [store for path in paths if (store := run_of_store(path)) is not None]
-    if stores and len(paths) > 1:
-        raise InputError("--labels takes either one label store or files; not both")
-    if stores:
-        return read_history(stores[0])
-    if paths:
-        return _labels_of_pairs(settings, run)
+    if settings.labels:
+        stores = [store for path in settings.files if (store := run_of_store(path)) is not None]
+        if stores and len(settings.files) > 1:
+            raise InputError("--labels takes either one label store or files; not both")
+        return read_history(stores[0]) if stores else _labels_of_pairs(settings, run)
     if settings.dataset is not None or not store_path(run.directory).exists():
         return None
     return read_history(run.directory) if all(item.ground_truth is None for item in run.dataset) else None
