@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-from weakref import WeakSet
 
 from autorubric.background import wait_for
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
@@ -40,6 +40,8 @@ from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_
 
 if TYPE_CHECKING:
     from autorubric.training.evolution.live import EvolutionPlan, LiveEvolution
+
+_MOST_RUBRICS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class RewardPath(ABC):
         self._lenient = replace(rule, on_failure="none", neutral=None)
         self._failures = FailureLog(rule)
         self._readmitted = time.monotonic()
-        self._checked: WeakSet[Rubric] = WeakSet()
+        self._checked: OrderedDict[int, Rubric] = OrderedDict()
 
     async def reward(self, sample: Sample) -> Reward:
         """The reward of one submission whose rubric was checked; a failed judgment gives None."""
@@ -163,12 +165,14 @@ class RewardPath(ABC):
             raise InputError(problems)
 
     def _check_rubric(self, rubric: Rubric, session: Session | None) -> None:
-        if rubric in self._checked:
+        if id(rubric) in self._checked:
             return
         self.rule.check(rubric)
         if session is not None:
             session.judge.check_rubric(rubric.rubric)
-        self._checked.add(rubric)
+        self._checked[id(rubric)] = rubric  # kept, so that its id is not reused
+        if len(self._checked) > _MOST_RUBRICS:
+            self._checked.popitem(last=False)
 
 
 class Rewarder(RewardPath):
@@ -230,7 +234,7 @@ class Rewarder(RewardPath):
             told = "a rewarder with audits, repetitions or rubric versions cannot be copied"
             raise TypeError(f"{told}; use one `autorubric serve` for all processes, and HttpRewards in each")
         own = {"observer": None, "_ledger": None, "_failures": FailureLog(self.rule), "_readmitted": 0.0}
-        opened = {"_held": AsyncExitStack(), "_opening": asyncio.Lock(), "_checked": WeakSet[Rubric]()}
+        opened = {"_held": AsyncExitStack(), "_opening": asyncio.Lock(), "_checked": OrderedDict[int, Rubric]()}
         return {**self.__dict__, **own, **opened}
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
