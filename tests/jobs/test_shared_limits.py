@@ -281,3 +281,20 @@ async def test_two_processes_do_not_take_back_forever_what_is_lent_for_their_sma
     async with asyncio.timeout(5):
         ended = await asyncio.gather(*map(spend, budgets))
     assert [[type(outcome) for outcome in outcomes] for outcomes in ended] == 2 * [[Reservation, Failure]]
+
+
+async def test_what_a_killed_process_asked_for_is_not_lent_to_its_successor() -> None:
+    """The successor asks for 30 of 100 itself; the parent must not forget 70 that it lent to it before."""
+    one, other = Hearer("one"), Hearer("other")
+    lender = Lender(Purse(Sum(100, math.inf)), lambda: [one, other])
+    lender.hear(other, {"borrow": [[0, 0], [60, 0]]})
+    await asyncio.sleep(0)
+    lender.hear(one, {"borrow": [[0, 0], [70, 0]]})  # waits for what the other can spare
+    await asyncio.sleep(0)
+    lender.gone(one)
+    lender.hear(other, {"gave": [60, 0], "more": False})
+    await asyncio.sleep(0.01)
+    lender.hear(one, {"borrow": [[0, 0], [30, 0]]})
+    await asyncio.sleep(0.01)
+    assert [word["lent"] for word in one.heard if "lent" in word] == [Sum(30, 0)]
+    assert lender.purse.left().tokens == 70

@@ -85,6 +85,21 @@ async def test_a_later_session_starts_where_the_last_one_ended_and_finds_what_wa
     assert long.asked[3:] == [4000]
 
 
+async def test_every_executor_on_a_shared_ledger_learns_the_limits_that_another_process_has_found(
+    tmp_path: Path,
+) -> None:
+    """The other process is asked "Why?" until 4,000 tokens suffice, and "How?" with 4,000 at once."""
+    writers = [Writer(needs=2500) for _ in range(3)]
+    with Ledger.open(tmp_path, shared=True) as ledger, Ledger.open(tmp_path, shared=True) as elsewhere:
+        executors = [Executor(ledger), Executor(ledger)]
+        for query in ("Why?", "How?"):
+            await Executor(elsewhere).ask_for(writers[2], ask(query), read)
+        assert writers[2].asked == [None, 2000, 4000, 4000]
+        for executor, writer in zip(executors, writers, strict=False):
+            assert isinstance(await executor.ask_for(writer, ask("How?"), read), Answer)
+    assert [writer.asked for writer in writers[:2]] == [[], []]
+
+
 async def test_an_old_ledger_with_a_truncated_reply_leads_to_the_next_limit_without_a_call() -> None:
     model, request = Writer(needs=1500), ask()
     with Ledger.in_memory() as ledger:

@@ -73,6 +73,7 @@ def test_a_path_that_leads_nowhere_is_no_column(tmp_path: Path) -> None:
     ):
         items(path, submission="conversation_a[2].content")
     assert value_at({"question": "Why?"}, "question[0]") is None
+    assert value_at({"question": ["Why?"]}, "question[") is None
 
 
 def test_an_answer_at_the_end_of_a_conversation_is_the_submission_and_not_part_of_the_query(tmp_path: Path) -> None:

@@ -207,20 +207,24 @@ class Lender:
     def gone(self, one: Borrower) -> None:
         """Stop waiting for messages of a process that has ended."""
         self._answer(one.name)
+        self._missing.pop(one.name, None)
         for account in self._accounts.values():
             account.gone(one)
 
     async def _lend(self, one: Borrower) -> None:
         async with self._lending:
-            missing = self._missing.pop(one.name)  # nobody asks it for its spare budget any more
-            while (lent := self.purse.lend(one.name, missing)) is None:
+            lent = None
+            while missing := self._missing.get(one.name):  # None once its process was killed
+                if (lent := self.purse.lend(one.name, missing)) is not None:
+                    break
                 await self._collect(one)
                 if missing.within(self.purse.left()):
                     continue
                 if not self._more:
                     break
                 await asyncio.sleep(_AGAIN)
-        one.tell(lent=lent, left=self.purse.left())
+            if self._missing.pop(one.name, None) is not None:
+                one.tell(lent=lent, left=self.purse.left())
 
     async def _collect(self, one: Borrower) -> None:
         """Take back what the other processes can spare, and ask whether calls of theirs may leave more."""

@@ -98,8 +98,8 @@ class ReplyLimits:
 
     def placed(self, model: Model, request: Request) -> Request:
         """`request`, given without a limit, with the lowest one that has a recorded reply, or the one to send."""
-        if self._records.has_new_notes():
-            self._read()  # another process may have found a limit that works
+        if self._read_at != self._records.version:
+            self._read()  # others may have found a limit that works
         first = first_limit(model, request) if request.room else None
         known = self._known.get((request.role, model.name), _NOTHING)
         if first is None and known is _NOTHING:
@@ -167,6 +167,7 @@ class ReplyLimits:
         return None
 
     def _read(self) -> None:
+        self._read_at = self._records.version
         rows = self._records.find_note(NOTE) or ()
         self._known = {(role, name): _Known(used, worked) for role, name, used, worked in rows}
 

@@ -144,7 +144,7 @@ def value_at(row: Any, path: str) -> Any:
     part = first_part(path)
     try:
         value = value[int(part[1:-1]) if part.startswith("[") else part] if not isinstance(value, str) else None
-    except (KeyError, IndexError, TypeError):
+    except (KeyError, IndexError, TypeError, ValueError):
         return None
     rest = path.partition(part)[2].removeprefix(".")
     return value_at(value, rest) if rest else value

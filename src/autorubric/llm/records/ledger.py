@@ -87,7 +87,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         self._uncommitted = None if logged is None else UncommittedLog(logged)
         self.in_flight = InFlightLog(logged)
         self.claims = Claims(directory) if shared and directory is not None else None
-        self._is_shared, self._versions = shared, dict[str, int]()
+        self._is_shared, self._read_at = shared, -1
         self._spent_file: SpentFile | None = None
         with translate_read_errors(self._place, self.folder), self._turn:
             prepare(self._writing, self._place)
@@ -159,11 +159,10 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         """The recorded reply under `key`, or None; it is `fresh` if this session paid for it."""
         self.check_writable()
         try:
-            found = self._keys.find(self._connection, key)
-            # Other processes may have recorded replies since.
-            may_be_new = found is None and self._is_shared and self._was_written("rows")
-            if may_be_new and self._keys.catch_up(self._connection):
-                found = self._keys.find(self._connection, key)
+            read_at, found = self._read_at, self._keys.find(self._connection, key)
+            if found is None and read_at != (version := self.version):  # other processes may have recorded replies
+                self._keys.catch_up(self._connection)
+                self._read_at, found = version, self._keys.find(self._connection, key)
         except sqlite3.Error as error:
             refuse_reading(error, self._place, self.folder)
         if found is None:
@@ -219,9 +218,10 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
         self._commits.write(partial(insert_note, name, value, united=united))
 
-    def has_new_notes(self) -> bool:
-        """Whether notes may have been kept since the last call; False if no other process uses the ledger."""
-        return self._is_shared and self._was_written("notes")
+    @property
+    def version(self) -> int:
+        """Another number whenever this process or another has committed; -1 if no other uses the ledger."""
+        return int(self._query("PRAGMA data_version")[0][0]) if self._is_shared else -1
 
     def observe(self, kind: str, value: Any) -> None:
         """Queue a JSON value seen during the run, after those of its kind, without waiting."""
@@ -273,12 +273,6 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _was_written(self, reader: str) -> bool:
-        """Whether anything was committed, by this process or another, since it was last asked for this reader."""
-        before, version = self._versions.get(reader), int(self._query("PRAGMA data_version")[0][0])
-        self._versions[reader] = version
-        return version != before
 
     def _set_aside(self, key: bytes, call: int) -> None:
         """Remove a damaged reply and log it; its cost still counts."""

@@ -23,7 +23,7 @@ class NoRecords:
     def __init__(self) -> None:
         self._notes: dict[str, Any] = {}
         self.in_flight = InFlightLog(None)
-        self.claims = None
+        self.claims, self.version = None, -1
 
     def check_writable(self) -> None:
         """Nothing: what is not stored cannot fail."""
@@ -44,10 +44,6 @@ class NoRecords:
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Keep a value under a name until the process ends; no other process keeps one here."""
         self._notes[name] = value
-
-    def has_new_notes(self) -> bool:
-        """False: no other process keeps one."""
-        return False
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
