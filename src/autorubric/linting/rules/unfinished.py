@@ -29,7 +29,7 @@ _SLOT = late_pattern(
     r"|[\[<](?:specific|relevant|your|some|the|a|an|correct|exact|main|key|second|first|another|x|y|n)? ?(?:topic"
     r"|fact|entity|name|thing|detail|keyword|concept|person|place|event|drug|dose|number|year|date|city|country"
     r"|title|word|phrase|quote|term|author|company|product|answer|value|amount|language|item|event|x|y|n|tk|blank"
-    r"|placeholder)(?: here| name| \d)?[\]>](?!\()"
+    r"|placeholder)(?: here| name| \d)?[\]>](?!\(|(?: and \S+)? (?:tags?|elements?|blocks?|sections?)\b)"
     r"|(?<![-/.\w])yyyy\b(?![-/.]| ?mm| format)"
     r"|\?{3,}"
     r"|_{3,}"
@@ -85,6 +85,8 @@ def leftover(words: Wording) -> str:
     Example:
         >>> [leftover(Wording(text)) for text in ("Delete this row", "Names {city}.", "[city_name]", "Names a city.")]
         ['delete', '{city}', '[city_name]', '']
+        >>> [leftover(Wording(f"Puts the year into {text}")) for text in ("<answer>.", "<answer> tags.")]
+        ['<answer>', '']
     """
     tokens = words.tokens
     if 0 < len(tokens) <= _MOST and all(token in _MARKERS or token in _OTHERS or token.isdigit() for token in tokens):
