@@ -210,6 +210,9 @@ def test_the_command_reports_and_says_what_is_wrong(tmp_path: Path, capsys: pyte
     assert (told["from"], told["to"], told["records"], told["lost"]) == ("rubrichub", "verl", 1, {})
     assert run(["convert", str(source), "--polarity", "audit"]) == 0
     assert "nothing was written" in capsys.readouterr().out
+    answered = jsonl(tmp_path / "answered.jsonl", GOOD | {"answer": "It rains."}, GOOD)
+    assert run(["convert", str(answered), str(tmp_path / "items.json"), "--to", "autorubric"]) == 0
+    assert "without an answer: 1 item; `grade` decides blank" in capsys.readouterr().out
     for wrong in (
         [],
         [str(source)],

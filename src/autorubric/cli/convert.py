@@ -54,6 +54,7 @@ def report_values(done: Conversion) -> dict[str, Any]:
         "criteria": done.criteria,
         "lost": dict(done.lost),
         "carried": dict(done.carried),
+        "blank": done.blank,
         "polarity": {
             "wording_by_sign": {
                 sign: {said: count for (of, said), count in sorted(done.polarity.counts.items()) if of == sign}
@@ -92,6 +93,8 @@ def report_lines(done: Conversion, target: Path | None = None) -> Iterator[str]:
         yield f"lost (records): {_counts(done.lost)}"
     if done.carried:
         yield f"only under the key 'autorubric', which other tools do not read, by records: {_counts(done.carried)}"
+    if done.blank:
+        yield f"without an answer: {counted(done.blank, 'item')}; `grade` decides blank submissions as UNMET"
     yield from _polarity_lines(done)
     yield from _question_lines(done)
 

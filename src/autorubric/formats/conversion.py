@@ -66,6 +66,7 @@ class Conversion:
         criteria: criteria in them.
         lost: how many records lost a field, by its name.
         carried: how many have it under the key `autorubric` only.
+        blank: items written with a blank submission, as their records have no answer.
         polarity: how wordings agree with signs.
         questions: which questions are repeated.
     """
@@ -76,6 +77,7 @@ class Conversion:
     criteria: int = 0
     lost: Counter[str] = field(default_factory=Counter)
     carried: Counter[str] = field(default_factory=Counter)
+    blank: int = 0
     polarity: PolarityAudit = field(default_factory=PolarityAudit)
     questions: Questions = field(default_factory=Questions)
 
@@ -290,6 +292,7 @@ def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterato
                 for part in form.parts(record) if form.parts is not None else (record,):
                     written.append(form.write(part, columnar=path.suffix.lower() == ".parquet", carry=carry))
                     add(written[-1].row)
+                    done.blank += written[-1].row.get("submission") == ""
             done.lost.update(list(dict.fromkeys(name for one in written for name in one.lost)))
             done.carried.update(list(dict.fromkeys(name for one in written for name in one.carried)))
 

@@ -104,7 +104,8 @@ def leftover(words: Wording) -> str:
 
 # Capitals tell "TODO" from a to-do list.
 _MARKS = late_pattern(
-    r"(?<!no )(?<!any )(?<!an )(?<!a )\b(?:TODO|TBD|TBC|FIXME)\b(?! (?:list|item|comment|app|marker))|\bX{3,}\b"
+    r"(?<!no )(?<!any )(?<!an )(?<!a )\b(?:TODO|TBD|TBC|FIXME)\b(?! (?:list|item|comment|app|marker|stands|means))"
+    r"|(?<![-(])\bX{3,}\b(?![-)]| (?:chromosome|syndrome))"
     r"|\bXX(?= (?:hours?|days?|weeks?|months?|years?|minutes?|mg|kg|km|percent|times|people|points?|words?"
     r"|degrees)\b| ?%)"
     r"|\[[A-Z][A-Z_ ]{2,}\]|(?<=\w )<[A-Z][A-Z_ ]{3,}>(?= \w|\W*$)(?! tags?)"
