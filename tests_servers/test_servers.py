@@ -45,7 +45,7 @@ def findings(told: str, subject: str) -> list[dict[str, str]]:
 def test_doctor_finds_nothing_wrong_with_a_server_that_works(up: Up, tmp_path: Path) -> None:
     models = [flag for model in dict.fromkeys(up.judges) for flag in ("--model", model)]
     status, told = autorubric(
-        "doctor", "--json", "--base-url", up.base_url, "--key-env", KEY_ENV, *models, cwd=tmp_path
+        "doctor", "--json", "--base-url", up.base_url, "--api-key-env", KEY_ENV, *models, cwd=tmp_path
     )
     assert [finding["verdict"] for finding in findings(told, "endpoint")] == ["ok"], told
     problems = [finding for finding in findings(told, "model") if finding["verdict"] == "problem"]
@@ -55,7 +55,7 @@ def test_doctor_finds_nothing_wrong_with_a_server_that_works(up: Up, tmp_path: P
 
 
 def test_doctor_tells_a_model_that_is_not_there(up: Up, tmp_path: Path) -> None:
-    flags = ("--base-url", up.base_url, "--key-env", KEY_ENV, "--model", "no-such-model-here")
+    flags = ("--base-url", up.base_url, "--api-key-env", KEY_ENV, "--model", "no-such-model-here")
     status, told = autorubric("doctor", "--json", *flags, cwd=tmp_path)
     [found] = findings(told, "model")
     if up.server.answers_any_name:
@@ -65,7 +65,7 @@ def test_doctor_tells_a_model_that_is_not_there(up: Up, tmp_path: Path) -> None:
 
 
 def test_a_forgotten_v1_is_told(up: Up, tmp_path: Path) -> None:
-    status, told = autorubric("doctor", "--json", "--base-url", up.address, "--key-env", KEY_ENV, cwd=tmp_path)
+    status, told = autorubric("doctor", "--json", "--base-url", up.address, "--api-key-env", KEY_ENV, cwd=tmp_path)
     [found] = findings(told, "endpoint")
     if status == 0:  # llama.cpp, litellm and others answer without it too
         assert found["verdict"] == "ok"
@@ -179,7 +179,7 @@ def test_synthesis_ends_in_rubrics_or_in_reasons(up: Up, tmp_path: Path) -> None
 def test_azure_addresses_keep_their_query_and_take_the_key(up: Up, path: str, tmp_path: Path) -> None:
     if up.server.name != "llm-katan":
         pytest.skip("only llm-katan speaks Azure's protocol")
-    flags = ("--base-url", up.address + path, "--model", "gpt-x", "--key-env", KEY_ENV)
+    flags = ("--base-url", up.address + path, "--model", "gpt-x", "--api-key-env", KEY_ENV)
     status, told = autorubric("doctor", "--json", *flags, cwd=tmp_path)
     assert status == 0, told
     assert "answers" in findings(told, "model")[0]["value"]

@@ -213,17 +213,15 @@ class Lender:
 
     async def _lend(self, one: Borrower) -> None:
         async with self._lending:
-            lent = None
-            while missing := self._missing.get(one.name):  # None once its process was killed
-                if (lent := self.purse.lend(one.name, missing)) is not None:
-                    break
+            # Nothing is missing any more once the process was killed.
+            while (missing := self._missing.get(one.name)) and (lent := self.purse.lend(one.name, missing)) is None:
                 await self._collect(one)
                 if missing.within(self.purse.left()):
                     continue
                 if not self._more:
                     break
                 await asyncio.sleep(_AGAIN)
-            if self._missing.pop(one.name, None) is not None:
+            if self._missing.pop(one.name, None):
                 one.tell(lent=lent, left=self.purse.left())
 
     async def _collect(self, one: Borrower) -> None:

@@ -180,6 +180,8 @@ class SynthesisSettings(EndpointSettings):
     @model_validator(mode="wrap")
     @classmethod
     def _lay(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(values, Mapping):
+            return read(values)
         laid = lay_settings(values)
         if laid.get("input") is None or not isinstance(laid.get("models", ""), str | None):
             del laid["roles"]  # what is wrong elsewhere is said first

@@ -396,6 +396,28 @@ async def test_replies_that_another_process_has_indexed_are_found(
             ]
 
 
+async def test_threads_that_read_at_the_same_time_find_what_another_process_has_recorded(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path, shared=True) as one, Ledger.open(tmp_path, shared=True) as other:
+        recorded, missed, has_ended = [-1], set[int](), threading.Event()
+
+        def read() -> None:
+            while not has_ended.is_set():
+                number = recorded[0]
+                if number >= 0 and other.find(a_key(number)) is None:
+                    missed.add(number)
+
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for number in range(200):
+            await one.record(a_row(number, Reply("MET")))
+            recorded[0] = number
+        has_ended.set()
+        for thread in threads:
+            thread.join()
+    assert missed == set()
+
+
 async def test_one_process_of_several_finds_what_the_ledger_of_the_run_holds(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "run") as run:
         await run.record(CallRow(a_key(1), "q1", "judge", "local/tiny", 0, 0, REPLY))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from pydantic import ValidationError
+
 from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.slots import configs, find_shape, find_slots
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
@@ -88,3 +91,10 @@ def test_a_rubric_models_own_answer_may_be_as_long_as_a_reference() -> None:
     assert (made["own_a"].max_tokens, made["rubric_a"].max_tokens) == (5000, 900)
     assert made["own_a"].api_key == made["rubric_a"].api_key
     assert "own_b" not in made
+
+
+def test_checked_settings_are_taken_as_they_are() -> None:
+    settings = SynthesisSettings.checked({**FILES, "roles": ONE})
+    assert SynthesisSettings.model_validate(settings) is settings
+    with pytest.raises(ValidationError, match="Input should be a valid dictionary"):
+        SynthesisSettings.model_validate(3)

@@ -154,7 +154,8 @@ class ChatModel:
                     self._tell(request, tries, reply)
                     return reply
                 # A server that took a schema before may have failed by chance.
-                is_odd = outcome.status == 500 and before is None and self._dialect.took_format
+                is_taken = self._dialect.took_format and "response_format" in body
+                is_odd = is_taken and outcome.status == 500 and before is None
                 other = None if is_odd else self._in_other_form(request, asking, terms, body, outcome)
                 if other is not None:
                     self._tell(request, tries, outcome, 0.0)

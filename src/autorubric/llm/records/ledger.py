@@ -159,10 +159,12 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         """The recorded reply under `key`, or None; it is `fresh` if this session paid for it."""
         self.check_writable()
         try:
-            read_at, found = self._read_at, self._keys.find(self._connection, key)
-            if found is None and read_at != (version := self.version):  # other processes may have recorded replies
-                self._keys.catch_up(self._connection)
-                self._read_at, found = version, self._keys.find(self._connection, key)
+            with self._reading:
+                found = self._keys.find(self._connection, key)
+                # Other processes may have recorded replies since.
+                if found is None and self._read_at != (version := self.version):
+                    self._keys.catch_up(self._connection)
+                    self._read_at, found = version, self._keys.find(self._connection, key)
         except sqlite3.Error as error:
             refuse_reading(error, self._place, self.folder)
         if found is None:

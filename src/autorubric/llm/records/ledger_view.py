@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -100,12 +101,13 @@ class LedgerView:
 
     def __init__(self, connection: sqlite3.Connection, place: str, folder: Path | None = None) -> None:
         self._connection = connection
+        self._reading = threading.RLock()  # while statements of threads overlap, all of them read an old state
         self._place = place
         self._base: LedgerView | None = None  # the ledger of the run, where several processes have each their own
         self.folder = folder
 
     def _query(self, query: str, *values: object) -> list[Any]:
-        with translate_read_errors(self._place, self.folder):
+        with translate_read_errors(self._place, self.folder), self._reading:
             return self._connection.execute(query, values).fetchall()
 
     def hold(self) -> None:
@@ -163,7 +165,7 @@ class LedgerView:
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
-        with translate_read_errors(self._place, self.folder):
+        with translate_read_errors(self._place, self.folder), self._reading:
             found = read_note(self._connection, name)
         return self._base.find_note(name) if found is None and self._base is not None else found
 

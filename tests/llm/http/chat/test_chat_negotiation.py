@@ -136,6 +136,15 @@ async def test_a_schema_that_was_accepted_is_left_out_only_if_it_fails_twice(
     assert len(model.notes()) == notes
 
 
+async def test_a_parameter_is_left_out_at_once_where_schemas_were_accepted_before(endpoint: Loopback) -> None:
+    refusal = endpoint.error(500, "temperature is not supported")
+    model = endpoint.model(max_retries=0, temperature=0.5)
+    endpoint.answer = lambda n, body: endpoint.ok()
+    await model.complete(endpoint.ask(schema=True))
+    endpoint.answer = lambda n, body: refusal if "temperature" in body else endpoint.ok()
+    assert (await model.complete(endpoint.ask())).attempts == 2
+
+
 @pytest.mark.parametrize(
     "words",
     [
