@@ -298,3 +298,15 @@ async def test_what_a_killed_process_asked_for_is_not_lent_to_its_successor() ->
     await asyncio.sleep(0.01)
     assert [word["lent"] for word in one.heard if "lent" in word] == [Sum(30, 0)]
     assert lender.purse.left().tokens == 70
+
+
+async def test_a_process_that_has_ended_is_lent_nothing_that_it_asked_for_before() -> None:
+    one, other = Hearer("one"), Hearer("other")
+    lender = Lender(Purse(Sum(100, math.inf)), lambda: [one, other])
+    for borrower, missing in ((other, 60), (one, 70)):
+        lender.hear(borrower, {"borrow": [[0, 0], [missing, 0]]})
+        await asyncio.sleep(0)
+    lender.hear(one, {"end": {}, "spare": [0, 0]})
+    lender.hear(other, {"gave": [60, 0], "more": False})
+    await asyncio.sleep(0.01)
+    assert lender.purse.left().tokens == 100

@@ -201,8 +201,9 @@ class Lender:
                 self._missing[one.name] = self._missing[one.name].plus(gave)
             self._more |= word["more"]
             self._answer(one.name)
-        if "spare" in word:
+        if "spare" in word:  # it ends
             self.purse.give_back(one.name, Sum(*word["spare"]))
+            self._missing.pop(one.name, None)
 
     def gone(self, one: Borrower) -> None:
         """Stop waiting for messages of a process that has ended."""
