@@ -1,4 +1,5 @@
 import asyncio
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -124,10 +125,25 @@ def test_a_finished_run_requests_missing_votes_only_for_a_higher_quorum(tmp_path
             assert summary is not None and summary.graded == graded
             votes = [(group.where, group.kind, group.count) for group in summary.lost_votes]
             assert votes == ([("mute", "refusal", len(ANSWERS))] if graded else [])
-            assert status(out).state == ("completed" if graded else "unfinished")
+            told = status(out)
+            assert told.state == ("completed" if graded else "unfinished")
+            assert [(group.where, group.kind, group.count) for group in told.row_counts.lost_votes] == votes
+            assert not (graded and told.unanswered)
             sent.append(endpoint.counts.requests)
     assert sent[0] == sent[1] == 3 * len(ANSWERS)
     assert sent[2] == sent[1] + len(ANSWERS)
+
+
+def test_a_run_that_stopped_early_is_unfinished_although_every_item_has_a_report(tmp_path: Path) -> None:
+    """As when a judge of a panel without any usable reply ends the run, and the quorum holds without it."""
+    with LoopbackEndpoint().in_thread() as endpoint:
+        grade(ANSWERS, rubric=Rubric([CAUSE]), judge=f"a@{endpoint.base_url}", out=tmp_path, progress=None)
+    path = tmp_path / "manifest.json"
+    assert status(tmp_path).state == "completed"
+    stopped = "mute: the first 8 judge requests ended without a usable reply"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"error": stopped}))
+    told = status(tmp_path)
+    assert (told.state, told.stopped) == ("unfinished", stopped)
 
 
 @pytest.mark.parametrize("step_files", ["full", "none"])

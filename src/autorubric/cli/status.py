@@ -44,7 +44,8 @@ def status_lines(found: RunStatus) -> Iterator[str]:
         share = f" ({done / rows:.0%})" if rows else ""
         yield f"  done       {done:,} of {rows:,} rows{share}, {failed:,} failed, {rows - done - failed:,} left"
     noun = "judgment" if found.kind == "evaluation" else "row"
-    for noun_of, groups in ((noun, found.row_counts.groups), ("request", found.unanswered)):
+    counts = found.row_counts
+    for noun_of, groups in ((noun, counts.groups), ("vote", counts.lost_votes), ("request", found.unanswered)):
         shown = (group for group in groups if not group.is_left_out(found.stopped or None))
         yield from (f"  failures   {line}" for line in failure_lines(shown, noun_of, found.stopped or None))
     spent = found.spent

@@ -37,6 +37,7 @@ class RowCounts(NamedTuple):
         failed: rows with something that failed.
         calls_per_row: calls that a row takes; None if it is to be seen from the ledger.
         groups: failures of its rows by cause, as far as the run's files tell.
+        lost_votes: failed votes of panels that have a verdict all the same, by judge and cause.
     """
 
     rows: int | None
@@ -44,6 +45,7 @@ class RowCounts(NamedTuple):
     failed: int
     calls_per_row: float | None = None
     groups: tuple[FailureGroup, ...] = ()
+    lost_votes: tuple[FailureGroup, ...] = ()
 
 
 CountRows: TypeAlias = Callable[[Path, Mapping[str, Any], LedgerView | None], RowCounts]
@@ -131,8 +133,10 @@ class RunStatus:
     def to_dict(self) -> dict[str, Any]:
         """The status as JSON values."""
         whole = asdict(self)
-        whole["row_counts"] = {k: v for k, v in self.row_counts._asdict().items() if k != "groups"}
-        whole["failure_groups"] = [asdict(group) for group in self.row_counts.groups]
+        counts = self.row_counts._asdict()
+        whole["failure_groups"] = [asdict(group) for group in counts.pop("groups")]
+        whole["lost_votes"] = [asdict(group) for group in counts.pop("lost_votes")]
+        whole["row_counts"] = counts
         whole["spent"] = self.spent._asdict()
         whole["totals"] = tuple(total.to_dict() for total in self.totals)
         whole["failures"] = dict(self.failures)
@@ -188,7 +192,9 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             holder,
             row_counts,
             {} if view is None else view.unanswered(),
-            () if view is None else tuple(view.unanswered_groups().without(row_counts.groups)),
+            ()
+            if view is None
+            else tuple(view.unanswered_groups().without([*row_counts.groups, *row_counts.lost_votes])),
             read_spent_file(directory / SPENT_FILE) or Spent() if view is None else view.spent(),
             () if view is None else tuple(view.totals()),
             pace.calls_per_second,
@@ -234,6 +240,7 @@ def _united_rows(whole: RowCounts, parts: Sequence[RowCounts]) -> RowCounts:
         max(whole.done, sum(one.done for one in parts)),
         sum(one.failed for one in parts),
         groups=_united_groups(one.groups for one in parts),
+        lost_votes=_united_groups(one.lost_votes for one in parts),
     )
 
 
@@ -282,9 +289,10 @@ def _state(manifest: Mapping[str, Any], holder: str | None, row_counts: RowCount
         return "running"
     status = manifest.get("status")
     if status == "completed":
-        # Failed judgments, and rows that are not in its files any more, are requested again.
+        # Failed judgments, votes that a stopped run left out, and rows that are not in its files any more are
+        # requested again.
         is_whole = row_counts.rows is None or row_counts.done + row_counts.failed >= row_counts.rows
-        is_whole = is_whole and not row_counts.groups
+        is_whole = is_whole and not row_counts.groups and not _reason(manifest)
         return "completed" if is_whole else "unfinished"
     return "died" if status in ("running", None) else "unfinished"
 
@@ -320,30 +328,30 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
 
     Example:
         >>> count_graded(Path("no-such-run"), {"total_items": 3}, None)
-        RowCounts(rows=3, done=0, failed=0, calls_per_row=None, groups=())
+        RowCounts(rows=3, done=0, failed=0, calls_per_row=None, groups=(), lost_votes=())
     """
     lines = StoredLines(directory / ITEMS_FILE)
     done = not_asked = 0
-    groups = FailureGroups()
+    groups, lost_votes = FailureGroups(), FailureGroups()
     for index, line in lines.in_order():
         head = line[:_HEAD]
         is_fine = _FINE.search(head) is not None
         done += is_fine
         not_asked += not is_fine and any(words in head for words in _NOT_ASKED)
         if not is_fine or _FAILED.search(line):
-            _add_failures(groups, index, line)
-    failed = len(lines) - done - not_asked
-    return RowCounts(read_count(manifest.get("total_items")), done, failed, groups=tuple(groups))
+            with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):  # not a result
+                _add_failures(groups, lost_votes, str(index), json.loads(line))
+    total, failed = read_count(manifest.get("total_items")), len(lines) - done - not_asked
+    return RowCounts(total, done, failed, groups=tuple(groups), lost_votes=tuple(lost_votes))
 
 
-def _add_failures(groups: FailureGroups, index: int, line: bytes) -> None:
-    """Take in what failed of an item; a line that is not a result is skipped."""
-    try:
-        record = json.loads(line)
-        criteria = record["report"].get("criterion_reports")
-        found = [record["error"]] if criteria is None else [entry.get("error") for entry in criteria]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return
-    for error in found:
-        if isinstance(error, str):
-            groups.add_text(error, str(index))
+def _add_failures(groups: FailureGroups, lost_votes: FailureGroups, item: str, record: dict[str, Any]) -> None:
+    """Take in what failed of an item."""
+    entries = record["report"].get("criterion_reports")
+    for entry in [record] if entries is None else entries:
+        if isinstance(entry.get("error"), str):
+            groups.add_text(entry["error"], item)
+            continue
+        for vote in entry.get("votes") or entry.get("multi_choice_votes") or ():
+            if isinstance(vote.get("error"), str):
+                lost_votes.add_text(vote["error"], item, str(vote["judge_id"]))

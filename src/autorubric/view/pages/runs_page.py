@@ -123,7 +123,7 @@ def _progress(source: Source) -> tuple[dict[str, int | None], list[dict[str, Any
         found = status(source.directory)
     except InputError:  # the costs say what is wrong with the ledger
         return {}, [], ""
-    total, done, failed, _, groups = found.row_counts
+    total, done, failed, _, groups, _ = found.row_counts
     failures = _failures([*map(asdict, groups or found.unanswered)], "row" if groups else "request")
     return {"total": total, "done": done, "failed": failed}, failures, found.stopped
 
