@@ -79,6 +79,7 @@ def test_the_pages_of_a_run_tell_that_its_files_have_changed_meanwhile(tmp_path:
     cases = (
         ("items.jsonl", b'"MET"', b'"UNMET"', f"{TOLD}, so its verdicts may be wrong"),
         ("dataset.json", b'"weight": ', b'"weight": 1', "dataset.json has changed since the run wrote it"),
+        ("dataset.json", b"", None, "dataset.json is missing, so its texts, weights and labels are unknown"),
         ("manifest.json", b"{", b"", "manifest.json cannot be read, so the kind, the status and the settings"),
     )
     with viewing(tmp_path / "run") as view:
@@ -90,8 +91,11 @@ def test_the_pages_of_a_run_tell_that_its_files_have_changed_meanwhile(tmp_path:
         for name, old, new, words in cases:
             path = tmp_path / "run" / name
             whole = path.read_bytes()
-            for content, count in ((whole, 0), (whole.replace(old, new, 1), 1), (whole, 0)):
-                path.write_bytes(content)
+            for content, count in ((whole, 0), (None if new is None else whole.replace(old, new, 1), 1), (whole, 0)):
+                if content is None:
+                    path.unlink()
+                else:
+                    path.write_bytes(content)
                 for page in ("/r/0/", "/r/0/items", "/r/0/criteria"):
                     wait_until(partial(says, page, words, count), f"{page} does not say {words!r} {count} times")
 
