@@ -230,6 +230,8 @@ def _made(
     own = version("autorubric-hub")
     settings = {**chosen, "text": wanted.has_text}
     numbers = {"autorubric": own, "layout": _LAYOUT, "settings": settings, **found}
+    if told := {one.name: f"{one.change}." for one in (source, other) if one and one.change}:
+        numbers["warnings"] = told
     if form == "json":
         return data_text(numbers, indent=1) + "\n", numbers
     text = markdown(numbers) if form == "md" else document(sections, numbers, own)
@@ -259,6 +261,7 @@ def document(contents: Sequence[Section], figures: Mapping[str, Any], version: s
         version=version,
         style=Markup(style),
         style_hash=Markup(base64.b64encode(sha256(style.encode()).digest()).decode()),
+        warnings=figures.get("warnings", {}),
         contents=[one for one in contents if one.words],
         sections=sections,
         figures=Markup(_inert(data_text(figures))),
@@ -304,7 +307,9 @@ def markdown(figures: Mapping[str, Any]) -> str:
 
 def _lines(figures: Mapping[str, Any]) -> Iterator[str]:
     summary, comparison = figures["summary"], figures["comparison"]
-    yield from (f"### {_name(figures['run'])}", "", "| | |", "|---|---|")
+    yield f"### {_name(figures['run'])}"
+    yield from (f"\n> {_name(name)}: {sentence}" for name, sentence in figures.get("warnings", {}).items())
+    yield from ("", "| | |", "|---|---|")
     rows = _rows(summary) if summary["scores"] is not None else _rubric_rows(figures)
     yield from (f"| {name} | {value} |" for name, value in rows)
     if comparison is not None:
