@@ -214,12 +214,10 @@ def warn_of_change(path: Path, missing: int = 0) -> str:
     """
     lost = f" ({missing:,} item{'s are' if missing > 1 else ' is'} missing)" if missing else ""
     what = "texts, weights and labels" if path.name == DATASET_FILE else "verdicts"
-    is_there = path.is_file()
-    state = f"has changed since the run wrote it{lost}" if is_there else "is missing"
-    told = (
-        f" {state}, so its {what} {'may be wrong' if is_there else 'are unknown'}; grade into the run directory again: "
-        "saved replies are not paid for twice"
-    )
+    state = f"is missing, so its {what} are unknown"
+    if path.is_file():
+        state = f"has changed since the run wrote it{lost}, so its {what} may be wrong"
+    told = f" {state}; grade into the run directory again: saved replies are not paid for twice"
     warn(f"{path}{told}")
     return path.name + told
 
