@@ -69,7 +69,7 @@ class Labelling:
 
         Raises:
             RunLockedError: another process labels it.
-            InputError: its label store cannot be written.
+            InputError: its label store cannot be written, or the first draw finds no pair.
         """
         from autorubric.labels import label_queue
 
