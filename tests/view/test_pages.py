@@ -202,7 +202,7 @@ def test_a_synthesis_says_what_failed_and_why_where_it_is_watched_and_where_it_i
         assert all("merge: 2 rows failed" in view.page(page).text for page in ("/r/0/", "/r/0/live"))
     (tmp_path / "final.jsonl").touch()
     text = report(tmp_path, format="md").text
-    assert "| Queries done | 5 of 7 |\n| Failed queries | 2 |\n| Failures | 2 `refusal` |" in text
+    assert "| Queries done | 5 of 7, 2 failed |\n| Failures | 2 `refusal` |" in text
 
 
 TALK = [

@@ -228,8 +228,7 @@ def _made(
         except Refusal as refusal:
             raise InputError(f"{run}: {refusal.problem}") from None
     own = version("autorubric-hub")
-    settings = {**chosen, "text": wanted.has_text}
-    numbers = {"autorubric": own, "layout": _LAYOUT, "settings": settings, **found}
+    numbers = {"autorubric": own, "layout": _LAYOUT, "settings": {**chosen, "text": wanted.has_text}, **found}
     if told := {one.name: f"{one.change}." for one in (source, other) if one and one.change}:
         numbers["warnings"] = told
     if form == "json":
@@ -306,13 +305,12 @@ def markdown(figures: Mapping[str, Any]) -> str:
 
 
 def _lines(figures: Mapping[str, Any]) -> Iterator[str]:
-    comparison = figures["comparison"]
     yield f"### {_name(figures['run'])}"
     yield from (f"\n> {_name(name)}: {sentence}" for name, sentence in figures.get("warnings", {}).items())
     yield from ("", "| | |", "|---|---|")
     yield from (f"| {name} | {value} |" for name, value in _rows(figures))
-    if comparison is not None:
-        yield from _change(comparison)
+    if figures["comparison"] is not None:
+        yield from _change(figures["comparison"])
     yield from _criteria(figures.get("criteria") or (), figures.get("agreement"))
 
 
@@ -358,8 +356,7 @@ def _rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         yield "Rubrics", f"{figures['rubrics']:,}"
     if rows and isinstance(rows["total"], int):
-        yield "Queries done", _part(rows["done"], rows["total"])
-        yield "Failed queries", f"{rows['failed']:,}"
+        yield "Queries done", f"{_part(rows['done'], rows['total'])}, {rows['failed']:,} failed"
     yield "Failures", ", ".join(f"{one['count']:,} {_name(one['kind'])}" for one in summary["failures"]) or "none"
     if labels:
         ends = labels["interval"]
