@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import autorubric
 from autorubric import EvalResult
 from autorubric.cli.app import run
 from autorubric.runs.items_file import read_run
@@ -73,12 +74,14 @@ def test_lines_that_are_missing_are_counted_with_and_without_a_digest(
         assert TOLD not in capsys.readouterr().err
 
 
-def test_the_pages_of_a_run_tell_that_its_files_have_changed_meanwhile(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.*(run the same command|grade into the run directory) again")
+def test_the_pages_and_reports_of_a_run_tell_that_its_files_have_changed_meanwhile(tmp_path: Path) -> None:
     with NearEndpoint() as endpoint:
         assert run(graded(tmp_path, endpoint.base_url)) == 0
     cases = (
         ("items.jsonl", b'"MET"', b'"UNMET"', f"{TOLD}, so its verdicts may be wrong"),
         ("dataset.json", b'"weight": ', b'"weight": 1', "dataset.json has changed since the run wrote it"),
+        ("dataset.json", b"", None, "dataset.json is missing, so its texts, weights and labels are unknown"),
         ("manifest.json", b"{", b"", "manifest.json cannot be read, so the kind, the status and the settings"),
     )
     with viewing(tmp_path / "run") as view:
@@ -90,10 +93,17 @@ def test_the_pages_of_a_run_tell_that_its_files_have_changed_meanwhile(tmp_path:
         for name, old, new, words in cases:
             path = tmp_path / "run" / name
             whole = path.read_bytes()
-            for content, count in ((whole, 0), (whole.replace(old, new, 1), 1), (whole, 0)):
-                path.write_bytes(content)
+            for content, count in ((whole, 0), (None if new is None else whole.replace(old, new, 1), 1), (whole, 0)):
+                if content is None:
+                    path.unlink()
+                else:
+                    path.write_bytes(content)
                 for page in ("/r/0/", "/r/0/items", "/r/0/criteria"):
                     wait_until(partial(says, page, words, count), f"{page} does not say {words!r} {count} times")
+                for form in ("html", "md", "json"):
+                    made = autorubric.report(tmp_path / "run", format=form, out=tmp_path / form, force=True)
+                    assert (form, made.text.count(words)) == (form, count * (1 + (form == "html")))
+                    assert autorubric.verify(tmp_path / form, run=tmp_path / "run").is_verified
 
 
 def test_a_weight_that_was_flipped_is_told_until_the_run_is_repeated(

@@ -226,7 +226,7 @@ def test_what_cannot_be_stored_is_refused_and_stores_nothing(view: Viewer, folde
 
 
 def test_a_run_on_the_same_submissions_with_other_labels_is_hidden_and_others_are_not(tmp_path: Path) -> None:
-    lines = [line(0, 1.0, [marked(0, "cause")])]
+    lines = [line(0, 1.0, [marked(0, "cause"), marked(0, "brief")])]
     bare = {key: value for key, value in item(0).items() if key != "ground_truth"}
     runs = [
         write_run(tmp_path / "one", [bare], lines),
@@ -256,7 +256,7 @@ def test_a_second_annotator_gets_the_share_of_pairs_that_the_form_asks_for(view:
     assert view.post("/r/0/label/open", {"annotator": "ana", "second_percent": 101}).status == 400
 
 
-def test_an_empty_queue_says_that_ground_truth_is_why_and_what_to_do(tmp_path: Path) -> None:
+def test_a_queue_without_pairs_is_refused_and_the_page_says_that_ground_truth_is_why(tmp_path: Path) -> None:
     lines = [line(n, 0.5, [marked(n, "cause"), marked(n, "brief")]) for n in range(4)]
     truths = [item(0, "MET", "MET"), item(1, "UNMET", "MET"), item(2), item(3)]
     runs = [write_run(tmp_path / "some", truths, lines), write_run(tmp_path / "all", truths[:2], lines[:2])]
@@ -266,8 +266,15 @@ def test_an_empty_queue_says_that_ground_truth_is_why_and_what_to_do(tmp_path: P
         for run, count, left in ((0, "2 of 4", True), (1, "2 of 2", False)):
             with case(str(run)):
                 assert viewer.page(f"/r/{run}/label").text.count(f"{count} {told}") == 1
-                assert viewer.post(f"/r/{run}/label/open", {}).status == 200
-                task = viewer.post(f"/r/{run}/label/next", {"annotator": "ana"}).json["task"]
-                assert (task is not None) == left
-                assert viewer.page(f"/r/{run}/label?annotator=ana").text.count(f"{count} {told}") == 1
-                assert viewer.post(f"/r/{run}/label/close", {}).status == 200
+                unknown = viewer.post(f"/r/{run}/label/open", {"policy": "criterion", "criterion": "X"})
+                assert (unknown.status, viewer.page(f"/r/{run}/").status) == (400, 200)
+                opened = viewer.post(f"/r/{run}/label/open", {})
+                assert opened.status == (200 if left else 400)
+                assert left or opened.json["problem"].startswith(
+                    "there is no pair to label: each one has ground_truth"
+                )
+                assert viewer.page(f"/r/{run}/").status == (403 if left else 200)
+                if left:
+                    assert viewer.post(f"/r/{run}/label/next", {"annotator": "ana"}).json["task"]
+                    assert viewer.page(f"/r/{run}/label?annotator=ana").text.count(f"{count} {told}") == 1
+                    assert viewer.post(f"/r/{run}/label/close", {}).status == 200

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from autorubric import Criterion, Rubric, drift, grade, status
+from autorubric import Criterion, Rubric, drift, grade, report, status
 from autorubric.cli.status import status_lines
 from autorubric.rows.record import as_text
 from autorubric.testing import LoopbackEndpoint
@@ -200,6 +200,9 @@ def test_a_synthesis_says_what_failed_and_why_where_it_is_watched_and_where_it_i
         told = [[one["sentence"] for one in found["failures"]], view.data("/r/0/live")["failures"]]
         assert told == [[reason.removeprefix("  failures   ")]] * 2
         assert all("merge: 2 rows failed" in view.page(page).text for page in ("/r/0/", "/r/0/live"))
+    (tmp_path / "final.jsonl").touch()
+    text = report(tmp_path, format="md").text
+    assert "| Queries done | 5 of 7, 2 failed |\n| Failures | 2 `refusal` |" in text
 
 
 TALK = [

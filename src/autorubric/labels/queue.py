@@ -101,10 +101,18 @@ class Queue:
                     return None
 
     def prepare(self) -> None:
-        """Start to draw the first batch in the background, if every pair that was drawn is labelled."""
+        """Draw the first batch, if there was no draw yet.
+
+        Raises:
+            InputError: the first draw finds no pair, or nothing can be drawn from the run.
+        """
         with self._lock:
-            if not self._pending:
-                self._coming = self._coming_batch()
+            if self.history.events:
+                return
+            self._coming = self._coming_batch()
+            if not self._coming.drawing.result().pairs:
+                told = "each one has ground_truth in the dataset, has no verdict, or is not what the policy draws"
+                raise InputError(f"there is no pair to label: {told}")
 
     def task(self, index: int, place: int) -> Task:
         """What an annotator sees of any pair.

@@ -157,8 +157,10 @@ class ExperimentManifest:
 
     def warn_of_change(self, path: Path) -> str:
         """Warn if the dataset at `path`, the run's copy, is not the one that the run wrote; the warning, or empty."""
-        if self.status == "running" or not self.dataset_hash or not path.is_file():
+        if self.status == "running" or not self.dataset_hash:
             return ""
+        if not path.is_file():  # AutoRubric 1.6 stored none
+            return warn_of_change(path) if self.dataset_path else ""
         digest, left = sha256(), path.stat().st_size - 1  # the digest is without the line break at the end
         with path.open("rb") as file:
             while chunk := file.read(min(left, _CHUNK)):
@@ -201,7 +203,7 @@ def digest_lines(lines: Iterable[bytes]) -> str:
 
 
 def warn_of_change(path: Path, missing: int = 0) -> str:
-    """Warn that a file is not as the run left it, such as after damage that leaves it readable.
+    """Warn that a file is not as the run left it: it is missing, or damage left it readable.
 
     Args:
         path: of the items or of the dataset.
@@ -212,10 +214,10 @@ def warn_of_change(path: Path, missing: int = 0) -> str:
     """
     lost = f" ({missing:,} item{'s are' if missing > 1 else ' is'} missing)" if missing else ""
     what = "texts, weights and labels" if path.name == DATASET_FILE else "verdicts"
-    told = (
-        f" has changed since the run wrote it{lost}, so its {what} may be wrong; grade into the run directory again: "
-        "saved replies are not paid for twice"
-    )
+    state = f"is missing, so its {what} are unknown"
+    if path.is_file():
+        state = f"has changed since the run wrote it{lost}, so its {what} may be wrong"
+    told = f" {state}; grade into the run directory again: saved replies are not paid for twice"
     warn(f"{path}{told}")
     return path.name + told
 

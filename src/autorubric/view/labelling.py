@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
@@ -69,7 +69,7 @@ class Labelling:
 
         Raises:
             RunLockedError: another process labels it.
-            InputError: its label store cannot be written.
+            InputError: its label store cannot be written, or the first draw finds no pair.
         """
         from autorubric.labels import label_queue
 
@@ -202,8 +202,7 @@ def dispute_values(dispute: Dispute) -> dict[str, Any]:
 def _progress(queue: Queue, annotator: str) -> dict[str, Any]:
     since = time.time() - _RECENT
     own = [event.at for event in queue.history.events[-5000:] if event.annotator == annotator and event.at >= since]
-    span = max(own[-1] - own[0], 1.0) if len(own) > 1 else None
-    rate = None if span is None else 60.0 * (len(own) - 1) / span
+    rate = 60.0 * (len(own) - 1) / max(own[-1] - own[0], 1.0) if len(own) > 1 else None
     return {**asdict(queue.progress(annotator)), "a_minute": rate}
 
 
@@ -234,10 +233,8 @@ def _whole(body: Mapping[str, Any], name: str, default: int | None = None) -> in
 def _content(source: Source) -> set[str]:
     """What runs on the same items have in common: the dataset, or its first submission where labels differ."""
     found = {str(source.manifest.get("dataset_hash") or f"run {source.number}")}
-    try:
+    with suppress(Refusal, InputError, ValueError):
         lines = source.dataset()
         if lines is not None and len(lines):
             found.add(f"submission {json.dumps(lines.item(0).get('submission'))}")
-    except (Refusal, InputError, ValueError):
-        pass
     return found

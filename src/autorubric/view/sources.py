@@ -308,14 +308,12 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
 def index_folder(run: Path) -> Path:
     """The folder of a run's index, made; a temporary one where the run cannot be written to."""
     place = run / INDEX_FOLDER
-    try:
+    with suppress(OSError):
         place.mkdir(exist_ok=True)
         ignored = place / ".gitignore"
         if not ignored.exists():
             ignored.write_text("*\n", encoding="utf-8")
         return place
-    except OSError:
-        pass
     return Path(tempfile.mkdtemp(prefix="autorubric-view-"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -90,12 +90,9 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
             name += " (baseline)"
         source = replace(found, number=int(baseline_of is not None), place=Path(folder), name=name, choice=choice)
         if source.has_items:
-            indexer = Indexer(run, source.place, choice)
-            try:
+            with closing(Indexer(run, source.place, choice)) as indexer:
                 while indexer.step():
                     pass
-            finally:
-                indexer.close()
         yield source
 
 

@@ -228,8 +228,9 @@ def _made(
         except Refusal as refusal:
             raise InputError(f"{run}: {refusal.problem}") from None
     own = version("autorubric-hub")
-    settings = {**chosen, "text": wanted.has_text}
-    numbers = {"autorubric": own, "layout": _LAYOUT, "settings": settings, **found}
+    numbers = {"autorubric": own, "layout": _LAYOUT, "settings": {**chosen, "text": wanted.has_text}, **found}
+    if told := {one.name: f"{one.change}." for one in (source, other) if one and one.change}:
+        numbers["warnings"] = told
     if form == "json":
         return data_text(numbers, indent=1) + "\n", numbers
     text = markdown(numbers) if form == "md" else document(sections, numbers, own)
@@ -259,6 +260,7 @@ def document(contents: Sequence[Section], figures: Mapping[str, Any], version: s
         version=version,
         style=Markup(style),
         style_hash=Markup(base64.b64encode(sha256(style.encode()).digest()).decode()),
+        warnings=figures.get("warnings", {}),
         contents=[one for one in contents if one.words],
         sections=sections,
         figures=Markup(_inert(data_text(figures))),
@@ -303,12 +305,12 @@ def markdown(figures: Mapping[str, Any]) -> str:
 
 
 def _lines(figures: Mapping[str, Any]) -> Iterator[str]:
-    summary, comparison = figures["summary"], figures["comparison"]
-    yield from (f"### {_name(figures['run'])}", "", "| | |", "|---|---|")
-    rows = _rows(summary) if summary["scores"] is not None else _rubric_rows(figures)
-    yield from (f"| {name} | {value} |" for name, value in rows)
-    if comparison is not None:
-        yield from _change(comparison)
+    yield f"### {_name(figures['run'])}"
+    yield from (f"\n> {_name(name)}: {sentence}" for name, sentence in figures.get("warnings", {}).items())
+    yield from ("", "| | |", "|---|---|")
+    yield from (f"| {name} | {value} |" for name, value in _rows(figures))
+    if figures["comparison"] is not None:
+        yield from _change(figures["comparison"])
     yield from _criteria(figures.get("criteria") or (), figures.get("agreement"))
 
 
@@ -342,31 +344,29 @@ def _criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any
         yield from ("", f"The first {_MOST_CRITERIA} of {len(criteria):,} criteria.")
 
 
-def _rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    scores, coverage, costs = summary["scores"], summary["coverage"], summary["costs"]
+def _rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    summary = figures["summary"]
+    scores, coverage, rows, labels = (summary[name] for name in ("scores", "coverage", "rows", "against_labels"))
     if summary["status"] != "completed":
         yield "Status", _name(summary["status"])
-    total = summary["total"]
-    of_all = f" of {total:,}" if isinstance(total, int) and total != scores["done"] else ""
-    yield "Score", f"{figure(scores['mean'], 3)}{_around(scores['interval'])}, {scores['scored']:,} scored"
-    yield "Items done", f"{scores['done']:,}{of_all}"
-    yield "Judgments made", "–" if coverage is None else f"{coverage:.1%}"
-    failures = ", ".join(f"{one['count']:,} {_name(one['kind'])}" for one in summary["failures"])
-    yield "Failures", failures or "none"
-    labels = summary["against_labels"]
+    if scores is not None:
+        yield "Score", f"{figure(scores['mean'], 3)}{_around(scores['interval'])}, {scores['scored']:,} scored"
+        yield "Items done", _part(scores["done"], summary["total"])
+        yield "Judgments made", "–" if coverage is None else f"{coverage:.1%}"
+    else:
+        yield "Rubrics", f"{figures['rubrics']:,}"
+    if rows and isinstance(rows["total"], int):
+        yield "Queries done", f"{_part(rows['done'], rows['total'])}, {rows['failed']:,} failed"
+    yield "Failures", ", ".join(f"{one['count']:,} {_name(one['kind'])}" for one in summary["failures"]) or "none"
     if labels:
         ends = labels["interval"]
         around = f" (95 % interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)" if ends else ""
         yield "Agreement with labels", f"{labels['value']:.1%}{around}"
-    yield "Cost", _cost(costs)
+    yield "Cost", _cost(summary["costs"])
 
 
-def _rubric_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    summary, costs = figures["summary"], figures["summary"]["costs"]
-    if summary["status"] != "completed":
-        yield "Status", _name(summary["status"])
-    yield "Rubrics", f"{figures['rubrics']:,}"
-    yield "Cost", _cost(costs)
+def _part(done: int, total: int | None) -> str:
+    return f"{done:,}" + (f" of {total:,}" if isinstance(total, int) and total != done else "")
 
 
 def _cost(costs: Mapping[str, Any]) -> str:
