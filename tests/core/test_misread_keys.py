@@ -82,6 +82,7 @@ def test_the_weight_of_a_section_is_told_unless_it_is_a_total(weight: int, weigh
     [
         ({"weights": [1, 2]}, ["'weights' is [1, 2]; write each weight into its criterion"]),
         ({"weights": []}, []),
+        ({"scores": [3, -1]}, []),
         ({"weight": 2}, []),
         ({"more": [{"requirement": "Is kind."}]}, ["'more' has 1 more criteria; write all criteria into one list"]),
     ],
@@ -90,6 +91,11 @@ def test_what_stands_next_to_the_criteria_and_belongs_into_them_is_told(
     around: dict[str, Any], said: list[str]
 ) -> None:
     assert [one.partition(", or put")[0] for one in stray_keys(around, [])] == said
+
+
+def test_scores_in_the_number_of_the_criteria_are_told() -> None:
+    with pytest.raises(InputError, match="'scores' is \\[3, -1\\]; write each weight into its criterion"):
+        rubric_from({"criteria": ["Is kind.", "Is rude."], "scores": [3, -1]}, "row 1")
 
 
 @each(

@@ -18,8 +18,8 @@ from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.notes import Note
-from autorubric.rows.columns import value_at
-from autorubric.rows.record import as_turns, read_prompt
+from autorubric.rows.columns import RowReader, value_at
+from autorubric.rows.record import Record, as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
 from tests.offenders import each, offenders
@@ -318,3 +318,33 @@ def test_the_label_of_a_single_criterion_may_be_a_word() -> None:
         Submissions([{**row, "rubrics": ["Is brief.", "Is kind."]}]).items()
     with pytest.raises(InputError, match="'ground_truth' is 'Paris'; expected a list of verdicts; if it is a ref"):
         Submissions([{**row, "ground_truth": "Paris"}]).items()
+
+
+TEXTS = ["Mentions the moon.", "Mentions the wind."]
+
+
+@each(
+    ("column", "weights", "rubric", "told"),
+    [
+        ("weights", [3, -1], TEXTS, True),
+        ("Rubric Weights", (3, "-1"), TEXTS, True),
+        ("points", "[3, -1]", json.dumps(TEXTS), True),
+        ("max_points", [3, 1], TEXTS, True),
+        ("checkpoints", [3, 1], TEXTS, False),
+        ("weights", [3], TEXTS, False),
+        ("weights", [3, None], TEXTS, False),
+        ("weights", [3, -1], [{"requirement": text, "weight": 2} for text in TEXTS], False),
+        ("weights", 3, TEXTS, False),
+    ],
+)
+def test_weights_in_a_column_beside_texts_of_criteria_are_refused(
+    column: str, weights: Any, rubric: Any, told: bool
+) -> None:
+    record = Record("a.csv:2", 2, {"question": "Who?", "rubric": rubric, column: weights})
+    problems: tuple[str, ...] = ()
+    try:
+        RowReader("a.csv", ("query", "rubric")).read(record)
+    except InputError as error:
+        problems = error.problems
+    way = "write each criterion as {'requirement': 'Mentions the moon.', 'weight': 3}"
+    assert [*problems] == ([f"a.csv:2: {column!r} has the weights of the criteria; {way}"] if told else [])

@@ -166,7 +166,8 @@ def stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
     has_options = any(isinstance(entry, Mapping) and entry.get("options") for entry in entries)
     for key, value in around.items():
         words = _words(str(key))
-        if words & (_MEANT["weight"] | {"weights"}) and isinstance(value, list | Mapping) and value:
+        known = {"weights", "scores"} if isinstance(value, list) and len(value) == len(entries) else {"weights"}
+        if words & (_MEANT["weight"] | known) and isinstance(value, list | Mapping) and value:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
         elif not has_options and "scoring" not in words and _is_scale(words, value):
             yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"

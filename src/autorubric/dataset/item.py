@@ -17,8 +17,8 @@ from autorubric.dataset.ground_truth import GroundTruthReader, label_meant
 from autorubric.errors import InputError, counted
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import COLUMN_OPTION, context_notes, first_part, folded, from_cell, text_paths, value_at
-from autorubric.rows.record import as_text, is_blank, is_sentence, plain, read_message, shown, speaker
+from autorubric.rows.columns import COLUMN_OPTION, context_notes, first_part, folded, text_paths, value_at
+from autorubric.rows.record import as_text, from_cell, is_blank, is_sentence, plain, read_message, shown, speaker
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),

@@ -15,8 +15,8 @@ from autorubric.dataset.ground_truth import NEAR, columns_meant, criterion_calle
 from autorubric.errors import InputError
 from autorubric.files.printable import defused, undefused
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
-from autorubric.rows.columns import ROLES, folded, from_cell
-from autorubric.rows.record import is_blank
+from autorubric.rows.columns import ROLES, folded
+from autorubric.rows.record import from_cell, is_blank
 
 if TYPE_CHECKING:
     from autorubric.dataset.collection import RubricDataset

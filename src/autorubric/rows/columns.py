@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from autorubric.errors import InputError, first_few
-from autorubric.files.strict_json import parse_json
-from autorubric.rows.record import Record, is_blank, plain, question_text, read_question, rubric_inside
+from autorubric.files.json_values import as_weight
+from autorubric.rows.record import Record, from_cell, is_blank, plain, question_text, read_question, rubric_inside
 
 _ROWS_SEEN = 100
 
@@ -224,7 +224,7 @@ class RowReader:
         A path that the user named becomes a column.
 
         Raises:
-            InputError: two columns contain something and neither is the role's own.
+            InputError: two columns contain something and neither is the role's own, or one has weights of a rubric.
 
         Example:
             >>> reader = RowReader("a.csv", ("submission",))
@@ -255,6 +255,8 @@ class RowReader:
         found, rivals = self._layouts[names]
         if rivals:
             found = {**found, **{role: self._decided(role, held, fields) for role, held in rivals.items()}}
+        if told := next(weight_columns(fields, fields.get(found.get("rubric", ""))), ""):
+            raise InputError(f"{record.where}: {told}")
         return Record(record.where, record.number, fields, found)
 
     def _note(self, role: str, column: str) -> str:
@@ -322,17 +324,22 @@ def _agree(one: Any, two: Any) -> bool:
     return bool(shared) and all(one[key] == two[key] for key in shared)
 
 
-def from_cell(value: Any) -> Any:
-    """The value of a cell; that of a JSON list or mapping in a text is what it contains.
+_WEIGHTS = re.compile(r"weight|(\A|_)points?(_|\Z)")
+
+
+def weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
+    """A sentence for each column that has the weights of criteria that are plain texts, which nothing reads.
 
     Example:
-        >>> from_cell('[1]'), from_cell("Why?"), from_cell("5")
-        ([1], 'Why?', '5')
+        >>> list(weight_columns({"Weights": [3, -1]}, ["Is kind.", "Is rude."]))
+        ["'Weights' has the weights of the criteria; write each criterion as {'requirement': 'Is kind.', ..."]
     """
-    try:
-        return plain(parse_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value)
-    except InputError:
-        return value
+    for key in () if criteria is None else filter(lambda name: _WEIGHTS.search(folded(name)), around):
+        texts, weights = from_cell(criteria), from_cell(around[key])
+        is_list = isinstance(texts, list) and isinstance(weights, list) and 0 < len(texts) == len(weights)
+        if is_list and all(isinstance(one, str) for one in texts) and None not in map(as_weight, weights):
+            example = {"requirement": texts[0], "weight": weights[0]}
+            yield f"{key!r} has the weights of the criteria; write each criterion as {example!r:.100}"
 
 
 _CONTEXT = frozenset(("context", "contexts", "history", "system", "system_prompt", "passage", "documents"))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import is_missing
+from autorubric.files.strict_json import parse_json
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -118,6 +119,19 @@ def plain(value: Any, *, nulls: bool = True) -> Any:
         found = value.items()
         return {str(key): plain(inner, nulls=nulls) for key, inner in found if nulls or inner is not None}
     return [plain(inner, nulls=nulls) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def from_cell(value: Any) -> Any:
+    """The value of a cell; that of a JSON list or mapping in a text is what it contains.
+
+    Example:
+        >>> from_cell('[1]'), from_cell("Why?"), from_cell("5")
+        ([1], 'Why?', '5')
+    """
+    try:
+        return plain(parse_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value)
+    except InputError:
+        return value
 
 
 def is_blank(value: Any) -> bool:
