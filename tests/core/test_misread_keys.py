@@ -6,8 +6,10 @@ import pytest
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.misread_keys import misread_keys, section_weights, stray_keys, total_rows, unread_notes
+from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
+from autorubric.linting.rubric_sources import lint_rubric
 from tests.offenders import each
 
 WRONG_WAY = "give a criterion that describes a fault a negative weight"
@@ -99,18 +101,32 @@ def test_scores_in_the_number_of_the_criteria_are_told() -> None:
 
 
 @each(
-    ("text", "weight", "told"),
+    ("rows", "told"),
     [
-        ("Total", 5, True),
-        ("总分", 5, True),
-        ("Total", 4, False),
-        ("Names the total.", 5, False),
-        ("Is kind.", 5, False),
+        ([("Total", 5)], [3]),
+        ([("总分", 5)], [3]),
+        ([("Grand Total", 5)], [3]),
+        ([("Subtotal", 5), ("C", 1), ("Subtotal", 1), ("Grand total", 6)], [3, 5, 6]),
+        ([("Subtotal (points)", 5), ("C", 1)], [3]),
+        ([("Total", 4)], []),
+        ([("Names the total.", 5)], []),
+        ([("Is kind.", 5)], []),
     ],
 )
-def test_a_last_row_with_the_sum_of_the_weights_is_told(text: str, weight: float, told: bool) -> None:
-    rows = [Criterion(requirement="A", weight=3), Criterion(requirement="B", weight=2)]
-    assert bool(list(total_rows([*rows, Criterion(requirement=text, weight=weight)]))) == told
+def test_rows_with_a_sum_of_the_weights_are_told(rows: list[tuple[str, float]], told: list[int]) -> None:
+    """By lint too."""
+    rows = [("A", 3), ("B", 2), *rows]
+    way = "and has the sum of other weights; leave it out"
+    expected = [f"criterion {row} is {rows[row - 1][0]!r} {way}" for row in told]
+    assert list(total_rows(rows)) == expected
+    entries = [{"criterion": text, "points": weight} for text, weight in rows]
+    for read in (Rubric.from_dict, lint_rubric):
+        try:
+            read(entries)
+            problems: tuple[str, ...] = ()
+        except InputError as error:
+            problems = error.problems
+        assert [*problems] == expected
 
 
 def test_a_second_list_of_criteria_is_refused_unless_it_is_the_same_one() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ _SENSES = {
     # A weight in a key that has no other word, except those that say which.
     "amount": "percent percentage pct ratio share proportion credit credits multiplier coefficient w max maximum "
     "value point mark grade score 分 分数 满分 占比 比例 系数 puntos",
-    "total": "total sum maximum max subtotal possible 满分 总分 小计",
+    "total": "total sum maximum max subtotal grand possible 满分 总分 小计",
     # What is so called is a fault.
     "fault": "pitfall pitfalls negative penalty penalties deduction deductions deduct negate negated invert inverted "
     "reverse reversed 扣分 扣分项 减分 减分项 陷阱 负面 负向",
@@ -203,21 +203,22 @@ def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterat
             yield f"{key!r} is {value!r:.60}; give its criteria negative weights, {_ELSE}"
 
 
-def total_rows(criteria: Sequence[Criterion]) -> Iterator[str]:
-    """A sentence for a criterion that is the last row of a table, with the sum of the weights.
+def total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
+    """A sentence for each criterion (text and weight) that is a row of a table with a sum of the weights above.
 
     Example:
-        >>> from autorubric.core.criterion import Criterion
-        >>> rows = [Criterion(requirement="Is kind.", weight=3), Criterion(requirement="Total", weight=3)]
-        >>> list(total_rows(rows))
-        ["criterion 2 is 'Total' and has the sum of the other weights; leave it out"]
+        >>> list(total_rows([("Is kind.", 3), ("Subtotal", 3), ("Is brief.", 2), ("Grand total", 5)]))[1]
+        "criterion 4 is 'Grand total' and has the sum of other weights; leave it out"
     """
-    *others, last = criteria
-    words = _words(last.requirement) if others and len(last.requirement) < 40 else frozenset()
-    is_total = words & _MEANT["total"] and words <= _AMOUNTS
-    if is_total and math.isclose(sum(one.weight for one in others), last.weight):
-        told = f"criterion {len(criteria)} is {last.requirement!r}"
-        yield f"{told} and has the sum of the other weights; leave it out"
+    added = since = 0.0
+    for number, (text, weight) in enumerate(criteria, 1):
+        words = _words(text) if len(text) < 40 else frozenset()
+        is_total = words & _MEANT["total"] and words <= _AMOUNTS
+        if number > 1 and is_total and (math.isclose(added, weight) or math.isclose(since, weight)):
+            yield f"criterion {number} is {text!r} and has the sum of other weights; leave it out"
+            since = 0
+        else:
+            added, since = added + weight, since + weight
 
 
 @lru_cache(maxsize=4096)
