@@ -104,7 +104,7 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
     assert not list(Submissions(path)._items(problems))
     way = "expected a text; choose one in it with --column"
     assert problems == [
-        f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[0].content",
+        f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[-1].content",
         f"{path}:1: 'reference' is of type dict; {way} reference=reference.gpt",
     ]
     number = written(tmp_path / "number.jsonl", {"answer": 4})
@@ -120,6 +120,15 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
         f"{nested}:1: 'output' is {way} submission=output.answer",
         f"{nested}:1: 'input' is {way} query=input.question",
     ]
+    turns = [{"role": "system", "content": "Be brief."}, ASKED]
+    chat = written(tmp_path / "chat.jsonl", {"answer": [ASKED, SAID], "input": {"messages": turns}})
+    assert not list(Submissions(chat)._items(problems))
+    assert problems[5:] == [
+        f"{chat}:1: 'answer' is of type list; {way[14:]} submission=answer[-1].content",
+        f"{chat}:1: 'input' is {way} query=input.messages",
+    ]
+    [item], _ = items(chat, submission="answer[-1].content", query="input.messages")
+    assert (item.submission, item.prompt) == ("So.", "system: Be brief.\n\nuser: Why?")
     [item], _ = items(path, submission="RESPONSE[0].content", reference="reference.gpt")
     assert (item.submission, item.reference_submission) == ("So.", "Rayleigh.")
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from autorubric.errors import InputError, first_few
 from autorubric.files.json_values import as_weight
-from autorubric.rows.record import Record, from_cell, is_blank, plain, question_text, read_question, rubric_inside
+from autorubric.rows.record import Record, from_cell, plain, question_text, read_question, rubric_inside, text_paths
 
 _ROWS_SEEN = 100
 
@@ -267,10 +267,10 @@ class RowReader:
                 self.notes.append(note)
         return column
 
-    def _decided(self, role: str, held: list[str], fields: Mapping[str, Any]) -> str:
+    def _decided(self, role: str, held: list[str], fields: dict[str, Any]) -> str:
         """The one of several columns that holds something, or that is the role's own."""
         known = ROLES[role]
-        full = [name for name in held if not is_blank(_inside(name, fields[name]))]
+        full = [name for name in held if Record("", 0, fields, {role: name}).value(role) is not None]
         first = [name for name in full if folded(name) not in known.fallback]
         given = [name for name in held if isinstance(fields[name], str)] if role == "submission" else first
         own = [name for name in given if folded(name) == known.own]
@@ -300,10 +300,6 @@ def _without_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> 
     if len({question_text(one).strip() for one in asked}) != 1:
         return rivals
     return [min(rivals, key=lambda name: isinstance(fields[name], str) and isinstance(asked[0], list))]
-
-
-def _inside(name: str, value: Any) -> Any:
-    return rubric_inside(value) if name == "reward_model" else value
 
 
 def _mirrors(value: Any, other: Any) -> bool:
@@ -357,21 +353,20 @@ def context_notes(where: str, columns: Iterable[str]) -> list[str]:
     return [f"{where}: {told}"] if unseen else []
 
 
-def text_paths(value: Any, path: str) -> Iterator[str]:
-    """The paths to the texts in a column, also in JSON text; of a list, those in its first entry.
+_ENDS = (".content", ".text", ".message", ".answer", ".output", ".question")
+
+
+def inner_path(row: Any, column: str, *, is_query: bool = False) -> str:
+    """The path to what is probably the text in a column: the longest one; of a query also to messages. Else nothing.
 
     Example:
-        >>> list(text_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
-        ['choices[0].turns[0]', 'choices[0].meta.by']
+        >>> turns = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]}
+        >>> inner_path({"input": turns}, "input"), inner_path({"input": turns}, "input", is_query=True)
+        ('input.messages[-1].content', 'input.messages')
     """
-    held = from_cell(value)
-    if isinstance(held, Mapping):
-        for key, inner in held.items():
-            yield from text_paths(inner, f"{path}.{key}")
-    elif isinstance(held, list):
-        yield from text_paths(held[0], f"{path}[0]") if held else ()
-    elif isinstance(value, str):
-        yield path
+    paths = text_paths(value_at(row, column), column)
+    found = max(paths, key=lambda at: (at.endswith(_ENDS), len(value_at(row, at))), default="")
+    return found.partition("[-1]")[0] if is_query else found
 
 
 _NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -132,6 +132,24 @@ def from_cell(value: Any) -> Any:
         return plain(parse_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value)
     except InputError:
         return value
+
+
+def text_paths(value: Any, path: str) -> Iterator[str]:
+    """The paths to the texts in a column, also in JSON text; of a list, those in its first entry, or last message.
+
+    Example:
+        >>> list(text_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
+        ['choices[0].turns[0]', 'choices[0].meta.by']
+    """
+    held = from_cell(value)
+    if isinstance(held, Mapping):
+        for key, inner in held.items():
+            yield from text_paths(inner, f"{path}.{key}")
+    elif isinstance(held, list):
+        at = -1 if held and isinstance(held[0], Mapping) and {"role", "from"} & held[0].keys() else 0
+        yield from text_paths(held[at], f"{path}[{at}]") if held else ()
+    elif isinstance(value, str):
+        yield path
 
 
 def is_blank(value: Any) -> bool:
