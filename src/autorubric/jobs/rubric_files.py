@@ -28,9 +28,14 @@ from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
 LintData: TypeAlias = (
-    Rubric | RubricDataset | Path | str | Sequence[Path | str | Rubric | Criterion | Mapping[str, Any]]
+    Rubric
+    | RubricDataset
+    | Path
+    | str
+    | Sequence[Path | str | Rubric | Criterion | Mapping[str, Any]]
+    | Mapping[str, Any]
 )
-"""A rubric or several, the criteria of one, a dataset, rows with rubrics, or one or several files of these."""
+"""A rubric or several, in any shape of `Rubric.from_dict` too, the criteria of one, a dataset, rows with rubrics, or one or several files of these."""
 
 _ROLES = ("query", "rubric", "id", "reference")
 
@@ -47,7 +52,7 @@ def _check_data(value: Any) -> Any:
         if not all(isinstance(one, Rubric) for one in rows):
             raise ValueError("expected a list of Rubrics or a list of criteria, got both in one list")
         return [{"question": "", "rubric": one.to_dict()} for one in rows]
-    if isinstance(rows, Rubric | list | tuple):
+    if isinstance(rows, Rubric | list | tuple | Mapping):
         return rows
     raise ValueError(
         "expected a Rubric, a list of Rubrics, criteria, a RubricDataset, rows with rubrics, or paths of files"
