@@ -46,6 +46,7 @@ _FAULTY = _MEANT["fault"] | _MEANT["besides"] | {"criteria"}
 _TAGS = frozenset(("tags",))
 _RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
+_SECTIONS = frozenset(("section", "category", "group", "dimension"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
     r"((score|rating)s?[ _-]?)?\d+([-–~]\d+)?\Z"
@@ -54,6 +55,7 @@ _OF_SCORE = re.compile(
 )
 _OWN = frozenset(("metadata", "tags", "check"))
 _ELSE = "or put it under 'metadata'"
+_UNAPPLIED = "nothing applies it: multiply it into the weights of its criteria"
 _FAULT = f"give a criterion that describes a fault a negative weight, {_ELSE}"
 _NO_SCALE = (
     "but without options a criterion is met or not; "
@@ -104,6 +106,8 @@ def _misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) ->
         return f"{key!r} is {value!r:.60}; {advice}"
     if folded(key) in WEIGHT_KEYS[:2] and as_weight(value) not in (None, as_weight(weight)):
         return f"weight={weight!r:.60} and {key}={value!r:.60}; leave one out, or rename it"
+    if words & _SECTIONS and words & _MEANT["weight"] and as_weight(value) not in (None, 1):
+        return f"{key!r} is {value!r:.60}; {_UNAPPLIED}"
     return ""
 
 
@@ -198,7 +202,7 @@ def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterat
             told = f"the weights of its criteria add up to {added:g}; correct them, or leave it out"
             yield f"{key!r} is {value!r:.60}, but {told}"
         elif number not in (None, 1) and words & _MEANT["weight"]:
-            yield f"{key!r} is {value!r:.60}; nothing applies it: multiply it into the weights of its criteria"
+            yield f"{key!r} is {value!r:.60}; {_UNAPPLIED}"
         elif added and _is_fault(words, value, added):
             yield f"{key!r} is {value!r:.60}; give its criteria negative weights, {_ELSE}"
 

@@ -35,7 +35,7 @@ LintData: TypeAlias = (
     | Sequence[Path | str | Rubric | Criterion | Mapping[str, Any]]
     | Mapping[str, Any]
 )
-"""A rubric or several, in any shape of `Rubric.from_dict` too, the criteria of one, a dataset, rows with rubrics, or one or several files of these."""
+"""A rubric or several, what `Rubric.from_dict` reads, a dataset, rows with rubrics, or one or several such files."""
 
 _ROLES = ("query", "rubric", "id", "reference")
 
