@@ -27,14 +27,8 @@ from autorubric.rows import memory_rows
 from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
-LintData: TypeAlias = (
-    Rubric
-    | RubricDataset
-    | Path
-    | str
-    | Sequence[Path | str | Rubric | Criterion | Mapping[str, Any]]
-    | Mapping[str, Any]
-)
+_Row: TypeAlias = Mapping[str, Any]
+LintData: TypeAlias = Rubric | RubricDataset | Path | str | _Row | Sequence[Path | str | Rubric | Criterion | _Row]
 """A rubric or several, what `Rubric.from_dict` reads, a dataset, rows with rubrics, or one or several such files."""
 
 _ROLES = ("query", "rubric", "id", "reference")
