@@ -18,7 +18,7 @@ from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.notes import Note
-from autorubric.rows.columns import RowReader, value_at
+from autorubric.rows.columns import RowReader, context_notes, value_at
 from autorubric.rows.record import Record, as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
@@ -357,3 +357,13 @@ def test_weights_in_a_column_beside_texts_of_criteria_are_refused(
         problems = error.problems
     way = "write each criterion as {'requirement': 'Mentions the moon.', 'weight': 3}"
     assert [*problems] == ([f"a.csv:2: {column!r} has the weights of the criteria; {way}"] if told else [])
+
+
+def test_columns_of_context_by_the_words_of_their_names_are_noted() -> None:
+    seen = ("query", "system_output", "context_id", "documented", "subsystem", "historian", "source")
+    unseen = "context retrieved_contexts retrieval_context Chat-History conversation_history system system_message "
+    unseen += "system_instruction developer_message background source_text article document passages"
+    with offenders() as case:
+        for name in (*seen, *unseen.split()):
+            with case(name):
+                assert bool(context_notes("a.csv", [name])) == (name not in seen)

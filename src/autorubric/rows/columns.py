@@ -338,17 +338,20 @@ def weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
             yield f"{key!r} has the weights of the criteria; write each criterion as {example!r:.100}"
 
 
-_CONTEXT = frozenset(("context", "contexts", "history", "system", "system_prompt", "passage", "documents"))
+_CONTEXT = re.compile(
+    r"(.*_)?(contexts?|history|documents?|passages?|articles?|background|source_text)"
+    r"|(system|developer)(_(prompt|message|instruction)s?)?"
+)
 
 
 def context_notes(where: str, columns: Iterable[str]) -> list[str]:
     """A note on columns that a query may refer to and that no model sees.
 
     Example:
-        >>> context_notes("a.csv", ["query", "System Prompt"])
-        ["a.csv: models do not see 'System Prompt'; if the query refers to it, join it with the query"]
+        >>> context_notes("a.csv", ["query", "System Prompt", "chat_history", "system_output"])
+        ["a.csv: models do not see 'System Prompt', 'chat_history'; if the query refers to it, join it with ..."]
     """
-    unseen = [name for name in columns if folded(name) in _CONTEXT]
+    unseen = [name for name in columns if _CONTEXT.fullmatch(folded(name))]
     told = f"models do not see {listed(unseen)}; if the query refers to it, join it with the query"
     return [f"{where}: {told}"] if unseen else []
 
