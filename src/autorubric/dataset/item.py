@@ -18,17 +18,7 @@ from autorubric.errors import InputError, counted
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, listed, without_nulls
 from autorubric.rows.columns import COLUMN_OPTION, context_notes, first_part, folded, inner_path, value_at
-from autorubric.rows.record import (
-    as_text,
-    from_cell,
-    is_blank,
-    is_sentence,
-    plain,
-    read_message,
-    shown,
-    speaker,
-    text_paths,
-)
+from autorubric.rows.record import as_text, from_cell, is_blank, is_sentence, plain, read_message, speaker, text_paths
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
@@ -249,7 +239,7 @@ def _truth(record: Record, labels: Any) -> Any:
         return labels
     if label_meant(_BINARY, str(labels)) is not None:
         return [labels]
-    told = f"{record.columns['labels']!r} is {shown(labels)}; expected a list of verdicts"
+    told = f"{record.columns['labels']!r} is {labels!r:.60}; expected a list of verdicts"
     option = COLUMN_OPTION.format(role="reference")
     raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
 
