@@ -258,7 +258,7 @@ def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
 
 
 def _not_text(column: str, value: Any, row: Mapping[str, Any]) -> str:
-    """What is wrong with a value that is no text; of a query, with the path to a text in it."""
+    """What is wrong with a value that is not text; of a query, with the path to a text in it."""
     told = f"{column!r} is of type {type(value).__name__}; expected a string"
     inner = inner_path(row, column, is_query=True)
     return f"{told}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else told
