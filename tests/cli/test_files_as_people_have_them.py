@@ -127,6 +127,7 @@ def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest
     ("rows", "words", "says"),
     [
         ("c,Short,MET,ana\n", [], "labels.csv:2: no item has the id 'c'"),
+        ("7.0,Short,MET,ana\n", [], "no item has the id '7.0'; a column of numbers with blanks becomes floats"),
         ("a,Shrot,MET,ana\n", [], "labels.csv:2: no criterion is named 'Shrot'; did you mean 'Short'?"),
         ("a,Short,maybe,ana\n", [], "labels.csv:2: label 'maybe' is not one of MET, UNMET, CANNOT_ASSESS"),
         ("a,Short,MET,ana\na,Short,MET,ana\n", [], "labels.csv:3: this label is given at labels.csv:2 already"),

@@ -280,16 +280,18 @@ def test_wrong_flags_are_told_before_anything_is_spent(
 def test_queries_without_candidates_and_bad_rows_are_named_or_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own = lines(tmp_path / "few.jsonl", [{"id": "q0", "answer": "Yes."}, {"id": "gone", "answer": "No."}])
+    rows = [{"id": name, "answer": "Yes."} for name in ("q0", "gone", 7.0)]
+    own = lines(tmp_path / "few.jsonl", rows)
     command = ["select", str(data(tmp_path, 2)), "--candidates", str(own), "--judge", "builtin/offline"]
     command += ["-o", str(tmp_path / "run")]
     assert run(command) == 2
     told = capsys.readouterr().err
     assert "few.jsonl:2: the data has no query with the id 'gone'" in told
+    assert "the id '7.0'; a column of numbers with blanks becomes floats, write its ids as integers" in told
     assert "query 'q1' has no candidates" in told
     # The offline judge abstains on both criteria, so that nothing is kept.
     assert run([*command, "--skip-bad-rows"]) == 1
-    assert len(json.loads((tmp_path / "run" / "selection.json").read_text())["skipped"]) == 2
+    assert len(json.loads((tmp_path / "run" / "selection.json").read_text())["skipped"]) == 3
     assert run(["select", str(data(tmp_path, 2)), "--judge", "builtin/offline"]) == 2
     assert "pass --candidates FILE, or --sample MODEL" in capsys.readouterr().err
 

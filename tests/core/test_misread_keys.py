@@ -6,8 +6,10 @@ import pytest
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.misread_keys import misread_keys, section_weights, stray_keys, total_rows, unread_notes
+from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
+from autorubric.linting.rubric_sources import lint_rubric
 from tests.offenders import each
 
 WRONG_WAY = "give a criterion that describes a fault a negative weight"
@@ -26,6 +28,9 @@ VERIFIERS = {"choices": ["MET", "UNMET"], "text": "Is rude."}
         (VERIFIERS, {"options": ["Good"]}, ""),
         ({"choices": ["MET", "UNMET"]}, {}, ""),
         ({"choices": ["UNMET", "MET"], "text": "Is kind."}, {}, ""),
+        ({"section_weight": "60"}, {"weight": 1}, "'section_weight' is '60'; nothing applies it: multiply it into"),
+        ({"Category Points": 40}, {"weight": 1}, "'Category Points' is 40; nothing applies it"),
+        ({"section_weight": 1, "group_weighting": "none"}, {"weight": 1}, ""),
         ({"pitfalls": [{"requirement": "Is rude."}]}, {}, "'pitfalls' has 1 more"),
         ({"items": [{"criterion": "Is rude.", "points": 2}]}, {}, "'items' has 1 more"),
         ({"items": [{"criterion": "Is rude."}]}, {}, ""),
@@ -82,6 +87,7 @@ def test_the_weight_of_a_section_is_told_unless_it_is_a_total(weight: int, weigh
     [
         ({"weights": [1, 2]}, ["'weights' is [1, 2]; write each weight into its criterion"]),
         ({"weights": []}, []),
+        ({"scores": [3, -1]}, []),
         ({"weight": 2}, []),
         ({"more": [{"requirement": "Is kind."}]}, ["'more' has 1 more criteria; write all criteria into one list"]),
     ],
@@ -92,19 +98,38 @@ def test_what_stands_next_to_the_criteria_and_belongs_into_them_is_told(
     assert [one.partition(", or put")[0] for one in stray_keys(around, [])] == said
 
 
+def test_scores_in_the_number_of_the_criteria_are_told() -> None:
+    with pytest.raises(InputError, match="'scores' is \\[3, -1\\]; write each weight into its criterion"):
+        rubric_from({"criteria": ["Is kind.", "Is rude."], "scores": [3, -1]}, "row 1")
+
+
 @each(
-    ("text", "weight", "told"),
+    ("rows", "told"),
     [
-        ("Total", 5, True),
-        ("总分", 5, True),
-        ("Total", 4, False),
-        ("Names the total.", 5, False),
-        ("Is kind.", 5, False),
+        ([("Total", 5)], [3]),
+        ([("总分", 5)], [3]),
+        ([("Grand Total", 5)], [3]),
+        ([("Subtotal", 5), ("C", 1), ("Subtotal", 1), ("Grand total", 6)], [3, 5, 6]),
+        ([("Subtotal (points)", 5), ("C", 1)], [3]),
+        ([("Total", 4)], []),
+        ([("Names the total.", 5)], []),
+        ([("Is kind.", 5)], []),
     ],
 )
-def test_a_last_row_with_the_sum_of_the_weights_is_told(text: str, weight: float, told: bool) -> None:
-    rows = [Criterion(requirement="A", weight=3), Criterion(requirement="B", weight=2)]
-    assert bool(list(total_rows([*rows, Criterion(requirement=text, weight=weight)]))) == told
+def test_rows_with_a_sum_of_the_weights_are_told(rows: list[tuple[str, float]], told: list[int]) -> None:
+    """By lint too."""
+    rows = [("A", 3), ("B", 2), *rows]
+    way = "and has the sum of other weights; leave it out"
+    expected = [f"criterion {row} is {rows[row - 1][0]!r} {way}" for row in told]
+    assert list(total_rows(rows)) == expected
+    entries = [{"criterion": text, "points": weight} for text, weight in rows]
+    for read in (Rubric.from_dict, lint_rubric):
+        try:
+            read(entries)
+            problems: tuple[str, ...] = ()
+        except InputError as error:
+            problems = error.problems
+        assert [*problems] == expected
 
 
 def test_a_second_list_of_criteria_is_refused_unless_it_is_the_same_one() -> None:

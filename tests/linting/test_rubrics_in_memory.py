@@ -28,12 +28,14 @@ def without_file(found: list[Finding]) -> list[Finding]:
 def test_a_dataset_rows_and_a_table_are_linted_as_their_file_is(tmp_path: Path) -> None:
     dataset = RubricDataset("Why?", VAGUE, [DataItem("So.", "", rubric=VAGUE, id="a"), DataItem("No.", "")])
     asked = [{**row, "task": row["question"]} for row in ROWS]
+    columns = {"requirement": [one.requirement for one in VAGUE], "weight": [one.weight for one in VAGUE]}
     table: list[tuple[str, Any, str, dict[str, Any]]] = [
         ("a dataset", dataset, dataset.to_json(), {}),
         ("rows", ROWS, json.dumps(ROWS), {}),
         ("an iterator of rows", iter(ROWS), json.dumps(ROWS), {}),
         ("a table", pandas.DataFrame(ROWS), json.dumps(ROWS), {}),
         ("rows with a chosen column", asked, json.dumps(asked), {"column": {"query": "task"}}),
+        ("criteria in columns", columns, json.dumps(columns), {}),
         ("criteria", list(VAGUE), json.dumps(VAGUE.to_dict()), {}),
         ("a table of criteria", pandas.DataFrame(VAGUE.to_dict()), json.dumps(VAGUE.to_dict()), {}),
     ]

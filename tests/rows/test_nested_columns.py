@@ -18,8 +18,8 @@ from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.notes import Note
-from autorubric.rows.columns import value_at
-from autorubric.rows.record import as_turns, read_prompt
+from autorubric.rows.columns import RowReader, context_notes, value_at
+from autorubric.rows.record import Record, as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
 from tests.offenders import each, offenders
@@ -104,7 +104,7 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
     assert not list(Submissions(path)._items(problems))
     way = "expected a text; choose one in it with --column"
     assert problems == [
-        f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[0].content",
+        f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[-1].content",
         f"{path}:1: 'reference' is of type dict; {way} reference=reference.gpt",
     ]
     number = written(tmp_path / "number.jsonl", {"answer": 4})
@@ -120,6 +120,15 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
         f"{nested}:1: 'output' is {way} submission=output.answer",
         f"{nested}:1: 'input' is {way} query=input.question",
     ]
+    turns = [{"role": "system", "content": "Be brief."}, ASKED]
+    chat = written(tmp_path / "chat.jsonl", {"answer": [ASKED, SAID], "input": {"messages": turns}})
+    assert not list(Submissions(chat)._items(problems))
+    assert problems[5:] == [
+        f"{chat}:1: 'answer' is of type list; {way[14:]} submission=answer[-1].content",
+        f"{chat}:1: 'input' is {way} query=input.messages",
+    ]
+    [item], _ = items(chat, submission="answer[-1].content", query="input.messages")
+    assert (item.submission, item.prompt) == ("So.", "system: Be brief.\n\nuser: Why?")
     [item], _ = items(path, submission="RESPONSE[0].content", reference="reference.gpt")
     assert (item.submission, item.reference_submission) == ("So.", "Rayleigh.")
 
@@ -318,3 +327,43 @@ def test_the_label_of_a_single_criterion_may_be_a_word() -> None:
         Submissions([{**row, "rubrics": ["Is brief.", "Is kind."]}]).items()
     with pytest.raises(InputError, match="'ground_truth' is 'Paris'; expected a list of verdicts; if it is a ref"):
         Submissions([{**row, "ground_truth": "Paris"}]).items()
+
+
+TEXTS = ["Mentions the moon.", "Mentions the wind."]
+
+
+@each(
+    ("column", "weights", "rubric", "told"),
+    [
+        ("weights", [3, -1], TEXTS, True),
+        ("Rubric Weights", (3, "-1"), TEXTS, True),
+        ("points", "[3, -1]", json.dumps(TEXTS), True),
+        ("max_points", [3, 1], TEXTS, True),
+        ("checkpoints", [3, 1], TEXTS, False),
+        ("weights", [3], TEXTS, False),
+        ("weights", [3, None], TEXTS, False),
+        ("weights", [3, -1], [{"requirement": text, "weight": 2} for text in TEXTS], False),
+        ("weights", 3, TEXTS, False),
+    ],
+)
+def test_weights_in_a_column_beside_texts_of_criteria_are_refused(
+    column: str, weights: Any, rubric: Any, told: bool
+) -> None:
+    record = Record("a.csv:2", 2, {"question": "Who?", "rubric": rubric, column: weights})
+    problems: tuple[str, ...] = ()
+    try:
+        RowReader("a.csv", ("query", "rubric")).read(record)
+    except InputError as error:
+        problems = error.problems
+    way = "write each criterion as {'requirement': 'Mentions the moon.', 'weight': 3}"
+    assert [*problems] == ([f"a.csv:2: {column!r} has the weights of the criteria; {way}"] if told else [])
+
+
+def test_columns_of_context_by_the_words_of_their_names_are_noted() -> None:
+    seen = ("query", "system_output", "context_id", "documented", "subsystem", "historian", "source")
+    unseen = "context retrieved_contexts retrieval_context Chat-History conversation_history system system_message "
+    unseen += "system_instruction developer_message background source_text article document passages"
+    with offenders() as case:
+        for name in (*seen, *unseen.split()):
+            with case(name):
+                assert bool(context_notes("a.csv", [name])) == (name not in seen)

@@ -14,6 +14,12 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.synthesis.query_file import QueryFile
 from tests.offenders import offenders
 
+TURNS = [
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Yes?"},
+    {"role": "user", "content": "Why?"},
+]
+
 
 def write(path: Path, *rows: object) -> Path:
     path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows), encoding="utf-8")
@@ -51,15 +57,31 @@ def test_a_path_reaches_into_a_column(tmp_path: Path) -> None:
     assert [q.fields["question"] for q in QueryFile(path, "turns[0]")] == ["Hello", "Bye"]
 
 
-def test_a_list_where_text_is_expected_says_how_to_take_its_first_entry(tmp_path: Path) -> None:
-    path = write(tmp_path / "q.jsonl", {"turns": ["Hello", "More"]})
-    assert "pass 'turns[0]'" in refused(QueryFile(path, "turns"))
+def test_another_value_than_text_is_refused_with_the_path_to_one(tmp_path: Path) -> None:
+    way = "expected a string; choose one in it with --question-column"
+    with offenders() as case:
+        for value, told in (
+            (["Hello", "More"], f"of type list; {way} turns[0] (in Python: question_column)"),
+            ({"question": "Why?", "by": "Ann Lee Moss"}, f"of type dict; {way} turns.question (in"),
+            ({"messages": TURNS}, f"of type dict; {way} turns.messages (in"),
+            ({"n": 1}, "of type dict; expected a string\n"),
+        ):
+            with case(told):
+                assert told in refused(QueryFile(write(tmp_path / "q.jsonl", {"turns": value}), "turns"))
+
+
+def test_calls_of_tools_and_their_results_are_part_of_a_query(tmp_path: Path) -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}
+    turns = [{"role": "developer", "content": "Be brief."}, TURNS[0], call, {"role": "tool", "content": "42"}]
+    (query,) = QueryFile(write(tmp_path / "q.jsonl", {"messages": [*turns, TURNS[1]]}), "messages")
+    assert query.fields["question"] == [*turns[:2], {"role": "assistant", "content": "calls f({})"}, turns[3]]
+    assert query.is_answered
 
 
 def test_a_guessed_column_of_lists_is_not_called_missing(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question_id": 81, "turns": ["Why?", "And how?"]})
     told = refused(QueryFile(path).with_guesses([]))
-    assert told.startswith(f"{path}:1: 'turns' is a list of 2; to take its first entry pass 'turns[0]'")
+    assert told.startswith(f"{path}:1: 'turns' is of type list; expected a string; choose one in it with --question")
 
 
 def test_a_wrong_column_is_named_with_the_ones_there_are(tmp_path: Path) -> None:
@@ -192,13 +214,6 @@ def test_a_limit_reads_only_the_first_rows(tmp_path: Path) -> None:
     assert [q.fields["question"] for q in source] == ["q0", "q1"]
 
 
-TURNS = [
-    {"role": "user", "content": "Hi"},
-    {"role": "assistant", "content": "Yes?"},
-    {"role": "user", "content": "Why?"},
-]
-
-
 def test_a_conversation_is_a_query(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"prompt": TURNS})
     (query,) = QueryFile(path, "prompt")
@@ -230,9 +245,9 @@ def test_the_answer_at_the_end_of_a_conversation_is_not_part_of_the_query(
 @pytest.mark.parametrize(
     ("turns", "told"),
     [
-        (TURNS[1:2], "the conversation does not end with a user message"),
+        (TURNS[1:2], "the conversation does not end with a message of the user or a tool"),
         ([{"role": "user"}], "message 1 is {'role': 'user'}; expected a role"),
-        ([{"role": "judge", "content": "x"}], "expected a role (user, assistant, system)"),
+        ([{"role": "judge", "content": "x"}], "expected a role (user, assistant, system, developer, tool)"),
         ([*TURNS, {"role": "user", "content": "  "}], "message 4 is"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ _SENSES = {
     # A weight in a key that has no other word, except those that say which.
     "amount": "percent percentage pct ratio share proportion credit credits multiplier coefficient w max maximum "
     "value point mark grade score 分 分数 满分 占比 比例 系数 puntos",
-    "total": "total sum maximum max subtotal possible 满分 总分 小计",
+    "total": "total sum maximum max subtotal grand possible 满分 总分 小计",
     # What is so called is a fault.
     "fault": "pitfall pitfalls negative penalty penalties deduction deductions deduct negate negated invert inverted "
     "reverse reversed 扣分 扣分项 减分 减分项 陷阱 负面 负向",
@@ -46,6 +46,7 @@ _FAULTY = _MEANT["fault"] | _MEANT["besides"] | {"criteria"}
 _TAGS = frozenset(("tags",))
 _RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
+_SECTIONS = frozenset(("section", "category", "group", "dimension"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
     r"((score|rating)s?[ _-]?)?\d+([-–~]\d+)?\Z"
@@ -54,6 +55,7 @@ _OF_SCORE = re.compile(
 )
 _OWN = frozenset(("metadata", "tags", "check"))
 _ELSE = "or put it under 'metadata'"
+_UNAPPLIED = "nothing applies it: multiply it into the weights of its criteria"
 _FAULT = f"give a criterion that describes a fault a negative weight, {_ELSE}"
 _NO_SCALE = (
     "but without options a criterion is met or not; "
@@ -104,6 +106,8 @@ def _misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) ->
         return f"{key!r} is {value!r:.60}; {advice}"
     if folded(key) in WEIGHT_KEYS[:2] and as_weight(value) not in (None, as_weight(weight)):
         return f"weight={weight!r:.60} and {key}={value!r:.60}; leave one out, or rename it"
+    if words & _SECTIONS and words & _MEANT["weight"] and as_weight(value) not in (None, 1):
+        return f"{key!r} is {value!r:.60}; {_UNAPPLIED}"
     return ""
 
 
@@ -166,7 +170,8 @@ def stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
     has_options = any(isinstance(entry, Mapping) and entry.get("options") for entry in entries)
     for key, value in around.items():
         words = _words(str(key))
-        if words & (_MEANT["weight"] | {"weights"}) and isinstance(value, list | Mapping) and value:
+        known = {"weights", "scores"} if isinstance(value, list) and len(value) == len(entries) else {"weights"}
+        if words & (_MEANT["weight"] | known) and isinstance(value, list | Mapping) and value:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
         elif not has_options and "scoring" not in words and _is_scale(words, value):
             yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
@@ -197,26 +202,27 @@ def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterat
             told = f"the weights of its criteria add up to {added:g}; correct them, or leave it out"
             yield f"{key!r} is {value!r:.60}, but {told}"
         elif number not in (None, 1) and words & _MEANT["weight"]:
-            yield f"{key!r} is {value!r:.60}; nothing applies it: multiply it into the weights of its criteria"
+            yield f"{key!r} is {value!r:.60}; {_UNAPPLIED}"
         elif added and _is_fault(words, value, added):
             yield f"{key!r} is {value!r:.60}; give its criteria negative weights, {_ELSE}"
 
 
-def total_rows(criteria: Sequence[Criterion]) -> Iterator[str]:
-    """A sentence for a criterion that is the last row of a table, with the sum of the weights.
+def total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
+    """A sentence for each criterion (text and weight) that is a row of a table with a sum of the weights above.
 
     Example:
-        >>> from autorubric.core.criterion import Criterion
-        >>> rows = [Criterion(requirement="Is kind.", weight=3), Criterion(requirement="Total", weight=3)]
-        >>> list(total_rows(rows))
-        ["criterion 2 is 'Total' and has the sum of the other weights; leave it out"]
+        >>> list(total_rows([("Is kind.", 3), ("Subtotal", 3), ("Is brief.", 2), ("Grand total", 5)]))[1]
+        "criterion 4 is 'Grand total' and has the sum of other weights; leave it out"
     """
-    *others, last = criteria
-    words = _words(last.requirement) if others and len(last.requirement) < 40 else frozenset()
-    is_total = words & _MEANT["total"] and words <= _AMOUNTS
-    if is_total and math.isclose(sum(one.weight for one in others), last.weight):
-        told = f"criterion {len(criteria)} is {last.requirement!r}"
-        yield f"{told} and has the sum of the other weights; leave it out"
+    added = since = 0.0
+    for number, (text, weight) in enumerate(criteria, 1):
+        words = _words(text) if len(text) < 40 else frozenset()
+        is_total = words & _MEANT["total"] and words <= _AMOUNTS
+        if number > 1 and is_total and (math.isclose(added, weight) or math.isclose(since, weight)):
+            yield f"criterion {number} is {text!r} and has the sum of other weights; leave it out"
+            since = 0
+        else:
+            added, since = added + weight, since + weight
 
 
 @lru_cache(maxsize=4096)

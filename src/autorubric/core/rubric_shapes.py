@@ -117,7 +117,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     criteria = [made for made in plain if made is not None]
     if len(criteria) < len(plain):
         criteria = _read_others(entries, plain)
-    if totals := list(total_rows(criteria)):
+    if totals := [*total_rows((one.requirement, one.weight) for one in criteria)]:
         raise InputError(totals)
     return criteria
 

@@ -17,8 +17,8 @@ from autorubric.dataset.ground_truth import GroundTruthReader, label_meant
 from autorubric.errors import InputError, counted
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import COLUMN_OPTION, context_notes, first_part, folded, from_cell, text_paths, value_at
-from autorubric.rows.record import as_text, is_blank, is_sentence, plain, read_message, shown, speaker
+from autorubric.rows.columns import COLUMN_OPTION, context_notes, first_part, folded, inner_path, value_at
+from autorubric.rows.record import as_text, from_cell, is_blank, is_sentence, plain, read_message, speaker, text_paths
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
@@ -110,7 +110,6 @@ ROLES = ("submission", "query", "id", "reference", "rubric", "labels")
 """What a column can be named for with `--column ROLE=NAME`."""
 _KEYS = {"query": "prompt", "reference": "reference_submission", "labels": "ground_truth"}
 _BINARY = Criterion(requirement="-")
-_ENDS = (".content", ".text", ".message", ".answer", ".output")
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
 
 
@@ -240,7 +239,7 @@ def _truth(record: Record, labels: Any) -> Any:
         return labels
     if label_meant(_BINARY, str(labels)) is not None:
         return [labels]
-    told = f"{record.columns['labels']!r} is {shown(labels)}; expected a list of verdicts"
+    told = f"{record.columns['labels']!r} is {labels!r:.60}; expected a list of verdicts"
     option = COLUMN_OPTION.format(role="reference")
     raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
 
@@ -251,11 +250,10 @@ def _nested(record: Record) -> Iterator[str]:
         column, value = record.columns.get(role, ""), record.value(role)
         is_conversation = role == "query" and isinstance(value, list) and isinstance(value[0], Mapping)
         if not is_conversation and not isinstance(value, str | None):
-            paths = text_paths(value, column)
-            inner = max(paths, key=lambda at: (at.endswith(_ENDS), len(value_at(record.fields, at))), default="NAME")
-            advice = "write it as text, or choose another column" if inner == "NAME" else "choose one in it"
+            inner = inner_path(record.fields, column, is_query=role == "query")
+            advice = "choose one in it" if inner else "write it as text, or choose another column"
             told = f"{column!r} is of type {type(value).__name__}; expected a text"
-            yield f"{record.where}: {told}; {advice} with --column {role}={inner}"
+            yield f"{record.where}: {told}; {advice} with --column {role}={inner or 'NAME'}"
 
 
 def query_notes(where: str, items: Sequence[DataItem]) -> list[str]:
@@ -271,7 +269,7 @@ def query_notes(where: str, items: Sequence[DataItem]) -> list[str]:
         advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
         return [*notes, f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}"]
     paths = ((fields, path[1:]) for fields in bare[:100] for path in text_paths(fields, ""))
-    texts = [path for fields, path in paths if is_sentence(value_at(fields, path))]
+    texts = [path.partition("[-1]")[0] for fields, path in paths if is_sentence(value_at(fields, path))]
     if not texts:
         return notes
     told = f"no column is read as the query, perhaps {listed(dict.fromkeys(texts))}"

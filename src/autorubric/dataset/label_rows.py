@@ -15,8 +15,8 @@ from autorubric.dataset.ground_truth import NEAR, columns_meant, criterion_calle
 from autorubric.errors import InputError
 from autorubric.files.printable import defused, undefused
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
-from autorubric.rows.columns import ROLES, folded, from_cell
-from autorubric.rows.record import is_blank
+from autorubric.rows.columns import ROLES, folded
+from autorubric.rows.record import FLOAT_ID, from_cell, is_blank
 
 if TYPE_CHECKING:
     from autorubric.dataset.collection import RubricDataset
@@ -264,7 +264,8 @@ class ItemFinder:
             return alike[0]
         if given.item and not alike and all(item.id is None for item in self._dataset.items):
             raise InputError("the items of the dataset have no ids; give them ids that the labels can name")
-        named = f"no item has the id {given.item!r}" if given.item else "the label does not name its item"
+        told = f"no item has the id {given.item!r}{FLOAT_ID * given.item.endswith('.0')}"
+        named = told if given.item else "the label does not name its item"
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
 
     def verdict(self, criterion: Criterion, word: str) -> str:

@@ -14,8 +14,7 @@ from autorubric.files.json_values import is_finite
 from autorubric.files.parquet import final_schema
 from autorubric.files.strict_json import dump_json
 from autorubric.formats.format import Format, Record, Row, data_source, mapping_at, read_text, table_schema, whole
-from autorubric.rows.columns import from_cell
-from autorubric.rows.record import as_text, as_turns, question_text, read_prompt, read_question
+from autorubric.rows.record import as_text, as_turns, from_cell, question_text, read_prompt, read_question
 
 
 def _read_final(row: Row) -> Record:

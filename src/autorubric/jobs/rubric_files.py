@@ -27,10 +27,9 @@ from autorubric.rows import memory_rows
 from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
-LintData: TypeAlias = (
-    Rubric | RubricDataset | Path | str | Sequence[Path | str | Rubric | Criterion | Mapping[str, Any]]
-)
-"""A rubric or several, the criteria of one, a dataset, rows with rubrics, or one or several files of these."""
+_Row: TypeAlias = Mapping[str, Any]
+LintData: TypeAlias = Rubric | RubricDataset | Path | str | _Row | Sequence[Path | str | Rubric | Criterion | _Row]
+"""A rubric or several, what `Rubric.from_dict` reads, a dataset, rows with rubrics, or one or several such files."""
 
 _ROLES = ("query", "rubric", "id", "reference")
 
@@ -47,7 +46,7 @@ def _check_data(value: Any) -> Any:
         if not all(isinstance(one, Rubric) for one in rows):
             raise ValueError("expected a list of Rubrics or a list of criteria, got both in one list")
         return [{"question": "", "rubric": one.to_dict()} for one in rows]
-    if isinstance(rows, Rubric | list | tuple):
+    if isinstance(rows, Rubric | list | tuple | Mapping):
         return rows
     raise ValueError(
         "expected a Rubric, a list of Rubrics, criteria, a RubricDataset, rows with rubrics, or paths of files"

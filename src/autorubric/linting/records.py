@@ -12,7 +12,7 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.entries import Parts, find_parts, is_foreign, written_weights
-from autorubric.core.misread_keys import misread_keys, uneven_weights
+from autorubric.core.misread_keys import misread_keys, total_rows, uneven_weights
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
 from autorubric.core.rule_tags import check_of_tags
@@ -138,6 +138,7 @@ def read_raw_rubric(
     if not problems and is_foreign(entries):
         uneven = uneven_weights(written_weights(entries))
         problems += (f"{where}criterion {place + 1}: it {told}" for place, told in uneven)
+        problems += (f"{where}{told}" for told in total_rows((one.text, one.weight) for one in found))
     if problems:
         raise InputError(problems)
     return RawRubric(found, query, reference, place or Place(), refusals(entries))

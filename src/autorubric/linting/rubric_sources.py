@@ -119,7 +119,8 @@ def _of_document(
     if isinstance(document, Mapping) and isinstance(document.get("items"), list):
         yield from _of_dataset(document, enumerate(document["items"]), file, problems)
         return
-    if isinstance(document, dict) and (is_row(document) or document.keys().isdisjoint((*HOLDERS, "sections"))):
+    held = (*HOLDERS, "sections", *TEXT_KEYS[:2])
+    if isinstance(document, dict) and (is_row(document) or document.keys().isdisjoint(held)):
         rows = document_rows(document, file)
         document = rows if is_row(document) else document
     rows = [row for row in document if isinstance(row, Mapping)] if isinstance(document, list) else []

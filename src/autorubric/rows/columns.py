@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from autorubric.errors import InputError, first_few
-from autorubric.files.strict_json import parse_json
-from autorubric.rows.record import Record, is_blank, plain, question_text, read_question, rubric_inside
+from autorubric.files.json_values import as_weight
+from autorubric.rows.record import Record, from_cell, plain, question_text, read_question, rubric_inside, text_paths
 
 _ROWS_SEEN = 100
 
@@ -224,7 +224,7 @@ class RowReader:
         A path that the user named becomes a column.
 
         Raises:
-            InputError: two columns contain something and neither is the role's own.
+            InputError: two columns contain something and neither is the role's own, or one has weights of a rubric.
 
         Example:
             >>> reader = RowReader("a.csv", ("submission",))
@@ -255,6 +255,8 @@ class RowReader:
         found, rivals = self._layouts[names]
         if rivals:
             found = {**found, **{role: self._decided(role, held, fields) for role, held in rivals.items()}}
+        if told := next(weight_columns(fields, fields.get(found.get("rubric", ""))), ""):
+            raise InputError(f"{record.where}: {told}")
         return Record(record.where, record.number, fields, found)
 
     def _note(self, role: str, column: str) -> str:
@@ -265,10 +267,10 @@ class RowReader:
                 self.notes.append(note)
         return column
 
-    def _decided(self, role: str, held: list[str], fields: Mapping[str, Any]) -> str:
+    def _decided(self, role: str, held: list[str], fields: dict[str, Any]) -> str:
         """The one of several columns that holds something, or that is the role's own."""
         known = ROLES[role]
-        full = [name for name in held if not is_blank(_inside(name, fields[name]))]
+        full = [name for name in held if Record("", 0, fields, {role: name}).value(role) is not None]
         first = [name for name in full if folded(name) not in known.fallback]
         given = [name for name in held if isinstance(fields[name], str)] if role == "submission" else first
         own = [name for name in given if folded(name) == known.own]
@@ -300,10 +302,6 @@ def _without_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> 
     return [min(rivals, key=lambda name: isinstance(fields[name], str) and isinstance(asked[0], list))]
 
 
-def _inside(name: str, value: Any) -> Any:
-    return rubric_inside(value) if name == "reward_model" else value
-
-
 def _mirrors(value: Any, other: Any) -> bool:
     """Whether two rubrics are one by all keys that their entries share, as in RubricHub's release.
 
@@ -322,49 +320,56 @@ def _agree(one: Any, two: Any) -> bool:
     return bool(shared) and all(one[key] == two[key] for key in shared)
 
 
-def from_cell(value: Any) -> Any:
-    """The value of a cell; that of a JSON list or mapping in a text is what it contains.
+_WEIGHTS = re.compile(r"weight|(\A|_)points?(_|\Z)")
+
+
+def weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
+    """A sentence for each column that has the weights of criteria that are plain texts, which nothing reads.
 
     Example:
-        >>> from_cell('[1]'), from_cell("Why?"), from_cell("5")
-        ([1], 'Why?', '5')
+        >>> list(weight_columns({"Weights": [3, -1]}, ["Is kind.", "Is rude."]))
+        ["'Weights' has the weights of the criteria; write each criterion as {'requirement': 'Is kind.', ..."]
     """
-    try:
-        return plain(parse_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value)
-    except InputError:
-        return value
+    for key in () if criteria is None else filter(lambda name: _WEIGHTS.search(folded(name)), around):
+        texts, weights = from_cell(criteria), from_cell(around[key])
+        is_list = isinstance(texts, list) and isinstance(weights, list) and 0 < len(texts) == len(weights)
+        if is_list and all(isinstance(one, str) for one in texts) and None not in map(as_weight, weights):
+            example = {"requirement": texts[0], "weight": weights[0]}
+            yield f"{key!r} has the weights of the criteria; write each criterion as {example!r:.100}"
 
 
-_CONTEXT = frozenset(("context", "contexts", "history", "system", "system_prompt", "passage", "documents"))
+_CONTEXT = re.compile(
+    r"(.*_)?(contexts?|history|documents?|passages?|articles?|background|source_text)"
+    r"|(system|developer)(_(prompt|message|instruction)s?)?"
+)
 
 
 def context_notes(where: str, columns: Iterable[str]) -> list[str]:
     """A note on columns that a query may refer to and that no model sees.
 
     Example:
-        >>> context_notes("a.csv", ["query", "System Prompt"])
-        ["a.csv: models do not see 'System Prompt'; if the query refers to it, join it with the query"]
+        >>> context_notes("a.csv", ["query", "System Prompt", "chat_history", "system_output"])
+        ["a.csv: models do not see 'System Prompt', 'chat_history'; if the query refers to it, join it with ..."]
     """
-    unseen = [name for name in columns if folded(name) in _CONTEXT]
+    unseen = [name for name in columns if _CONTEXT.fullmatch(folded(name))]
     told = f"models do not see {listed(unseen)}; if the query refers to it, join it with the query"
     return [f"{where}: {told}"] if unseen else []
 
 
-def text_paths(value: Any, path: str) -> Iterator[str]:
-    """The paths to the texts in a column, also in JSON text; of a list, those in its first entry.
+_ENDS = (".content", ".text", ".message", ".answer", ".output", ".question")
+
+
+def inner_path(row: Any, column: str, *, is_query: bool = False) -> str:
+    """The path to what is probably the text in a column: the longest one; of a query also to messages. Else nothing.
 
     Example:
-        >>> list(text_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
-        ['choices[0].turns[0]', 'choices[0].meta.by']
+        >>> turns = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]}
+        >>> inner_path({"input": turns}, "input"), inner_path({"input": turns}, "input", is_query=True)
+        ('input.messages[-1].content', 'input.messages')
     """
-    held = from_cell(value)
-    if isinstance(held, Mapping):
-        for key, inner in held.items():
-            yield from text_paths(inner, f"{path}.{key}")
-    elif isinstance(held, list):
-        yield from text_paths(held[0], f"{path}[0]") if held else ()
-    elif isinstance(value, str):
-        yield path
+    paths = text_paths(value_at(row, column), column)
+    found = max(paths, key=lambda at: (at.endswith(_ENDS), len(value_at(row, at))), default="")
+    return found.partition("[-1]")[0] if is_query else found
 
 
 _NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")

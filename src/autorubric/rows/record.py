@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import is_missing
+from autorubric.files.strict_json import parse_json
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _NONE: Mapping[str, str] = MappingProxyType({})
+FLOAT_ID = "; a column of numbers with blanks becomes floats, write its ids as integers"
 HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 
 # What files and models call the parts of a criterion, in order of preference; the keys of files in any case.
@@ -118,6 +120,37 @@ def plain(value: Any, *, nulls: bool = True) -> Any:
         found = value.items()
         return {str(key): plain(inner, nulls=nulls) for key, inner in found if nulls or inner is not None}
     return [plain(inner, nulls=nulls) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def from_cell(value: Any) -> Any:
+    """The value of a cell; that of a JSON list or mapping in a text is what it contains.
+
+    Example:
+        >>> from_cell('[1]'), from_cell("Why?"), from_cell("5")
+        ([1], 'Why?', '5')
+    """
+    try:
+        return plain(parse_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value)
+    except InputError:
+        return value
+
+
+def text_paths(value: Any, path: str) -> Iterator[str]:
+    """The paths to the texts in a column, also in JSON text; of a list, those in its first entry, or last message.
+
+    Example:
+        >>> list(text_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
+        ['choices[0].turns[0]', 'choices[0].meta.by']
+    """
+    held = from_cell(value)
+    if isinstance(held, Mapping):
+        for key, inner in held.items():
+            yield from text_paths(inner, f"{path}.{key}")
+    elif isinstance(held, list):
+        at = -1 if held and isinstance(held[0], Mapping) and {"role", "from"} & held[0].keys() else 0
+        yield from text_paths(held[at], f"{path}[{at}]") if held else ()
+    elif isinstance(value, str):
+        yield path
 
 
 def is_blank(value: Any) -> bool:

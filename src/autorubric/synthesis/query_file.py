@@ -13,14 +13,14 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.files import nearest
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
-from autorubric.rows.columns import ROLES, context_notes, first_part, folded, value_at
+from autorubric.rows.columns import ROLES, context_notes, first_part, folded, inner_path, value_at
 from autorubric.rows.record import read_message, speaker
 from autorubric.runs.shard import Shard
 from autorubric.synthesis.stages import letters
 
 _LIKELY = {"question": "query", "id": "id", "responses": "submissions", "domain": "domain"}
 _OPTION = "--question-column NAME (in Python: question_column)"
-_SPEAKERS = ("user", "assistant", "system")
+_SPEAKERS = ("user", "assistant", "system", "developer", "tool")
 FROM_INPUT = "input"
 """Who made a value that came with the input row and names no model."""
 _WHAT = "Input file"
@@ -202,7 +202,7 @@ class QueryFile:
         keys = {self.id_column or "": own_id, "__record_id__": held, self.domain_column or "": domain}
         for name, text in (keys if turns else {column: question, **keys}).items():
             if isinstance(text, bool | list | dict):
-                return _not_text(name, text)
+                return _not_text(name, text, row if name == column else {})
         if not str(question).strip():
             return f"{column!r} is blank"
         responses = _responses(row, self.responses_column) if self.responses_column else {}
@@ -228,13 +228,13 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
         role, content = speaker(turn.get("role")), turn.get("content")
         if role not in _SPEAKERS or not isinstance(content, str) or not content.strip():
             return (
-                f"message {number} is {turn!r:.80}; expected a role (user, assistant, system) and a string as content"
+                f"message {number} is {turn!r:.80}; expected a role ({', '.join(_SPEAKERS)}) and a string as content"
             )
         turns.append({"role": role, "content": content})
     while turns and turns[-1]["role"] == "assistant":
         turns.pop()
-    if not turns or turns[-1]["role"] != "user":
-        return "the conversation does not end with a user message"
+    if not turns or turns[-1]["role"] not in ("user", "tool"):
+        return "the conversation does not end with a message of the user or a tool"
     return turns
 
 
@@ -257,10 +257,11 @@ def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
     return fields
 
 
-def _not_text(column: str, value: Any) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], str):
-        return f"{column!r} is a list of {len(value)}; to take its first entry pass {column + '[0]'!r}"
-    return f"{column!r} is of type {type(value).__name__}; expected a string"
+def _not_text(column: str, value: Any, row: Mapping[str, Any]) -> str:
+    """What is wrong with a value that is not text; of a query, with the path to a text in it."""
+    told = f"{column!r} is of type {type(value).__name__}; expected a string"
+    inner = inner_path(row, column, is_query=True)
+    return f"{told}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else told
 
 
 def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, Any]) -> str:
