@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.checks import language
 from tests import collected
 from tests.warm_commands import load, serve
 
@@ -58,6 +57,8 @@ if __name__ == "__main__":
     gc.unfreeze()  # else each command that is loaded counts what is frozen
     load()
     with suppress(ImportError):  # of the packages of an extra
+        from autorubric.checks import language
+
         language._profiles()
         language._second_detector()
     serve(sys.executable)
