@@ -98,12 +98,11 @@ def assert_finishes(scene: Scene, calls: int = CALLS) -> None:
 
 @pytest.mark.parametrize("fault", [*SENT_AGAIN, *REFUSED])
 def test_a_failed_judgment_gives_null_after_at_most_one_call_more_than_retries(scene: Scene, fault: str) -> None:
-    scene.meets = in_one_row(fault)
-    [found] = answers(scene)
-    assert rewards(found) == [1.0, 1.0, None]
     attempts = RETRIES + 1 if fault in SENT_AGAIN else 1
     kind = {**SENT_AGAIN, **REFUSED}[fault]
-    scene.timeout = 0.4 if kind == "timeout" else 30.0
+    scene.meets, scene.timeout = in_one_row(fault), 0.4 if kind == "timeout" else 30.0
+    [found] = answers(scene)
+    assert rewards(found) == [1.0, 1.0, None]
     failures = scene.failures()
     assert {(failure.kind, failure.attempts) for failure in failures} == {(kind, attempts)}
     assert scene.endpoint.counts.by_fault[fault] == len(failures) * attempts
