@@ -99,7 +99,7 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
 
 
 def _misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) -> str:
-    """A sentence on a key that has a weight, if there is no weight or another one; else nothing."""
+    """What is wrong with a key that has a weight: the criterion has none, or another one. Else nothing."""
     if weight is None and _is_weight(words, value):
         kind = "" if as_weight(value) is not None else ", as a number,"
         advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"

@@ -3,7 +3,7 @@
 Labelling, one process at a time (every method may be called from any thread)::
 
     with label_queue(run, Ask("label_next", size=20, seed=0)) as queue:  # RunLockedError names another process
-        queue.prepare()                   # optional: draw the first batch; InputError says that there is no pair
+        queue.prepare()                   # optional: draw the first batch; InputError: there are no pairs to label
         task = queue.next("ana")          # a blind Task, or None; the draw is on disk before it returns
         queue.label("ana", task.pair.index, task.pair.place, "MET", note="", quote="", seconds=4.2)
         queue.skip("ana", task.pair.index, task.pair.place)

@@ -112,7 +112,7 @@ class Queue:
             self._coming = self._coming_batch()
             if not self._coming.drawing.result().pairs:
                 told = "each one has ground_truth in the dataset, has no verdict, or is not what the policy draws"
-                raise InputError(f"there is no pair to label: {told}")
+                raise InputError(f"there are no pairs to label: {told}")
 
     def task(self, index: int, place: int) -> Task:
         """What an annotator sees of any pair.
