@@ -214,7 +214,7 @@ class Lender:
 
     async def _lend(self, one: Borrower) -> None:
         async with self._lending:
-            # Nothing is missing any more once the process was killed.
+            # A process that has ended lacks nothing any more.
             while (missing := self._missing.get(one.name)) and (lent := self.purse.lend(one.name, missing)) is None:
                 await self._collect(one)
                 if missing.within(self.purse.left()):
