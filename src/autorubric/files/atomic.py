@@ -140,7 +140,7 @@ def written_if_changed(path: Path) -> Iterator[Callable[[bytes], object]]:
                 while chunk := old.read(min(same, _CHUNK)):
                     new.write(chunk)
                     same -= len(chunk)
-                old.close()  # Windows replaces no open file
+                old.close()  # Windows cannot replace an open file
             new.write(data)
 
         yield write

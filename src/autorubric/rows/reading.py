@@ -31,7 +31,7 @@ DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml")
 _WRAPPERS = ("data", "rows", "records", "instances", "samples", "examples", "results", "tests")
 """Keys under which exports of other tools keep the list of rows; under other keys, rows with a query are known."""
 _OF_ROWS = frozenset((*HOLDERS, "items", "sections", *ROLES["query"].names, *ROLES["submission"].names))
-"""Keys of a row, a rubric or a dataset: an object with one of them is none around a list of rows."""
+"""Keys of a row, a rubric or a dataset: an object with one of them does not wrap a list of rows."""
 
 
 @dataclass(frozen=True, slots=True)
