@@ -86,7 +86,7 @@ def test_pages_of_labelling_are_as_legible_and_as_easy_to_reach_as_the_others(
             expect(tab.page.locator("#label-done")).not_to_be_visible()
             expect(tab.open(paths[-1]).page.locator("h1")).to_contain_text("differ: 1")
             tab.page.get_by_role("button", name="MET", exact=True).click()
-            expect(tab.page.get_by_text("There is no pair on which annotators differ.")).to_be_visible()
+            expect(tab.page.get_by_text("There are no pairs on which annotators differ.")).to_be_visible()
 
 
 def test_a_queue_without_a_pair_shows_no_empty_panel(chromium: Browser, tmp_path: Path) -> None:
