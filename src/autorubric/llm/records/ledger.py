@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeAlias
 
 from autorubric.errors import LedgerError
@@ -258,9 +257,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             self._spent_file.close()
         self._opened.close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _set_aside(self, key: bytes, call: int) -> None:
