@@ -15,7 +15,7 @@ from typing import IO, Any, Literal, TypeAlias
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from autorubric.files.atomic import atomic_writer, written_if_changed
+from autorubric.files.atomic import atomic_writer
 from autorubric.files.strict_json import json_value
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.database import ImportRow
@@ -173,7 +173,7 @@ def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowS
             (
                 step,
                 _Kept(path) if path.exists() and path not in store.owned else None,
-                stack.enter_context(written_if_changed(path)),
+                stack.enter_context(atomic_writer(path, "wb", keep_same=True)).write,
             )
             for step, path in paths.items()
         ]
