@@ -63,7 +63,7 @@ class RowStore:
             try:
                 pieces.append(to_json(members, inf_nan_mode="null")[1:-1])
             except PydanticSerializationError:  # half characters
-                pieces.append(json.dumps(members, ensure_ascii=False)[1:-1].encode())
+                pieces.append(json.dumps(members, ensure_ascii=False)[1:-1].encode(errors="replace"))
             members = {}
         is_whole = len(pieces) > self.plan.last_step
         if self.export is not None and is_whole:
