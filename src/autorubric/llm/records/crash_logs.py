@@ -281,8 +281,8 @@ def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
     return _HEAD.pack(len(key), len(content) - _AT.size - len(key), crc32(content)) + content
 
 
-def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> None:
-    """Pass the rows that a killed process left in a log to `keep`, file by file, then remove the files.
+def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> list[LoggedRow]:
+    """The rows that a killed process left in a log, passed to `keep` file by file; then the files are removed.
 
     Raises:
         LedgerError: another version of this package wrote a file, or its first bytes are damaged; it stays.
@@ -290,14 +290,17 @@ def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], No
     left = [path for path in (directory / name for name in log.names) if path.exists()]
     lock = try_lock(directory / log.lock) if left else None
     if lock is None:  # nothing is left, or the process that writes it is alive
-        return
+        return []
+    rows: list[LoggedRow] = []
     try:
         for path in left:
             if found := list(log.read(path)):
                 keep(found)
+            rows += found
             path.unlink(missing_ok=True)
     finally:
         release_and_remove(lock)
+    return rows
 
 
 _SINCE = "SELECT key, at FROM calls WHERE at >= ? ORDER BY at"
@@ -313,17 +316,11 @@ def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | N
     """
     folders = [directory, *folders_of_processes(directory)] if logs is None else [logs]
     for folder in folders:
-        arrived: dict[bytes, float] = {}
-
-        def uncommitted(left: list[LoggedRow], arrived: dict[bytes, float] = arrived) -> None:
-            arrived.update((one.key, one.at) for one in left)
-            _take_in(connection, {}, left)
-
-        recover(UNCOMMITTED, folder, uncommitted)
+        arrived = recover(UNCOMMITTED, folder, partial(_take_in, connection, {}))
         # Another process may have made the same call after the kill, so the ledger does not tell whether this one
         # has ended. The process's own log does: it still has what was committed last.
-        of_one = None if folder == directory else arrived
-        recover(IN_FLIGHT, folder, partial(_take_in, connection, of_one))
+        ended = None if folder == directory else {one.key: one.at for one in arrived}
+        recover(IN_FLIGHT, folder, partial(_take_in, connection, ended))
 
 
 def _take_in(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
