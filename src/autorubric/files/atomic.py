@@ -53,11 +53,7 @@ def atomic_writer(
 ) -> AbstractContextManager[IO[bytes]]: ...
 @contextmanager
 def atomic_writer(
-    path: str | Path,
-    mode: Literal["w", "wb"] = "w",
-    *,
-    permissions: int | None = None,
-    keep_same: bool = False,
+    path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None, keep_same: bool = False
 ) -> Iterator[IO[Any]]:
     r"""A handle whose content replaces `path` durably and atomically if the block ends without an error.
 
