@@ -9,7 +9,6 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, write_atomically
-from autorubric.files.atomic import written_if_changed
 from tests.offenders import each
 
 
@@ -100,9 +99,8 @@ def test_a_file_is_replaced_only_by_other_content(old: str | None, pieces: list[
         if old is not None:
             path.write_text(old)
             os.utime(path, ns=(1, 1))
-        with written_if_changed(path) as write:
-            for piece in pieces:
-                write(piece.encode())
+        with atomic_writer(path, "wb", keep_same=True) as file:
+            file.writelines(piece.encode() for piece in pieces)
         assert path.read_text() == "".join(pieces)
         assert (path.stat().st_mtime_ns != 1) == replaced
 

@@ -97,6 +97,14 @@ def test_a_field_with_an_error_beside_it_is_asked_again(bench: Make) -> None:
     assert Counter(b.asked) == {"m-rubric-b": 1, "m-merge": 1, "m-augment": 1}
 
 
+def test_half_a_character_in_an_imported_value_is_written_as_a_question_mark(bench: Make) -> None:
+    b = bench("one")
+    leave_all(b.out, "one")
+    leave(b.out, 0, [public_row(0, "one", 0, reference="half \ud83d here")])
+    assert b.synthesize() == 0
+    assert b.rows("step0_reference.jsonl")[0]["reference"] == "half ? here"
+
+
 def test_an_empty_list_of_evolved_criteria_is_finished_and_any_other_empty_list_is_not(bench: Make) -> None:
     b = bench("one")
     leave_all(b.out, "one")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
+import filecmp
 import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, overload
 
@@ -45,15 +45,15 @@ def write_atomically(path: str | Path, chunks: Iterable[str | bytes], *, permiss
 
 @overload
 def atomic_writer(
-    path: str | Path, mode: Literal["w"] = "w", *, permissions: int | None = None
+    path: str | Path, mode: Literal["w"] = "w", *, permissions: int | None = None, keep_same: bool = False
 ) -> AbstractContextManager[IO[str]]: ...
 @overload
 def atomic_writer(
-    path: str | Path, mode: Literal["wb"], *, permissions: int | None = None
+    path: str | Path, mode: Literal["wb"], *, permissions: int | None = None, keep_same: bool = False
 ) -> AbstractContextManager[IO[bytes]]: ...
 @contextmanager
 def atomic_writer(
-    path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None
+    path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None, keep_same: bool = False
 ) -> Iterator[IO[Any]]:
     r"""A handle whose content replaces `path` durably and atomically if the block ends without an error.
 
@@ -64,6 +64,7 @@ def atomic_writer(
         path: the file to make or replace.
         mode: "w" for UTF-8 text with `\n` line ends, "wb" for bytes.
         permissions: the mode of the new file; by default the old file's, or what the umask leaves.
+        keep_same: leave a file with the same content in its place.
 
     Raises:
         InputError: the folder is missing or cannot be written to.
@@ -97,7 +98,12 @@ def atomic_writer(
                 draft.chmod(wanted)
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            is_same = keep_same and replaced is not None and filecmp.cmp(draft, target, shallow=False)
+            if not is_same:
+                os.fsync(file.fileno())
+        if is_same:
+            draft.unlink()
+            return
         draft.replace(target)
     except BaseException as error:
         with suppress(OSError):
@@ -106,49 +112,6 @@ def atomic_writer(
             error.filename = str(path)  # a write that fails does not say where
         raise
     sync_folder(target.parent)
-
-
-@contextmanager
-def written_if_changed(path: Path) -> Iterator[Callable[[bytes], object]]:
-    r"""A function that takes the content of a file piece by piece; the file is replaced only if that changes it.
-
-    Until the first difference the old file is read, and nothing is written.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
-        >>> def write_rows():
-        ...     with written_if_changed(path) as write:
-        ...         write(b"{}\n")
-        ...     return path.stat().st_mtime_ns
-        >>> write_rows() == write_rows()
-        True
-    """
-    with ExitStack() as stack:
-        old: IO[bytes] = stack.enter_context(path.open("rb") if path.is_file() else io.BytesIO())
-        new: IO[bytes] | None = None
-        same = 0
-
-        def write(data: bytes) -> None:
-            nonlocal new, same
-            if new is None and data and old.read(len(data)) == data:
-                same += len(data)
-                return
-            if new is None:
-                new = stack.enter_context(atomic_writer(path, "wb"))
-                old.seek(0)
-                while chunk := old.read(min(same, _CHUNK)):
-                    new.write(chunk)
-                    same -= len(chunk)
-                old.close()  # Windows cannot replace an open file
-            new.write(data)
-
-        yield write
-        if new is None and (old.read(1) or not path.is_file()):
-            write(b"")
-
-
-_CHUNK = 1 << 20
 
 
 def remove_drafts(folder: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from autorubric.metrics.arrays import Floats, Ints, numbers
-from autorubric.metrics.intervals import normal_p_value, normal_quantile, t_p_value
+from autorubric.metrics.intervals import normal_quantile, t_p_value
 from autorubric.metrics.statistic_results import (
     INSUFFICIENT,
     UNDEFINED,
@@ -100,7 +100,7 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
     )
     m = n * (n - 1.0)
     variance = (m * (2.0 * n + 5.0) - x3 - y3) / 18.0 + 2.0 * tied_x * tied_y / m + x2 * y2 / (9.0 * m * (n - 2.0))
-    return tau, normal_p_value(difference / math.sqrt(variance))
+    return tau, t_p_value(difference / math.sqrt(variance), math.inf)
 
 
 def inversions(places: Ints) -> int:

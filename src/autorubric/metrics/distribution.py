@@ -50,48 +50,24 @@ def systematic_bias(
     """
     check_confidence(confidence)
     predicted, true = numbers(y_pred, y_true) if paired else [*numbers(y_pred), *numbers(y_true)]
-    if not len(predicted) or not len(true):
-        return BiasResult(mean_bias=None, std_bias=None, is_significant=False, direction="none", n_samples=0)
-    scale = max(float(abs(predicted).max()), float(abs(true).max()))
-    if paired:
-        differences = predicted - true
-        spread = float(differences.std(ddof=1)) if len(differences) > 1 else None
-        if spread is not None and spread <= _ROUNDING * scale:
-            spread = 0.0
-        return _test_bias(differences.mean(), spread, len(differences), None, confidence)
-    return _compare_means(predicted, true, scale, confidence)
-
-
-def _compare_means(predicted: Floats, true: Floats, scale: float, confidence: float) -> BiasResult:
-    """The bias between two independent samples: Welch's test, and Cohen's d by the pooled standard deviation."""
-    n, m = len(predicted), len(true)
-    mean = float(predicted.mean() - true.mean())
-    if n < 2 or m < 2:
-        return _test_bias(mean, None, min(n, m), None, confidence)
-    a, b = predicted.var(ddof=1) / n, true.var(ddof=1) / m
-    pooled = math.sqrt(((n - 1) * predicted.var(ddof=1) + (m - 1) * true.var(ddof=1)) / (n + m - 2))
-    spread = pooled if pooled > _ROUNDING * scale else 0.0
-    error = math.sqrt(a + b)
-    degrees = (a + b) ** 2 / (a * a / (n - 1) + b * b / (m - 1)) if spread else 1.0
-    return _test_bias(mean, spread, min(n, m), (error, degrees), confidence)
-
-
-def _test_bias(
-    mean: float, spread: float | None, n: int, test: tuple[float, float] | None, confidence: float
-) -> BiasResult:
-    """The t-test of a mean difference; `test`: standard error and degrees of freedom, those of n pairs if None."""
-    mean = float(mean)
+    n, mean = min(len(predicted), len(true)), None
     direction: Literal["positive", "negative", "none"] = "none"
-    if abs(mean) > _LEAST_BIAS:
-        direction = "positive" if mean > 0 else "negative"
-    if spread is None:
+    if n:
+        mean = float((predicted - true).mean() if paired else predicted.mean() - true.mean())
+        if abs(mean) > _LEAST_BIAS:
+            direction = "positive" if mean > 0 else "negative"
+    if n < 2 or mean is None:
         return BiasResult(mean_bias=mean, std_bias=None, is_significant=False, direction=direction, n_samples=n)
-    error, degrees = test or (spread / math.sqrt(n), n - 1.0)
-    ci: ConfidenceInterval | None = None
-    if spread == 0.0:
-        p_value = None if direction == "none" else 0.0
+    if paired:
+        spread = float((predicted - true).std(ddof=1))
+        error, degrees = spread / math.sqrt(n), n - 1.0
     else:
-        p_value = t_p_value(mean / error, degrees)
+        spread, error, degrees = _compare_samples(predicted, true)
+    ci, p_value, effect_size = None, None if direction == "none" else 0.0, None
+    if spread <= _ROUNDING * max(float(abs(predicted).max()), float(abs(true).max())):
+        spread = 0.0
+    else:
+        p_value, effect_size = t_p_value(mean / error, degrees), mean / spread
         half = t_quantile(0.5 + confidence / 2.0, degrees) * error
         ci = ConfidenceInterval(lower=mean - half, upper=mean + half, confidence=confidence, method="t")
     return BiasResult(
@@ -100,10 +76,18 @@ def _test_bias(
         is_significant=p_value is not None and p_value < 1.0 - confidence,
         p_value=p_value,
         direction=direction,
-        effect_size=mean / spread if spread > 0.0 else None,
+        effect_size=effect_size,
         ci=ci,
         n_samples=n,
     )
+
+
+def _compare_samples(first: Floats, second: Floats) -> tuple[float, float, float]:
+    """The pooled standard deviation of two samples; the standard error and degrees of freedom of Welch's test."""
+    n, m, one, other = len(first), len(second), first.var(ddof=1), second.var(ddof=1)
+    a, b = one / n, other / m
+    pooled = math.sqrt(((n - 1) * one + (m - 1) * other) / (n + m - 2))
+    return pooled, math.sqrt(a + b), (a + b) ** 2 / (a * a / (n - 1) + b * b / (m - 1)) if a + b else 1.0
 
 
 _LEAST_SHIFT = 0.01

@@ -217,20 +217,16 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def normal_p_value(z: float) -> float:
-    """The two-sided p-value of a standard normal statistic."""
-    return math.erfc(abs(z) / math.sqrt(2.0))
-
-
 def t_p_value(t: float, df: float) -> float:
-    """The two-sided p-value of Student's t with `df` degrees of freedom: I_x(df/2, 1/2), x = df/(df + t²)."""
+    """The two-sided p-value of Student's t with `df` degrees of freedom: I_x(df/2, 1/2), x = df/(df + t²).
+
+    With infinite `df` that of a standard normal statistic.
+    """
     if math.isinf(t):
         return 0.0
-    if math.isinf(df):
-        return normal_p_value(t)
     if df > _NEARLY_NORMAL:
         # Abramowitz and Stegun 26.7.8: off by about 1/df², where the fraction would lose digits to rounding.
-        return normal_p_value(t * (1.0 - 0.25 / df) / math.sqrt(1.0 + t * t / (2.0 * df)))
+        return math.erfc(abs(t) * (1.0 - 0.25 / df) / math.sqrt(1.0 + t * t / (2.0 * df)) / math.sqrt(2.0))
     return beta_cdf(df / (df + t * t), df / 2.0, 0.5)
 
 

@@ -227,16 +227,19 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
     """
     if times is None:
         tables = tables[tables.any(axis=(1, 2))]
-    shape = tables.shape[1:]
-
-    def kappa(total: Floats) -> Floats:
-        return kappas(total.reshape(*total.shape[:-1], *shape), weights)[..., None]
-
-    flat = tables.reshape(len(tables), math.prod(shape))
-    if shape != (2, 2):
-        return Found(jackknife_intervals(flat, kappa, ["correlation"], draws.confidence, times)[0], "jackknife")
-    counts = flat.sum(axis=0) if times is None else times @ flat
-    value = float(kappa(counts)[0])
+    size = tables.shape[1]
+    flat = tables.reshape(len(tables), size * size)
+    if size != 2:
+        [found] = jackknife_intervals(
+            flat,
+            lambda sums: kappas(sums.reshape(*sums.shape[:-1], size, size), weights)[..., None],
+            ["correlation"],
+            draws.confidence,
+            times,
+        )
+        return Found(found, "jackknife")
+    counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
+    value = float(kappas(counts, weights))
     if np.isnan(value):
         return Found(None, "jeffreys")
     sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
@@ -244,13 +247,13 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
     single, worth = bool((flat.max(axis=1) == sizes).all()), effective_items(sizes, times)
     if not (single and math.isclose(worth, n)):
         pairs = float(len(sizes) if single else sizes.sum())
-        left_out = kappa(counts - flat)[:, 0]
-        worth = _effective_pairs(counts.reshape(shape), left_out, (worth, pairs), draws.confidence)
+        left_out = kappas(counts - tables, weights)
+        worth = _effective_pairs(counts, left_out, (worth, pairs), draws.confidence)
     cells = np.random.default_rng(draws.seed).standard_gamma(
-        counts * (worth / counts.sum()) + 0.5, (draws.replicates, counts.size)
+        counts * (worth / counts.sum()) + 0.5, (draws.replicates, size, size)
     )
     tail = (1.0 - draws.confidence) / 2.0
-    low, high = np.quantile(kappa(cells), (tail, 1.0 - tail))
+    low, high = np.quantile(kappas(cells, weights), (tail, 1.0 - tail))
     return Found(Interval(float(low), float(high), draws.confidence).widened(value), "jeffreys")
 
 

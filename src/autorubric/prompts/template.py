@@ -79,6 +79,7 @@ class Template:
         source: the template text.
         origin: where the text came from, for messages and manifests.
         varies: values that differ between requests with a common prefix (see `section_code`).
+        system: the system message, in place of the block.
 
     Attributes:
         fingerprint: a short hash of name and source, which identifies the prompt.
@@ -93,10 +94,17 @@ class Template:
         (('user', 'Say hello to {{ everyone }}.'),)
     """
 
-    def __init__(self, name: str, source: str, origin: str = PACKAGED, varies: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        origin: str = PACKAGED,
+        varies: frozenset[str] = frozenset(),
+        system: str | None = None,
+    ) -> None:
         self.name, self.source, self.origin = name, source, origin
         self._place = f"prompt {name!r}" if origin == PACKAGED else origin
-        self.fingerprint = source_fingerprint(name, source)
+        self.fingerprint = source_fingerprint(name, source if system is None else f"{system}\0{source}")
         self.wants_list = origin != PACKAGED and asks_for_list(source)
         try:
             tree = _ENVIRONMENT.parse(source)
@@ -111,12 +119,11 @@ class Template:
         self._tail = _TAIL in self._compiled.blocks
         self._tail_names = _names_in_tail(tree) if self._tail else frozenset[str]()
         self._tails: dict[tuple[Any, ...], _Tail | None] = {}
-        self._system: str | None = None
-        self._varies = varies
+        self._system, self._varies = system, varies
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is compiled again from the same text."""
-        return _compiled_again, (self.name, self.source, self.origin, self._varies, self._system)
+        return type(self), (self.name, self.source, self.origin, self._varies, self._system)
 
     @classmethod
     @cache
@@ -164,10 +171,7 @@ class Template:
             >>> Template.from_package("rubric").with_system("Be brief.").render(query="q", reference="r")[0]
             ('system', 'Be brief.')
         """
-        other = Template(self.name, self.source, self.origin, self._varies)
-        other._system = text
-        other.fingerprint = source_fingerprint(self.name, f"{text}\0{self.source}")
-        return other
+        return Template(self.name, self.source, self.origin, self._varies, text)
 
     def render(self, /, **values: Any) -> tuple[Turn, ...]:
         """The filled-in messages as (role, content) pairs, system first; an empty message is left out.
@@ -330,11 +334,6 @@ def _message_parts(tree: nodes.Template, place: str) -> tuple[Literal["system", 
     if problems:
         raise InputError(problems)
     return tuple(role for role in _BLOCKS if role in blocks)
-
-
-def _compiled_again(name: str, source: str, origin: str, varies: frozenset[str], system: str | None) -> Template:
-    made = Template(name, source, origin, varies)
-    return made if system is None else made.with_system(system)
 
 
 @jinja2.pass_context

@@ -101,17 +101,19 @@ class Feed:
         """The lines of records that ended since the last call; on any thread."""
         return [self._lines.popleft() for _ in range(len(self._lines))]
 
-    async def records(self, groups: Iterable[Sequence[T]], key: Callable[[T], int]) -> AsyncGenerator[T, None]:
+    async def records(
+        self, grouped: Callable[[], Iterable[Sequence[T]]], key: Callable[[T], int]
+    ) -> AsyncGenerator[T, None]:
         """The records of one block after the other, until the driver has no more."""
         self._say(ready=True)
-        reading, position = iter(groups), 0
+        reading, position = iter(grouped()), 0
         while True:
             self._say(want=True)
             block = await self._given.get()
             if block is None:
                 return
             if block * BLOCK < position:  # of a worker that was lost
-                reading, position = iter(groups), 0
+                reading, position = iter(grouped()), 0
             met = list(islice(reading, block * BLOCK - position, (block + 1) * BLOCK - position))
             position = (block + 1) * BLOCK
             if not met:
@@ -171,14 +173,14 @@ async def fed(
     Args:
         records: of the whole run.
         key: tells a record from the others.
-        grouped: the records with equal ones in one group; read again from the start where a lost block is repeated.
+        grouped: the records with equal ones in one group; called again where a lost block is repeated.
     """
     own = feed.get()
     if own is None:
         for one in records:
             yield one
         return
-    async with aclosing(own.records(grouped(), key)) as given:
+    async with aclosing(own.records(grouped, key)) as given:
         async for one in given:
             yield one
 

@@ -23,6 +23,7 @@ CHANGED = "changed"
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("made_of", "settings", "models", "templates", "counts", "grader_config", "eval_config"), dict),
     "total_duration_seconds": int | float,
+    "calls": int | None,
 }
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from autorubric.errors import AutorubricError, InputError, LedgerError, counted
 from autorubric.files.atomic import remove_drafts
@@ -189,25 +188,28 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         autorubric.errors.LedgerError: .../ledger/ledger.sqlite is missing, but manifest.json knows of 120 calls; ...
     """
     remove_drafts(directory)
-    folder, spent = directory / LEDGER_FOLDER, directory / SPENT_FILE
+    folder, spent = directory / LEDGER_FOLDER, read_spent_file(directory / SPENT_FILE)
     manifest = read_manifest(directory) or {}
-    known = _Known.of(manifest, read_spent_file(spent))
+    calls, source = manifest.get("calls") or 0, MANIFEST_FILE
+    if not calls and spent is not None and spent.calls:
+        calls, source = spent.calls, SPENT_FILE
+    known = f"{source} knows of {counted(calls, 'call') if calls else 'a run that recorded in it'}"
     if start_over:
         ledger = _opened_anyhow(folder, linger)
     else:
-        had_one = known.calls or (manifest and (manifest.get("completed_indices") or (folder / WRITE_LOCK).exists()))
+        had_one = calls or (manifest and (manifest.get("completed_indices") or (folder / WRITE_LOCK).exists()))
         path = folder / FILE_NAME
         if had_one and not path.exists():
-            raise _lost(folder, "missing", known)
+            raise _lost(path, "missing", known)
         if had_one and path.stat().st_size == 0 and not path.with_name(f"{path.name}-wal").exists():
-            raise _lost(folder, "empty", known)
+            raise _lost(path, "empty", known)
         ledger = Ledger.open(folder, linger=linger)
-        if known.calls and not ledger.count:
+        if calls and not ledger.count:
             ledger.close()
-            raise _lost(folder, "empty", known)
-    if known.calls or known.spent is not None:
-        _count_lost(ledger, known, folder)
-    ledger.keep_spent(spent)
+            raise _lost(path, "empty", known)
+    if calls or spent is not None:
+        _count_lost(ledger, calls, spent, folder)
+    ledger.keep_spent(directory / SPENT_FILE)
     if (folder / BATCHES).is_dir():
         _refuse_open_batches(ledger, folder)
     return ledger
@@ -233,27 +235,18 @@ def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
         raise InputError(f"{folder.parent}: {problem}" if how else problem for problem in error.problems) from None
 
 
-class _Known(NamedTuple):
-    """What the run has recorded according to its files; `spent` is None if no file has the sums."""
+def _count_lost(ledger: Ledger, calls: int, spent: Spent | None, folder: Path) -> None:
+    """Keep in the ledger what calls cost that it has no records of, so that a budget counts them.
 
-    calls: int
-    source: str
-    spent: Spent | None
-
-    @classmethod
-    def of(cls, manifest: dict[str, Any], spent: Spent | None) -> _Known:
-        calls = manifest.get("calls")
-        told = calls if isinstance(calls, int) else 0
-        if spent is not None and spent.calls > told and not told:
-            return cls(spent.calls, SPENT_FILE, spent)
-        return cls(told, MANIFEST_FILE, spent)
-
-
-def _count_lost(ledger: Ledger, known: _Known, folder: Path) -> None:
-    """Keep in the ledger what calls cost that it has no records of, so that a budget counts them."""
+    Args:
+        ledger: of the run.
+        calls: how many there were.
+        spent: what they cost; None if no file has the sums.
+        folder: of the ledger.
+    """
     recorded = ledger.spent()
-    missing = max(known.calls - recorded.calls, 0)
-    lost = Spent(calls=missing, lost=missing) if known.spent is None else known.spent.beyond(recorded)
+    missing = max(calls - recorded.calls, 0)
+    lost = Spent(calls=missing, lost=missing) if spent is None else spent.beyond(recorded)
     if not lost.calls and not lost.tokens:
         return
     before = ledger.find_note(LOST)
@@ -276,9 +269,8 @@ def _opened_anyhow(folder: Path, linger: float) -> Ledger:
     return Ledger.open(folder, linger=linger)
 
 
-def _lost(folder: Path, how: str, known: _Known) -> LedgerError:
-    what = counted(known.calls, "call") if known.calls else "a run that recorded in it"
+def _lost(path: Path, how: str, known: str) -> LedgerError:
     return LedgerError(
-        f"{folder / FILE_NAME} is {how}, but {known.source} knows of {what}; restore it from a copy, or request "
-        "everything again with --start-over (in Python: start_over=True)"
+        f"{path} is {how}, but {known}; restore it from a copy, or request everything again with --start-over (in "
+        "Python: start_over=True)"
     )

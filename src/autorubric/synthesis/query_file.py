@@ -97,7 +97,8 @@ class QueryFile:
     rows: Sequence[Record] | None = None
 
     def _records(self, problems: list[str]) -> Iterable[Record]:
-        return read_rows(self.path, problems, what=_WHAT) if self.rows is None else self.rows
+        records = read_rows(self.path, problems, what=_WHAT) if self.rows is None else self.rows
+        return records if self.reader is None else map(self.reader.read, records)
 
     def with_guesses(self, notes: list[str], *, named: bool = False) -> QueryFile:
         """This file with the column of the query guessed from the usual names, unless the user named it.
@@ -127,7 +128,7 @@ class QueryFile:
     def __iter__(self) -> Iterator[Query]:
         """The usable rows in file order, read one at a time."""
         for record in islice(self._records([]), self.limit):
-            query = self._query(record.number - 1, record.fields)
+            query = self._query(record)
             if isinstance(query, Query) and (self.shard is None or self.shard.has(query.fields["question"])):
                 yield query
 
@@ -147,7 +148,7 @@ class QueryFile:
         for record in islice(self._records(problems), self.limit):
             where, line, row = record.where, record.number, record.fields
             columns |= islice(row.items(), 50 if len(columns) < 200 else 0)
-            query = self._query(line - 1, row)
+            query = self._query(record)
             if isinstance(query, str):
                 problems.append(f"{where}: {query}")
                 continue
@@ -186,10 +187,10 @@ class QueryFile:
         if usable == 0:
             raise InputError([f"{input_name(self.path)}: no row can be used", *problems])
 
-    def _query(self, index: int, row: Mapping[str, Any]) -> Query | str:
+    def _query(self, record: Record) -> Query | str:
         """The query of a row, or why it cannot be used."""
-        guessed = {} if self.reader is None else self.reader.read(Record(str(self.path), 0, dict(row))).columns
-        column = guessed.get("query", self.question_column)
+        index, row = record.number - 1, record.fields
+        column = record.columns.get("query", self.question_column)
         question = value_at(row, column)
         if question is None:
             return f"nothing at {column!r}{_LACKING}{listed(row)}"

@@ -112,22 +112,17 @@ async def run_plan(
         finished(row)
         note_ended(query.index)
 
-    own = fed(queries, attrgetter("index"), partial(_Unequal, queries))
+    own = fed(queries, attrgetter("index"), partial(_unequal, queries))
     await work_off(own, run_row, window, stopping)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unequal:
+def _unequal(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:
     """Queries with other fields than all earlier ones, each as a group; an empty group for every other."""
-
-    queries: Iterable[Query]
-
-    def __iter__(self) -> Iterator[tuple[Query, ...]]:
-        seen: set[int] = set()
-        for query in self.queries:
-            number = hash(json.dumps([pair for pair in query.fields.items() if pair[0] not in _NAMES], default=str))
-            yield () if number in seen else (query,)
-            seen.add(number)
+    seen: set[int] = set()
+    for query in queries:
+        number = hash(json.dumps([pair for pair in query.fields.items() if pair[0] not in _NAMES], default=str))
+        yield () if number in seen else (query,)
+        seen.add(number)
 
 
 _NAMES = frozenset({"id", "__source_index__", "__record_id__"})

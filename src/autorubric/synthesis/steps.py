@@ -15,7 +15,7 @@ from typing import IO, Any, Literal, TypeAlias
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from autorubric.files.atomic import atomic_writer, written_if_changed
+from autorubric.files.atomic import atomic_writer
 from autorubric.files.strict_json import json_value
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.database import ImportRow
@@ -63,7 +63,7 @@ class RowStore:
             try:
                 pieces.append(to_json(members, inf_nan_mode="null")[1:-1])
             except PydanticSerializationError:  # half characters
-                pieces.append(json.dumps(members, ensure_ascii=False)[1:-1].encode())
+                pieces.append(json.dumps(members, ensure_ascii=False)[1:-1].encode(errors="replace"))
             members = {}
         is_whole = len(pieces) > self.plan.last_step
         if self.export is not None and is_whole:
@@ -173,7 +173,7 @@ def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowS
             (
                 step,
                 _Kept(path) if path.exists() and path not in store.owned else None,
-                stack.enter_context(written_if_changed(path)),
+                stack.enter_context(atomic_writer(path, "wb", keep_same=True)).write,
             )
             for step, path in paths.items()
         ]

@@ -166,30 +166,28 @@ class SpentFile:
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._last, self._spent = read_spent(connection)
+        self._last, self._spent = 0, Spent()
         try:
             self._file: int | None = opened(path, os.O_RDWR | os.O_CREAT)
-            self._write()
+            self.update(connection, whole=True)
             os.fsync(self._file)
         except OSError as error:
             if is_exhausted(error):
                 raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error
             raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
 
-    def reread(self, connection: sqlite3.Connection) -> None:
-        """Write what the ledger knows, where recorded calls have changed."""
-        self._last, self._spent = read_spent(connection)
-        with contextlib.suppress(OSError):
-            self._write()
+    def update(self, connection: sqlite3.Connection, *, whole: bool = False) -> None:
+        """Write the sums with the calls committed since, or, where recorded calls have changed, the `whole` again.
 
-    def add_committed(self, connection: sqlite3.Connection) -> None:
-        """Add the calls committed since; on the thread that uses the connection."""
-        last, more = read_spent(connection, after=self._last)
-        if last > self._last:
-            self._last, self._spent = last, self._spent.plus(more)
-            # On failure the ledger still has the calls, and the next session writes the sums.
-            with contextlib.suppress(OSError):
-                self._write()
+        On the thread that uses the connection. Where an `OSError` is raised, the ledger still has the calls, and the
+        next session writes the sums.
+        """
+        last, more = read_spent(connection, after=None if whole else self._last)
+        if self._file is None or (last == self._last and not whole):
+            return
+        self._last, self._spent = last, more if whole else self._spent.plus(more)
+        line = json.dumps(self._spent._asdict()).encode()
+        written_at(self._file, line.ljust(_LENGTH - 1) + b"\n", 0)
 
     def close(self) -> None:
         """Sync and close the file; closing twice is harmless."""
@@ -198,8 +196,3 @@ class SpentFile:
                 os.fsync(self._file)
             os.close(self._file)
             self._file = None
-
-    def _write(self) -> None:
-        if self._file is not None:
-            line = json.dumps(self._spent._asdict()).encode()
-            written_at(self._file, line.ljust(_LENGTH - 1) + b"\n", 0)

@@ -10,10 +10,10 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from zlib import crc32
 
 from autorubric.errors import InputError, LedgerError
@@ -60,188 +60,6 @@ class LoggedRow(NamedTuple):
         return SealedRow(self.key, (self.key, *json_value(line)), data, compute_digest(self.key, data))
 
 
-class UncommittedLog:
-    """Hands each reply to the operating system as soon as it arrives, without waiting for the disk.
-
-    A commit waits for other rows and for a sync; a process that is killed meanwhile would lose replies it paid for.
-    Rows in this log survive the process, but not a power cut. They also outlast SQLite's write-ahead log, and so
-    restore what damage to that log loses. Two files alternate; one is emptied only when all its rows are committed.
-
-    A row that cannot be written here is skipped: its commit follows and reports what is wrong with the disk.
-
-    Attributes:
-        committed: how many rows are committed, in the order in which they were put.
-        in_order: held while a row is put and queued, so that rows are committed in that order.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._paths = [directory / name for name in UNCOMMITTED_FILES]
-        self._lock_path = directory / _UNCOMMITTED_LOCK
-        self._lock: BaseFileLock | None = None
-        self._files: list[int] = []
-        self._size = 0
-        self._put = 0
-        self.committed = 0
-        self._filled_at = 0
-        self._closed = False
-        self.in_order = threading.Lock()
-
-    def put(self, row: SealedRow) -> None:
-        """Log a row; hold `in_order`."""
-        self._put += 1
-        if self._closed:
-            return
-        try:
-            if not self._files:
-                self._open()
-            if self._size >= _FULL and self.committed >= self._filled_at:
-                self._switch_files()
-            frame = _frame(*row[:3])
-            if not self._size:
-                frame = _MARK + frame
-            # The next row overwrites a partial write.
-            if written_at(self._files[0], frame, self._size) == len(frame):
-                self._size += len(frame)
-        except (OSError, InputError):
-            self._closed = not self._files  # a disk without room now is not tried again at every call
-
-    def close(self, *, remove: bool) -> None:
-        """Close the files; `remove` deletes them, once every row is committed."""
-        self._closed = True
-        opened_here = bool(self._files)
-        for file in self._files:
-            os.close(file)
-        self._files = []
-        for path in self._paths if remove and opened_here else ():
-            path.unlink(missing_ok=True)
-        if self._lock is not None:
-            release_and_remove(self._lock)
-            self._lock = None
-
-    def _open(self) -> None:
-        self._lock = try_lock(self._lock_path)
-        if self._lock is None:
-            raise BlockingIOError(errno.EAGAIN, "another process logs its replies here", str(self._lock_path))
-        for path in self._paths:
-            self._files.append(opened(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
-
-    def _switch_files(self) -> None:
-        self._files.reverse()
-        os.ftruncate(self._files[0], 0)
-        self._size, self._filled_at = 0, self._put - 1
-
-
-class InFlightLog:
-    """Logs the worst case of each call in flight, so that a budget counts it even if the process is killed.
-
-    Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
-    may. The file is written through a map of it, so that a call takes no system call and no turn of the interpreter.
-    Where a file system has no maps, it is written in the usual way. A slot that cannot be written is skipped, unless
-    the disk is full: then nothing could be recorded of the call. Without a directory nothing is logged.
-
-    Attributes:
-        is_open: whether rows are logged.
-    """
-
-    def __init__(self, directory: Path | None) -> None:
-        self.is_open = directory is not None
-        self._directory = directory or Path()
-        self._lock: BaseFileLock | None = None
-        self._file: int | None = None
-        self._memory: mmap.mmap | None = None
-        self._is_mapped = True
-        self._slots: dict[bytes, int] = {}
-        self._free: list[int] = []
-
-    def put(self, row: CallRow) -> None:
-        """Log the worst case of a call that is in flight from now on, in place of an earlier one.
-
-        Raises:
-            LedgerError: the disk has no room for it.
-        """
-        if not self.is_open:
-            return
-        if len(row.item) > _LONGEST_NAME or len(row.model) > _LONGEST_NAME:
-            row = replace(row, item=row.item[:_LONGEST_NAME], model=row.model[:_LONGEST_NAME])
-        slot = self._slots.get(row.key)
-        if slot is None:
-            slot = self._slots[row.key] = self._free.pop() if self._free else len(self._slots)
-        self._write(slot, _frame(row.key, pack_columns(row), _compressed(row.outcome)) + _NO_FRAME)
-
-    def remove(self, key: bytes) -> None:
-        """Clear the slot of a call that has ended and is recorded."""
-        slot = self._slots.pop(key, None)
-        if slot is not None:
-            self._free.append(slot)
-            self._write(slot, _NO_FRAME)
-
-    def close(self, *, remove: bool) -> None:
-        """Close the file; `remove` deletes it, unless a call is still in flight."""
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-            if remove and not self._slots:
-                (self._directory / _IN_FLIGHT_FILE).unlink(missing_ok=True)
-        self.is_open = False
-        if self._lock is not None:
-            release_and_remove(self._lock)
-            self._lock = None
-
-    def _write(self, slot: int, content: bytes) -> None:
-        if not self.is_open:
-            return
-        start = slot * _SLOT
-        memory = self._memory
-        if self._is_mapped and (memory is None or start >= len(memory)):
-            memory = self._grown(slot)
-        if memory is not None:
-            memory[start : start + len(content)] = content
-        elif not self._is_mapped and self._file is not None:
-            with suppress(OSError):
-                written_at(self._file, content, start)
-
-    def _grown(self, slot: int) -> mmap.mmap | None:
-        """The map with room for a slot, or None if it cannot be written or its file system has no maps."""
-        size = (slot // _SLOTS_AT_ONCE + 1) * _SLOTS_AT_ONCE * _SLOT
-        try:
-            if self._file is None:
-                self._lock = try_lock(self._directory / _IN_FLIGHT_LOCK)
-                if self._lock is None:
-                    self.is_open = False
-                    return None
-                self._file = opened(self._directory / _IN_FLIGHT_FILE, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-            held = 0 if self._memory is None else len(self._memory)
-            # Zeros take the room on the disk now: a map of a file without it would end the process later.
-            while held < size:
-                held += written_at(self._file, bytes(size - held), held)
-        except InputError:
-            return None
-        except OSError as error:
-            if error.errno in _NO_ROOM:
-                raise unwritable(error) from error
-            return None
-        try:
-            self._memory = mmap.mmap(self._file, size)
-        except OSError:  # of some network file systems
-            self._memory, self._is_mapped = None, False
-        return self._memory
-
-
-@lru_cache(maxsize=16)
-def _compressed(outcome: Reply | Failure) -> bytes:
-    """The data of a row; calls in flight all have the same outcome."""
-    return seal(b"", pack_outcome(outcome))[0]
-
-
-def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
-    """A row (a line of JSON, then the data) with lengths and a checksum, so that a partial write is recognized."""
-    content = b"".join((_AT.pack(columns[-1]), key, json_bytes(columns[1:]), b"\n", data))
-    return _HEAD.pack(len(key), len(content) - _AT.size - len(key), crc32(content)) + content
-
-
 def _read_frames(content: memoryview) -> Iterator[LoggedRow]:
     """The rows up to the first one that is incomplete."""
     end = 0
@@ -286,8 +104,185 @@ UNCOMMITTED = LogFiles(UNCOMMITTED_FILES, _UNCOMMITTED_LOCK, _read_uncommitted)
 IN_FLIGHT = LogFiles((_IN_FLIGHT_FILE,), _IN_FLIGHT_LOCK, _read_slots)
 
 
-def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> None:
-    """Pass the rows that a killed process left in a log to `keep`, file by file, then remove the files.
+@dataclass(eq=False)
+class _Log:
+    """What this process writes to the files of a log, which are made, under a lock, for the first row.
+
+    Attributes:
+        directory: of the files.
+        is_open: whether rows are logged.
+    """
+
+    directory: Path
+    is_open: bool = True
+    _files: list[int] = field(default_factory=list)
+    _lock: BaseFileLock | None = None
+    _kind: ClassVar[LogFiles]
+
+    def _open(self) -> None:
+        """Lock the log and empty its files; unless another process writes them: then nothing is logged here."""
+        self._lock = try_lock(self.directory / self._kind.lock)
+        self.is_open = self._lock is not None
+        for name in self._kind.names if self.is_open else ():
+            self._files.append(opened(self.directory / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
+
+    def close(self, *, remove: bool) -> None:
+        """Close the files; `remove` deletes them, once every row is on record."""
+        self.is_open = False
+        for file in self._files:
+            os.close(file)
+        for name in self._kind.names if remove and self._files else ():
+            (self.directory / name).unlink(missing_ok=True)
+        self._files = []
+        if self._lock is not None:
+            release_and_remove(self._lock)
+            self._lock = None
+
+
+@dataclass(eq=False)
+class UncommittedLog(_Log):
+    """Hands each reply to the operating system as soon as it arrives, without waiting for the disk.
+
+    A commit waits for other rows and for a sync; a process that is killed meanwhile would lose replies it paid for.
+    Rows in this log survive the process, but not a power cut. They also outlast SQLite's write-ahead log, and so
+    restore what damage to that log loses. Two files alternate; one is emptied only when all its rows are committed.
+
+    A row that cannot be written here is skipped: its commit follows and reports what is wrong with the disk.
+
+    Attributes:
+        committed: how many rows are committed, in the order in which they were put.
+        in_order: held while a row is put and queued, so that rows are committed in that order.
+    """
+
+    committed: int = 0
+    in_order: threading.Lock = field(default_factory=threading.Lock)
+    _size: int = 0
+    _put: int = 0
+    _filled_at: int = 0
+    _kind = UNCOMMITTED
+
+    def put(self, row: SealedRow) -> None:
+        """Log a row; hold `in_order`."""
+        self._put += 1
+        if not self.is_open:
+            return
+        try:
+            if not self._files:
+                self._open()
+            if self._size >= _FULL and self.committed >= self._filled_at:
+                self._switch_files()
+            frame = _frame(*row[:3])
+            if not self._size:
+                frame = _MARK + frame
+            # The next row overwrites a partial write.
+            if self.is_open and written_at(self._files[0], frame, self._size) == len(frame):
+                self._size += len(frame)
+        except (OSError, InputError):
+            self.is_open = bool(self._files)  # a disk without room now is not tried again at every call
+
+    def _switch_files(self) -> None:
+        self._files.reverse()
+        os.ftruncate(self._files[0], 0)
+        self._size, self._filled_at = 0, self._put - 1
+
+
+@dataclass(eq=False)
+class InFlightLog(_Log):
+    """Logs the worst case of each call in flight, so that a budget counts it even if the process is killed.
+
+    Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
+    may. The file is written through a map of it, so that a call takes no system call and no turn of the interpreter.
+    Where a file system has no maps, it is written in the usual way. A slot that cannot be written is skipped, unless
+    the disk is full: then nothing could be recorded of the call.
+    """
+
+    _memory: mmap.mmap | None = None
+    _is_mapped: bool = True
+    _slots: dict[bytes, int] = field(default_factory=dict)
+    _free: list[int] = field(default_factory=list)
+    _kind = IN_FLIGHT
+
+    def put(self, row: CallRow) -> None:
+        """Log the worst case of a call that is in flight from now on, in place of an earlier one.
+
+        Raises:
+            LedgerError: the disk has no room for it.
+        """
+        if not self.is_open:
+            return
+        if len(row.item) > _LONGEST_NAME or len(row.model) > _LONGEST_NAME:
+            row = replace(row, item=row.item[:_LONGEST_NAME], model=row.model[:_LONGEST_NAME])
+        slot = self._slots.get(row.key)
+        if slot is None:
+            slot = self._slots[row.key] = self._free.pop() if self._free else len(self._slots)
+        self._write(slot, _frame(row.key, pack_columns(row), _compressed(row.outcome)) + _NO_FRAME)
+
+    def remove(self, key: bytes) -> None:
+        """Clear the slot of a call that has ended and is recorded."""
+        slot = self._slots.pop(key, None)
+        if slot is not None:
+            self._free.append(slot)
+            self._write(slot, _NO_FRAME)
+
+    def close(self, *, remove: bool) -> None:
+        """Close the file; `remove` deletes it, unless a call is still in flight."""
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+        super().close(remove=remove and not self._slots)
+
+    def _write(self, slot: int, content: bytes) -> None:
+        if not self.is_open:
+            return
+        start = slot * _SLOT
+        memory = self._memory
+        if self._is_mapped and (memory is None or start >= len(memory)):
+            memory = self._grown(slot)
+        if memory is not None:
+            memory[start : start + len(content)] = content
+        elif not self._is_mapped:
+            with suppress(OSError):
+                written_at(self._files[0], content, start)
+
+    def _grown(self, slot: int) -> mmap.mmap | None:
+        """The map with room for a slot, or None if it cannot be written or its file system has no maps."""
+        size = (slot // _SLOTS_AT_ONCE + 1) * _SLOTS_AT_ONCE * _SLOT
+        try:
+            if not self._files:
+                self._open()
+            if not self.is_open:
+                return None
+            held = 0 if self._memory is None else len(self._memory)
+            # Zeros take the room on the disk now: a map of a file without it would end the process later.
+            while held < size:
+                held += written_at(self._files[0], bytes(size - held), held)
+        except InputError:
+            return None
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise unwritable(error) from error
+            return None
+        try:
+            self._memory = mmap.mmap(self._files[0], size)
+        except OSError:  # of some network file systems
+            self._memory, self._is_mapped = None, False
+        return self._memory
+
+
+@lru_cache(maxsize=16)
+def _compressed(outcome: Reply | Failure) -> bytes:
+    """The data of a row; calls in flight all have the same outcome."""
+    return seal(b"", pack_outcome(outcome))[0]
+
+
+def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
+    """A row (a line of JSON, then the data) with lengths and a checksum, so that a partial write is recognized."""
+    content = b"".join((_AT.pack(columns[-1]), key, json_bytes(columns[1:]), b"\n", data))
+    return _HEAD.pack(len(key), len(content) - _AT.size - len(key), crc32(content)) + content
+
+
+def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> list[LoggedRow]:
+    """The rows that a killed process left in a log, passed to `keep` file by file; then the files are removed.
 
     Raises:
         LedgerError: another version of this package wrote a file, or its first bytes are damaged; it stays.
@@ -295,14 +290,17 @@ def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], No
     left = [path for path in (directory / name for name in log.names) if path.exists()]
     lock = try_lock(directory / log.lock) if left else None
     if lock is None:  # nothing is left, or the process that writes it is alive
-        return
+        return []
+    rows: list[LoggedRow] = []
     try:
         for path in left:
             if found := list(log.read(path)):
                 keep(found)
+            rows += found
             path.unlink(missing_ok=True)
     finally:
         release_and_remove(lock)
+    return rows
 
 
 _SINCE = "SELECT key, at FROM calls WHERE at >= ? ORDER BY at"
@@ -318,17 +316,11 @@ def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | N
     """
     folders = [directory, *folders_of_processes(directory)] if logs is None else [logs]
     for folder in folders:
-        arrived: dict[bytes, float] = {}
-
-        def uncommitted(left: list[LoggedRow], arrived: dict[bytes, float] = arrived) -> None:
-            arrived.update((one.key, one.at) for one in left)
-            _take_in(connection, {}, left)
-
-        recover(UNCOMMITTED, folder, uncommitted)
+        arrived = recover(UNCOMMITTED, folder, partial(_take_in, connection, {}))
         # Another process may have made the same call after the kill, so the ledger does not tell whether this one
         # has ended. The process's own log does: it still has what was committed last.
-        of_one = None if folder == directory else arrived
-        recover(IN_FLIGHT, folder, partial(_take_in, connection, of_one))
+        ended = None if folder == directory else {one.key: one.at for one in arrived}
+        recover(IN_FLIGHT, folder, partial(_take_in, connection, ended))
 
 
 def _take_in(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:

@@ -80,15 +80,14 @@ class KeyIndex:
         found = connection.execute(_FIND_CALL, (call,)).fetchall()
         return Found(call, *(found[0] if found else (None, None)))
 
-    def catch_up(self, connection: sqlite3.Connection) -> bool:
-        """Read the replies recorded since the last call; whether there were any."""
+    def catch_up(self, connection: sqlite3.Connection) -> None:
+        """Read the replies recorded since the last call."""
         with self._lock:
             rows = connection.execute(_UNINDEXED, (self._read_to,)).fetchall()
             for key, call in rows:
                 self._waiting.setdefault(key, call)
             if rows:
                 self._read_to = rows[-1][1]
-        return bool(rows)
 
     def forget(self, key: bytes) -> None:
         """Stop finding `key`, once its row is deleted."""

@@ -7,11 +7,10 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import SpentFile, price_calls, read_failed_calls
@@ -72,30 +71,40 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     """
 
     def __init__(
-        self,
-        connections: _Connections,
-        directory: Path | None = None,
-        *,
-        linger: float = LINGER,
-        shared: bool = False,
-        logs: Path | None = None,
+        self, directory: Path | None, *, linger: float = LINGER, shared: bool = False, logs: Path | None = None
     ) -> None:
-        place, self._writing, reading, self._turn = connections
-        super().__init__(reading, place, directory)
-        self._opened = ExitStack()
+        turn: AbstractContextManager[object] = nullcontext()
+        with ExitStack() as opened:
+            if directory is None:
+                place = "the ledger in memory"
+                self._writing = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                reading = opened.enter_context(closing(self._writing))
+            else:
+                place = str(directory / FILE_NAME)
+                turn = opened.enter_context(closing(WriteLock(directory)))
+                with translate_read_errors(place, directory):
+                    with turn:
+                        self._writing = connect(directory / FILE_NAME)
+                    opened.callback(_close_writing, self._writing, turn)
+                    reading = opened.enter_context(closing(connect(directory / FILE_NAME)))
+            super().__init__(reading, place, directory)
+            with translate_read_errors(place, directory), turn:
+                prepare(self._writing, place)
+                if directory is not None:
+                    take_in_logs(self._writing, directory, logs)
+                self._keys = KeyIndex(self._writing)
+            base = sharing.get() if directory is not None else None
+            if base is not None and base.base is not None:
+                self._base = opened.enter_context(ledger_view(base.base))
+            self._opened = opened.pop_all()
         logged = logs if shared else directory
-        self._uncommitted = None if logged is None else UncommittedLog(logged)
-        self.in_flight = InFlightLog(logged)
+        self._uncommitted = UncommittedLog(logged or Path(), is_open=logged is not None)
+        self.in_flight = InFlightLog(logged or Path(), is_open=logged is not None)
         self.claims = Claims(directory) if shared and directory is not None else None
         self._is_shared, self._read_at = shared, -1
         self._spent_file: SpentFile | None = None
-        with translate_read_errors(self._place, self.folder), self._turn:
-            prepare(self._writing, self._place)
-            if directory is not None:
-                take_in_logs(self._writing, directory, logs)
-            self._keys = KeyIndex(self._writing)
         self.began = session_began.get() or time.time()
-        self._commits = GroupCommit(self._commit, self._turn, linger=linger)
+        self._commits = GroupCommit(self._commit, turn, linger=linger)
 
     @classmethod
     def open(
@@ -117,38 +126,17 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         if (directory / MARK).exists():
             _recover(path)
         try:
-            return cls._open_in(directory, linger=linger, shared=shared, logs=logs)
+            return cls(directory, linger=linger, shared=shared, logs=logs)
         except LedgerError:
             if not (directory / MARK).exists():
                 raise
         _recover(path)
-        return cls._open_in(directory, linger=linger, shared=shared, logs=logs)
-
-    @classmethod
-    def _open_in(cls, directory: Path, *, linger: float, shared: bool, logs: Path | None) -> Ledger:
-        path = directory / FILE_NAME
-        with ExitStack() as opened:
-            turn = opened.enter_context(closing(WriteLock(directory)))
-            with translate_read_errors(str(path), directory):
-                with turn:
-                    writing = connect(path)
-                opened.callback(_close_writing, writing, turn)
-                reading = opened.enter_context(closing(connect(path)))
-            connections = _Connections(str(path), writing, reading, turn)
-            ledger = cls(connections, directory, linger=linger, shared=shared, logs=logs)
-            base = sharing.get()
-            if base is not None and base.base is not None:
-                ledger._base = opened.enter_context(ledger_view(base.base))
-            ledger._opened = opened.pop_all()
-        return ledger
+        return cls(directory, linger=linger, shared=shared, logs=logs)
 
     @classmethod
     def in_memory(cls) -> Ledger:
         """A ledger in memory, for callers without a run directory."""
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        ledger = cls(_Connections("the ledger in memory", connection, connection, nullcontext()), linger=0.0)
-        ledger._opened.callback(connection.close)
-        return ledger
+        return cls(None, linger=0.0)
 
     def check_writable(self) -> None:
         """Raise a `LedgerError` if nothing more can be recorded, so that no call is made either."""
@@ -188,8 +176,6 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         """Queue `row`; the future ends as `record` does."""
         # Packed here: on the writer thread, each step would compete with this thread for the interpreter.
         sealed = SealedRow.pack(row)
-        if self._uncommitted is None:
-            return self._commits.submit(sealed)
         with self._uncommitted.in_order:
             self._uncommitted.put(sealed)
             return self._commits.submit(sealed)
@@ -214,7 +200,8 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         if prices and self.spent().unpriced:
             self._commits.write(partial(price_calls, prices))
             if self._spent_file is not None:
-                self._spent_file.reread(self._connection)
+                with suppress(OSError):
+                    self._spent_file.update(self._connection, whole=True)
 
     def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
@@ -262,8 +249,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     def close(self) -> None:
         """Commit what is queued and close the file; closing twice is harmless."""
         self._commits.close()
-        if self._uncommitted is not None:
-            self._uncommitted.close(remove=self._commits.broken is None)
+        self._uncommitted.close(remove=self._commits.broken is None)
         self.in_flight.close(remove=self._commits.broken is None)
         if self.claims is not None:
             self.claims.close()
@@ -271,9 +257,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             self._spent_file.close()
         self._opened.close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _set_aside(self, key: bytes, call: int) -> None:
@@ -293,20 +277,11 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                 if not isinstance(thing, SealedRow):
                     thing(self._writing)
         if rows:
-            if self._uncommitted is not None:
-                self._uncommitted.committed += len(rows)
+            self._uncommitted.committed += len(rows)
             if self._spent_file is not None:
-                self._spent_file.add_committed(self._writing)
+                with suppress(OSError):
+                    self._spent_file.update(self._writing)
             self._keys.add(self._writing, rows, calls)
-
-
-class _Connections(NamedTuple):
-    """An open file: its name, a connection that writes, one that reads, and the lock held while writing."""
-
-    place: str
-    writing: sqlite3.Connection
-    reading: sqlite3.Connection
-    turn: AbstractContextManager[object]
 
 
 def _recover(path: Path) -> None:
@@ -315,7 +290,7 @@ def _recover(path: Path) -> None:
             recover(path)
 
 
-def _close_writing(writing: sqlite3.Connection, turn: WriteLock) -> None:
+def _close_writing(writing: sqlite3.Connection, turn: AbstractContextManager[object]) -> None:
     # The last connection to close checkpoints the write-ahead log.
     with turn:
         writing.close()

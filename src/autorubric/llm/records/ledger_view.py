@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,6 +89,7 @@ def session() -> Iterator[None]:
         session_began.reset(token)
 
 
+@dataclass(eq=False, repr=False)
 class LedgerView:
     """A look at a ledger, while another process writes it or after one crashed.
 
@@ -97,14 +98,13 @@ class LedgerView:
         folder: of the file; None in memory.
     """
 
+    _connection: sqlite3.Connection
+    _place: str
+    folder: Path | None = None
     began: float | None = None
-
-    def __init__(self, connection: sqlite3.Connection, place: str, folder: Path | None = None) -> None:
-        self._connection = connection
-        self._reading = threading.RLock()  # while statements of threads overlap, all of them read an old state
-        self._place = place
-        self._base: LedgerView | None = None  # the ledger of the run, where several processes have each their own
-        self.folder = folder
+    # While statements of threads overlap, all of them read an old state.
+    _reading: Any = field(default_factory=threading.RLock)
+    _base: LedgerView | None = None  # the ledger of the run, where several processes have each their own
 
     def _query(self, query: str, *values: object) -> list[Any]:
         with translate_read_errors(self._place, self.folder), self._reading:

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,6 +171,7 @@ def lock_holder(directory: Path) -> str | None:
     return None
 
 
+@dataclass(eq=False)
 class WriteLock:
     """Held while a ledger is written, so that processes that share it write one after the other.
 
@@ -177,27 +179,26 @@ class WriteLock:
     same moment can corrupt the file.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / WRITE_LOCK
-        self._file: int | None = None
-        self._lock: BaseFileLock | None = None
+    directory: Path
+    _file: int | None = None
+    _lock: BaseFileLock | None = None
 
     def __enter__(self) -> None:
         # The system's own wait, not the library's: that asks every few milliseconds, which costs more than a commit.
-        created = False
+        path, created = self.directory / WRITE_LOCK, False
         if self._file is None and self._lock is None:
             try:
-                self._file, created = opened(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
+                self._file, created = opened(path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
             except FileExistsError:
-                self._file = opened(self._path, os.O_RDWR | os.O_CREAT)
+                self._file = opened(path, os.O_RDWR | os.O_CREAT)
         if self._file is not None and not lock_file(self._file):  # the system has none
             from filelock import FileLock
 
             os.close(self._file)
             self._file = None
             if created:  # without locks, the existence of the file is the lock
-                self._path.unlink(missing_ok=True)
-            self._lock = FileLock(self._path, mode=0o600, thread_local=False)
+                path.unlink(missing_ok=True)
+            self._lock = FileLock(path, mode=0o600, thread_local=False)
         if self._lock is not None:
             self._lock.acquire(poll_interval=_WRITE_POLL)
 

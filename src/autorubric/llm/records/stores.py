@@ -22,7 +22,7 @@ class NoRecords:
 
     def __init__(self) -> None:
         self._notes: dict[str, Any] = {}
-        self.in_flight = InFlightLog(None)
+        self.in_flight = InFlightLog(Path(), is_open=False)
         self.claims, self.version = None, -1
 
     def check_writable(self) -> None:
