@@ -93,7 +93,7 @@ def _rubrics(path: str | Path, problems: list[str], columns: Mapping[str, str]) 
 
 
 def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
-    """Whether a row has the text of a criterion; `description` and `text` say so in tables alone."""
+    """Whether a row has the text of a criterion; `description` and `text` count in tables only."""
     return any(folded(key) in TEXT_KEYS for key in row) if is_table else any(row.get(key) for key in TEXT_KEYS[:2])
 
 
