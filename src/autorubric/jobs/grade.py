@@ -159,7 +159,7 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         settings: the keyword arguments, as a settings object.
 
     Returns:
-        Scores, reports and cost. With `dry_run=True` its `estimate` says what the run would cost.
+        Scores, reports and cost. With `dry_run=True`, `estimate` has the cost of the run.
 
     Raises:
         InputError: a setting, a file or a row is wrong, or a key or model was refused; nothing was spent.
