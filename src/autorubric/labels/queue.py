@@ -219,7 +219,7 @@ class Queue:
         return own is not None and own.kind == "label"
 
     def progress(self, annotator: str) -> Progress:
-        """How far an annotator is."""
+        """The progress of an annotator."""
         name = checked_annotator(annotator)
         with self._lock:
             kinds = self.history.count_kinds(name)
