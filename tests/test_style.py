@@ -42,6 +42,16 @@ PHRASES = {
     r"\bexclude each other\b": "--json and --csv exclude each other",
     r"\bcommand again resumes\b": "the same command again resumes the run",
     r"\bon its way (to|into|through)\b": "a request on its way into a batch",
+    r"\bsays? so\b": "a note says so",
+    r"\bof (your|one's) own\b": "a judge of your own",
+    r"\bouter spaces?\b": "case and outer spaces do not count",
+    r"\bhalf a character\b": "a text holds half a character",
+    r"\bthe most is\b": "nested too deeply; the most is 100 levels",
+    r"\basked on\b": "50% asked on",
+    r"\bgoes? ahead\b": "one call per item goes ahead",
+    r"\bthat there were then\b": "the labels that there were then",
+    r"\bwhat \w+ they are about\b": "the reports do not say what items they are about",
+    r"\bover its own (input|file)\b": "the run would write final.jsonl over its own input",
 }
 
 

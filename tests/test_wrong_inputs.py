@@ -74,7 +74,7 @@ CRITERIA: list[tuple[dict[str, Any], str]] = [
     ({"weight": 1e13}, "weight: expected a number of at most 1e+12, got 10000000000000.0"),
     ({"wieght": 3}, "wieght: unknown key 'wieght'; did you mean 'weight'?"),
     ({"requirement": 3}, "requirement: expected a string, got 3"),
-    ({"requirement": " "}, "requirement is empty; say what is asked of the submission"),
+    ({"requirement": " "}, "requirement is empty; state what the submission must satisfy"),
     ({"name": 3}, "name: expected a string, got 3"),
     ({"tags": "style"}, "tags: expected a list of strings, got 'style'"),
     ({"tags": [1]}, "tags[0]: expected a string, got 1"),

@@ -12,8 +12,8 @@ _OWN = __file__.removesuffix("notes.py"), contextlib.__file__
 class Note(UserWarning):
     """Something a caller should know: a guessed column, labels that are not counted, files that were moved.
 
-    A note never interrupts a call: with `-W error` it is shown all the same and the call returns. To hide notes, use
-    `warnings.simplefilter("ignore", autorubric.Note)`; to raise them, name them:
+    A note never interrupts a call: even with `-W error` it is shown and the call returns. To hide notes, use
+    `warnings.simplefilter("ignore", autorubric.Note)`; to raise them,
     `warnings.simplefilter("error", autorubric.Note)`.
 
     Example:

@@ -85,7 +85,7 @@ def test_queries_are_not_written_over(bench: Bench, name: str) -> None:
     (bench.folder / "out").mkdir()
     (bench.folder / "queries.jsonl").rename(bench.folder / "out" / name)
     words = ["synthesize", f"out/{name}", "--out", "out", "--models", "m"]
-    bench.refuses(words, f"would write {name} over its own input")
+    bench.refuses(words, f"would overwrite its own input with {name}")
 
 
 def test_a_run_does_not_go_into_the_folder_that_it_reads(bench: Bench) -> None:
@@ -98,7 +98,7 @@ def test_a_run_does_not_go_into_the_folder_that_it_reads(bench: Bench) -> None:
 
 def test_the_runs_own_copy_of_the_dataset_is_not_cut_by_grading_a_part_of_it(bench: Bench) -> None:
     words = ["grade", "run/dataset.json", "--judge", "judge@{url}", "--out", "run", "--limit", "1"]
-    bench.refuses(words, "would write dataset.json over its own input")
+    bench.refuses(words, "would overwrite its own input with dataset.json")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes and reads everything")

@@ -130,7 +130,7 @@ def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest
         ("7.0,Short,MET,ana\n", [], "no item has the id '7.0'; a column of numbers with blanks becomes floats"),
         ("a,Shrot,MET,ana\n", [], "labels.csv:2: no criterion is named 'Shrot'; did you mean 'Short'?"),
         ("a,Short,maybe,ana\n", [], "labels.csv:2: label 'maybe' is not one of MET, UNMET, CANNOT_ASSESS"),
-        ("a,Short,MET,ana\na,Short,MET,ana\n", [], "labels.csv:3: this label is given at labels.csv:2 already"),
+        ("a,Short,MET,ana\na,Short,MET,ana\n", [], "labels.csv:3: this label was already given at labels.csv:2"),
         ("a,Short,MET,ana\n", [], "item 'a': no label for 'Kind'; label all criteria or none"),
         ("a,Short,MET,ana\n", [], "`autorubric labels RUN --import FILE --annotator NAME`"),
         ("a,Short,MET,ana\na,Kind,MET,ana\n", ["--annotator", "bob"], "--annotator 'bob' is unknown"),
@@ -294,5 +294,5 @@ def test_an_id_that_is_copied_to_the_results_is_not_used_twice(
     source.write_text("".join(json.dumps({"id": one, "question": f"Why {n}?"}) + "\n" for n, one in enumerate(ids)))
     out = ["--out", str(tmp_path / "run"), "--models", "builtin/offline"]
     assert run(["synthesize", str(source), *out]) == 2
-    assert f"{source}:4: id 'q1' is used on line 1 already; ids must be unique" in capsys.readouterr().err
+    assert f"{source}:4: id 'q1' is already used on line 1; ids must be unique" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

@@ -286,7 +286,7 @@ def test_the_summary_says_in_one_line_how_often_judges_agree(
     [told] = [row for row in capsys.readouterr().out.splitlines() if "two judges agree" in row]
     # Of eight pairs, two differ: the sun of the first two items.
     assert "two judges agree on 0.750 of 8 pairs of verdicts" in told
-    assert "least on 'Sun' (0.500)" in told and "95% confidence interval" in told
+    assert "lowest on 'Sun' (0.500)" in told and "95% confidence interval" in told
 
 
 def test_items_that_abstentions_leave_without_a_score_are_counted(

@@ -48,7 +48,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "other queries": (
         SYNTHESIZE,
         SYNTHESIZE.replace("q.jsonl", "r.jsonl"),
-        "the input has none of the 2 queries in the directory",
+        "the input has none of the queries in the directory, such as",
     ),
     "another kind of run": (SYNTHESIZE, GRADE, "kind of run: synthesis before, now evaluation"),
     "another graded run": (

@@ -288,7 +288,7 @@ def test_all_offenders_of_a_jsonl_file_are_named_with_file_row_and_key(tmp_path:
     # Items are counted without the rows that could not be read, and without the header.
     assert sorted(found) == [
         ":3: Item 1, ground_truth[1]: invalid verdict 'partial'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
-        ":4: submission holds half a character (a lone surrogate): U+D800",
+        ":4: submission contains a lone surrogate: U+D800",
         ":5: Item 2: unknown key 'sumbission' in the item; did you mean 'submission'?",
         ":6: column 2: expected a key in double quotes, found the end of the text",
         ":7: Item 3 has the id '7' of item 0; labels of several annotators are passed with --labels",
@@ -465,5 +465,5 @@ def test_the_copy_of_a_dataset_that_a_run_made_is_read_whatever_its_size(
         RubricDataset.from_file(path)
     assert RubricDataset.from_stored(path) == full_dataset()
     path.write_bytes(b'{"prompt": "caf\xe9", "rubric": null, "items": []}')
-    with pytest.raises(InputError, match=r"dataset\.json: .*prompt holds half a character"):
+    with pytest.raises(InputError, match=r"dataset\.json: .*prompt contains a lone surrogate"):
         RubricDataset.from_stored(path)

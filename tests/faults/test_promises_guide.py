@@ -48,4 +48,5 @@ def test_every_row_of_the_tables_of_promises_names_a_test() -> None:
 
 
 def test_the_guide_names_every_part_of_the_soak() -> None:
-    assert list(PARTS) == re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)
+    told = GUIDE.partition("two of its parts (")[2].partition(")")[0]
+    assert list(PARTS) == re.findall(r"`(\w+)`", told)

@@ -58,5 +58,5 @@ def test_nulls_of_mappings_are_left_out_where_that_is_asked_for_and_those_of_lis
 
 def test_bytes_that_are_no_text_are_refused_wherever_they_stand() -> None:
     for value in (b"\xff", {"a": [b"\xff"]}):
-        with pytest.raises(InputError, match="holds bytes that are not UTF-8"):
+        with pytest.raises(InputError, match="contains bytes that are not UTF-8"):
             in_json(value)

@@ -80,7 +80,7 @@ def test_what_the_reader_of_the_rows_raises_goes_through(tmp_path: Path) -> None
 
 def test_values_that_json_does_not_know_are_read_as_text_or_refused_by_column(tmp_path: Path) -> None:
     took, own = timedelta(days=1, seconds=2, microseconds=3), UUID(int=7)
-    refused = "row 1: column 'x' holds bytes that are not UTF-8; leave it out, or write it as text"
+    refused = "row 1: column 'x' contains bytes that are not UTF-8; leave it out, or write it as text"
     table: dict[str, tuple[pa.Array, Any]] = {
         "duration": (pa.array([took]), "PT86402.000003S"),
         "negative duration": (pa.array([-timedelta(seconds=100)], pa.duration("s")), "-PT100S"),

@@ -68,7 +68,7 @@ def test_every_offender_of_a_json_text_is_named_with_its_place() -> None:
         "x.json: the document has the key 'c' twice",
         "x.json: a[0] is nan; JSON numbers are finite; write null, or leave the key out",
         "x.json: a[1].b is -inf; JSON numbers are finite; write null, or leave the key out",
-        "x.json: d holds half a character (a lone surrogate): U+D800",
+        "x.json: d contains a lone surrogate: U+D800",
     ]
 
 
@@ -93,7 +93,7 @@ NESTED: dict[str, Callable[[int], object]] = {
 @each("kind", NESTED)
 def test_a_hundred_levels_are_read_and_not_one_more(kind: str) -> None:
     NESTED[kind](100)
-    with pytest.raises(InputError, match="too deeply; the most is 100 levels"):
+    with pytest.raises(InputError, match="too deeply; the maximum is 100 levels"):
         NESTED[kind](101)
 
 
@@ -253,10 +253,10 @@ def test_misspelt_keys_are_recognised_and_own_words_are_not(key: str, expected: 
         ('{"weight" 5}', "column 11: expected ':' after the key, found '5'"),
         ('[\n {"weight": 5}\n {"weight": 6}\n]', "line 3, column 2: expected ',' or the closing bracket, found '{'"),
         ('{"a": 1}\n{"a": 2}\n', "line 2, column 1: expected nothing after the value, found '{'"),
-        ('{"a": "open', "column 7: the text that starts here has no closing quote"),
-        ('{"a": "two\nlines"}', "line 1, column 11: a text holds '\\n', which JSON writes as an escape"),
-        (r'{"path": "C:\data"}', "a text holds a backslash that begins no escape; JSON doubles a backslash"),
-        (r'{"path": "\u12"}', "a text holds a backslash that begins no escape; JSON doubles a backslash"),
+        ('{"a": "open', "column 7: the string that starts here has no closing quote"),
+        ('{"a": "two\nlines"}', "line 1, column 11: a string contains '\\n', which JSON requires to be escaped"),
+        (r'{"path": "C:\data"}', "a string contains a backslash that starts no escape; write two backslashes"),
+        (r'{"path": "\u12"}', "a string contains a backslash that starts no escape; write two backslashes"),
         ('{"a": nope', "column 7: expected a value, found 'nope'"),
     ],
 )

@@ -130,7 +130,7 @@ def test_one_process_takes_in_what_workers_have_left_on_its_machine_and_names_th
             str(tmp_path / "run"),
         ]
         assert run(words) == 0
-        assert "Ray workers on node-7 may hold replies that" in capsys.readouterr().err
+        assert "Ray workers on node-7 may have replies that" in capsys.readouterr().err
         assert graded(tmp_path / "run") == list(range(ITEMS))
         assert endpoint.stats()["requests"] == ITEMS
     assert not folder.parent.exists()

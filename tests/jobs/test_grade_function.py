@@ -305,7 +305,7 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ),
         (
             {"data": [{"submission": "So.", "x": {"image": b"\xff"}}], "rubric": RUBRIC},
-            "item 0: 'x' holds bytes that are not UTF-8; leave it out, or write it as text",
+            "item 0: 'x' contains bytes that are not UTF-8; leave it out, or write it as text",
         ),
         ({"data": RUBRIC}, "nothing to grade"),
         ({"data": RUBRIC, "rubric": RUBRIC, "submissions": TEXTS}, "the rubric is given twice"),

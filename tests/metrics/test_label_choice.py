@@ -60,7 +60,7 @@ def test_a_run_says_itself_what_its_labels_are_asked_for() -> None:
     ]
     run = cast("Any", SimpleNamespace(item_results=results))
     assert label_next(run, 4, seed=1) == label_next(reports, 4, dataset, seed=1)
-    with pytest.raises(InputError, match="do not say what items they are about; give the dataset"):
+    with pytest.raises(InputError, match="do not identify their items; pass the dataset"):
         label_next(reports, 4)
 
 

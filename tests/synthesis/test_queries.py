@@ -180,12 +180,12 @@ def test_mending_a_bad_row_does_not_shift_the_rows_behind_it(tmp_path: Path) -> 
 def test_ids_that_occur_twice_are_listed_with_both_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", {"question": "a", "id": "x"}, {"question": "b", "id": "x"})
     message = refused(QueryFile(path, id_column="id"))
-    assert "q.jsonl:2: id 'x' is used on line 1 already" in message
+    assert "q.jsonl:2: id 'x' is already used on line 1" in message
 
 
 def test_resume_keys_that_occur_twice_are_listed_without_an_id_column_too(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", *({"question": q, "__record_id__": "x"} for q in "ab"))
-    assert "q.jsonl:2: id 'x' is used on line 1 already" in refused(QueryFile(path))
+    assert "q.jsonl:2: id 'x' is already used on line 1" in refused(QueryFile(path))
 
 
 def test_a_byte_order_mark_does_not_cost_the_first_row(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_row_that_is_wrong_is_named_with_its_line(tmp_path: Path, row: Any, to
 
 def test_an_id_that_stands_twice_is_named(tmp_path: Path) -> None:
     rows = [{"question": text, "id": 7, "rubrics": RUBRICS} for text in ("a", "b")]
-    assert "id '7' is used on line 1 already" in read_queries(lines(tmp_path / "data.jsonl", rows)).problems[0]
+    assert "id '7' is already used on line 1" in read_queries(lines(tmp_path / "data.jsonl", rows)).problems[0]
 
 
 def test_rule_criteria_become_checks_with_the_nulls_of_a_struct_dropped() -> None:

@@ -60,7 +60,7 @@ class CheckContext:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row of the table.
+    """A check in the table of checks.
 
     Attributes:
         name: what a criterion calls it.

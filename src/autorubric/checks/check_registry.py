@@ -118,7 +118,7 @@ def run_check(
     *,
     context: CheckContext | None = None,
 ) -> CheckOutcome | CheckFailure:
-    """What the check says of a submission: an outcome with its reason, or why it cannot decide.
+    """The outcome of a check on a submission with its reason, or why it cannot decide.
 
     Raises:
         InputError: unknown check, or its parameters are unknown, missing or unusable; nothing has run.

@@ -50,7 +50,7 @@ def language(text: str, *, code: LanguageCode) -> CheckOutcome:
     """Passed when the text as a whole is in the given language.
 
     The script decides where one language alone uses it. Otherwise two detectors read the text in lower case; it
-    passes or fails where both say so, or the second is sure.
+    passes or fails where both agree, or the second is sure.
 
     Raises:
         CannotCheck: the text has no letters, or is so short that the detectors disagree.

@@ -263,7 +263,7 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
         f"{counted(overall.n, 'pair')} of verdicts, without labels; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
         f"two judges give the same verdict in {show(overall.agreement, ends)} of the pairs",
-        *([f"least with the others: {least.name}, {show(least.agreement)}"] if len(found.judges) > 2 else []),
+        *([f"lowest agreement with others: {least.name}, {show(least.agreement)}"] if len(found.judges) > 2 else []),
         "",
     ]
     below = [""]

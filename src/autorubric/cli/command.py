@@ -251,7 +251,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     Where a loop is running already, as in a notebook, the coroutine runs on another thread.
 
     Raises:
-        OSError: the process may have so few files open that the loop, which does not say so, would fail on its way.
+        OSError: the process may have so few files open that the loop would fail later, without a reason.
 
     Example:
         >>> async def answer():

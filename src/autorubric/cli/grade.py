@@ -28,8 +28,7 @@ autorubric grade answers.csv --rubric rubric.yaml --judge qwen@http://localhost:
 def grade(settings: GradeSettings) -> int:
     """Grade submissions criterion by criterion, with LLM judges, checks or both.
 
-    To resume a run, run the same command again: saved replies are reused, failed requests are sent again, and nothing
-    is paid for twice.
+    To resume a run, run the same command again: only missing and failed requests are sent.
     """
     result = run_shown(grade_async, settings, keep=False)
     if result.estimate is not None:
@@ -102,7 +101,7 @@ def _panel_lines(summary: EvaluationSummary) -> Iterable[str]:
         return
     ends, worst = panel.interval(), panel.worst
     interval = "" if ends is None else f" (95% confidence interval {ends[0]:.3f} to {ends[1]:.3f})"
-    least = "" if worst is None else f", least on {worst[0]!r} ({worst[1]:.3f})"
+    least = "" if worst is None else f", lowest on {worst[0]!r} ({worst[1]:.3f})"
     yield f"two judges agree on {panel.agreement:.3f} of {panel.pairs:,} pairs of verdicts{interval}{least}"
 
 

@@ -28,8 +28,7 @@ def select(settings: SelectSettings) -> int:
     """Select answers to train on by their rubric scores.
 
     Scores of a finished run of `autorubric grade` are used as they are; otherwise, the candidates are graded first.
-    To resume a run, run the same command again: saved replies are reused, failed requests are sent again, and nothing
-    is paid for twice.
+    To resume a run, run the same command again: only missing and failed requests are sent.
     """
     result = run_shown(select_async, settings)
     if result.estimate is not None:

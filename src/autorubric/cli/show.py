@@ -27,7 +27,7 @@ _LISTS = {"criteria": "kept", "rewritten": "rewritten", "rejected": "rejected", 
 def show(settings: ShowSettings) -> int:
     """Show one item of a run: verdicts, votes, quotes, prompts and raw replies.
 
-    For a synthesis run, shows one query: its rubric, and what became of each criterion.
+    For a synthesis run, shows one query: its rubric, and the history of each criterion.
     """
     found = run(show_async(settings))
     if settings.brief:

@@ -48,7 +48,7 @@ def print_failures(groups: FailureGroups, noun: str, indent: str = "  ", told: s
         groups: the failures.
         noun: what failed.
         indent: before each line.
-        told: why the run ended, where `print_early_end` says so.
+        told: why the run ended, if `print_early_end` printed it.
     """
     for line in failure_lines(islice(groups, _MOST_GROUPS), noun, told):
         print(f"{indent}{line}")
@@ -103,7 +103,7 @@ def division_line(rows: Iterable[ModelEstimate]) -> str:
     calls = sum(row.calls for row in rows)
     time = format_duration(max(calls / ONE_PROCESS, 1))
     return (
-        f"one process sends {calls:,} calls in about {time}; more help only if the endpoint answers over "
+        f"one process sends {calls:,} calls in about {time}; more processes help only if the endpoint accepts over "
         f"{ONE_PROCESS:,} calls a second"
     )
 

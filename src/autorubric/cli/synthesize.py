@@ -34,8 +34,7 @@ autorubric synthesize queries.jsonl --profile full --models openai/gpt-5.1 --bud
 def synthesize(settings: SynthesizeSettings) -> int:
     """Turn queries into rubrics: answers, candidate rubrics, a merge, harder criteria.
 
-    To resume a run, run the same command again: saved replies are reused, failed requests are sent again, and nothing
-    is paid for twice.
+    To resume a run, run the same command again: only missing and failed requests are sent.
     """
     result = run_shown(synthesize_async, settings, notice=partial(print, file=sys.stderr))
     if result.estimate is not None:

@@ -48,7 +48,7 @@ class CriterionOption(KeepingModel):
     """One answer to a multi-choice criterion.
 
     Attributes:
-        label: the text of the answer; labels differ by more than case and outer spaces.
+        label: the text of the answer; labels must differ in more than case and surrounding spaces.
         value: its value in [0, 1]; any finite number if `na` is set, because it is never scored.
         na: choosing it means that the criterion does not apply or cannot be assessed.
         metadata: user-defined keys.
@@ -144,7 +144,7 @@ class Criterion(KeepingModel):
         fields = self.__dict__
         found: Sequence[str] = ()
         if not fields["requirement"] or fields["requirement"].isspace():
-            found = ["requirement is empty; say what is asked of the submission"]
+            found = ["requirement is empty; state what the submission must satisfy"]
         if fields["options"] is not None:
             found = [*found, *_option_problems(fields["options"])]
         if fields["aggregation"] is not None:
@@ -194,7 +194,7 @@ class Criterion(KeepingModel):
         return options[index].value
 
     def find_option_by_label(self, label: str) -> int:
-        """The index of the option with this label, ignoring case and outer spaces.
+        """The index of the option with this label, ignoring case and surrounding spaces.
 
         Raises:
             ValueError: the criterion is binary, or has no such option.
@@ -277,7 +277,7 @@ def _option_problems(options: list[CriterionOption]) -> list[str]:
     for option in options:
         folded = option.label.strip().casefold()
         if folded in seen:
-            found.append(f"option label {option.label!r} is given twice; case and outer spaces do not count")
+            found.append(f"option label {option.label!r} is given twice, ignoring case and surrounding spaces")
         seen.add(folded)
     return found
 

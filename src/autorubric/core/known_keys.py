@@ -103,7 +103,7 @@ def _sorted_out(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str
     own = dict(metadata) if isinstance(metadata, dict) else {}
     unknown = len(data) - len(kept)
     if unknown > _MOST_UNKNOWN:
-        message = f"{unknown} keys are not known; the most is {_MOST_UNKNOWN}, put what is yours under 'metadata'"
+        message = f"{unknown} unknown keys; at most {_MOST_UNKNOWN} are kept, put your own under 'metadata'"
         return kept, [_error((), message, None)]
     strangers: list[InitErrorDetails] = []
     for key, value in data.items():

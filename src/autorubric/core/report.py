@@ -152,8 +152,8 @@ class EvaluationReport(_Report):
     """The score of a submission and its criteria.
 
     Attributes:
-        score: in [0, 1], or the bare sum where `normalize` was off; None if a judgment failed (`error` says
-            so) or nothing is left to score.
+        score: in [0, 1], or the bare sum where `normalize` was off; None if a judgment failed (see
+            `error`) or nothing is left to score.
         raw_score: the sum of value · weight, before any length penalty.
         llm_raw_score: the same; published name.
         report: one entry per criterion, in the rubric's order.
@@ -259,21 +259,11 @@ class EnsembleCriterionReport(_Judged, BriefModel):
 class EnsembleEvaluationReport(_Report):
     """The score of a submission by one or several judges, as a `CriterionGrader` returns it.
 
+    It has the attributes of `EvaluationReport`, and the following.
+
     Attributes:
-        score: in [0, 1], or the bare sum where `normalize` was off; None if a judgment failed (`error` says
-            so) or nothing is left to score.
-        raw_score: the sum of value · weight, before any length penalty.
-        llm_raw_score: the same; published name.
-        report: one entry per criterion, in the rubric's order.
         judge_scores: the score by each judge's own votes, over the criteria that it was asked about.
         mean_agreement: the mean of the criteria's agreement; None if every judgment failed.
-        cannot_assess_count: how many criteria ended in an abstention.
-        token_usage: of the replies used.
-        completion_cost: dollars of those replies; None if no price is known.
-        error: why the score is missing.
-        coverage: the share of criteria whose judgment did not fail, in [0, 1].
-        failed_count: how many judgments failed.
-        flags: what is suspicious about the submission, such as text that addresses the judge.
 
     Example:
         >>> EnsembleEvaluationReport(score=0.75, judge_scores={"a": 0.5, "b": 1.0}).mean_agreement is None

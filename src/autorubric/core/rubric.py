@@ -52,8 +52,8 @@ def check_grader(grader: object) -> None:
 class Rubric(Displayed):
     """The criteria that a submission is graded by.
 
-    Two rubrics are equal when their criteria, guidelines and metadata are. Treat one as a value: nothing
-    checks the list again once it was made.
+    Two rubrics are equal when their criteria, guidelines and metadata are. Treat a rubric as
+    immutable: nothing checks the list again.
 
     Attributes:
         rubric: the criteria, at least one.

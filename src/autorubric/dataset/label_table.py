@@ -101,7 +101,7 @@ class _Join:
             return
         first = self._first.setdefault((place, at, given.annotator), given.where)
         if first != given.where:
-            self._problems.append(f"{given.where}: this label is given at {first} already")
+            self._problems.append(f"{given.where}: this label was already given at {first}")
             return
         self._labels.setdefault(place, {}).setdefault(at, {})[given.annotator] = label
 

@@ -66,7 +66,7 @@ def connections_left() -> int | None:
 
 
 def can_open_more(files: int) -> bool:
-    """Whether that many more files can be opened now; for libraries whose errors do not say so.
+    """Whether that many more files can be opened now; for libraries whose errors do not tell.
 
     Example:
         >>> can_open_more(1)

@@ -42,7 +42,7 @@ def in_json(value: Any, *, nulls: bool = True) -> Any:
         nulls: whether mappings keep keys that hold null.
 
     Raises:
-        InputError: it holds bytes that are not UTF-8.
+        InputError: it contains bytes that are not UTF-8.
 
     Example:
         >>> in_json({"day": date(2026, 1, 2), "took": timedelta(hours=1, milliseconds=5), "tags": (b"a", None)})
@@ -82,7 +82,7 @@ def _scalar(value: Any) -> Any:
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise InputError("holds bytes that are not UTF-8; leave it out, or write it as text") from None
+            raise InputError("contains bytes that are not UTF-8; leave it out, or write it as text") from None
     if isinstance(value, UUID):
         return str(value)
     return float(value) if isinstance(value, Decimal) else value

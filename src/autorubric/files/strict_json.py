@@ -23,7 +23,7 @@ _ESCAPED_SURROGATES = re.compile(
 DEEPEST = 100
 """Maximum nesting depth of a value; deeper ones exhaust the stack of recursive readers."""
 
-_TOO_DEEP = f"nested too deeply; the most is {DEEPEST} levels"
+_TOO_DEEP = f"nested too deeply; the maximum is {DEEPEST} levels"
 _LONG = 2**20
 """Characters of a text that is not searched for brackets."""
 
@@ -202,9 +202,9 @@ _FAULTS = (
     ("Expecting ','", "expected ',' or the closing bracket, found {}"),
     ("Illegal trailing comma", "expected no ',' before the closing bracket"),
     ("Extra data", "expected nothing after the value, found {}"),
-    ("Unterminated string", "the text that starts here has no closing quote"),
-    ("Invalid control character", "a text holds {}, which JSON writes as an escape"),
-    ("Invalid \\", "a text holds a backslash that begins no escape; JSON doubles a backslash"),
+    ("Unterminated string", "the string that starts here has no closing quote"),
+    ("Invalid control character", "a string contains {}, which JSON requires to be escaped"),
+    ("Invalid \\", "a string contains a backslash that starts no escape; write two backslashes"),
 )
 _TOKEN = re.compile(r"[\w.+-]{1,40}|.", re.DOTALL)
 
@@ -305,7 +305,7 @@ def blemishes(value: Any, path: str = "") -> Iterator[str]:
     place = path or "the document"
     if isinstance(value, str):
         if _unencodable(value):
-            yield f"{place} holds half a character (a lone surrogate): {_first_surrogate(value)}"
+            yield f"{place} contains a lone surrogate: {_first_surrogate(value)}"
     elif isinstance(value, float):
         if not math.isfinite(value):
             yield f"{place} is {value}; JSON numbers are finite; write null, or leave the key out"
@@ -322,7 +322,7 @@ def _blemishes_of_members(members: dict[Any, Any], path: str) -> Iterator[str]:
         yield from (f"{place} has the key {key!r} twice" for key in members.repeated)
     for key, member in members.items():
         if isinstance(key, str) and _unencodable(key):
-            yield f"{place} has a key with half a character (a lone surrogate): {_first_surrogate(key)}"
+            yield f"{place} has a key with a lone surrogate: {_first_surrogate(key)}"
             continue
         yield from blemishes(member, f"{path}.{key}" if path else str(key))
 

@@ -98,7 +98,7 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
             raise
         raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from None
     if is_too_deep(value):  # through aliases, which the text does not show
-        raise InputError(f"{where}: aliases are nested too deeply; the most is {DEEPEST} levels")
+        raise InputError(f"{where}: aliases are nested too deeply; the maximum is {DEEPEST} levels")
     found = [f"{where}: {problem}" for problem in blemishes(value)]
     if found:
         raise InputError(found)
@@ -109,7 +109,7 @@ def dump_yaml(value: Any) -> str:
     r"""`value` as YAML text: keys in their order, every language readable, no aliases.
 
     Raises:
-        InputError: a number is NaN or infinite, a text contains half a character, or a value is not plain.
+        InputError: a number is NaN or infinite, a text contains a lone surrogate, or a value is not plain.
 
     Example:
         >>> dump_yaml({"weight": 1.0, "labels": ["Yes", "1e3"]})
@@ -132,7 +132,7 @@ def _refuse_depth(text: str, where: str) -> None:
             depth += 1
             if depth > DEEPEST:
                 line = f":{event.start_mark.line + 1}" if event.start_mark else ""
-                raise InputError(f"{where}{line}: nested too deeply; the most is {DEEPEST} levels")
+                raise InputError(f"{where}{line}: nested too deeply; the maximum is {DEEPEST} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 

@@ -254,7 +254,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # its own error, and the one about numbers of thousands of digits
         raise InputError(f"{where}: {in_short(error)}") from None
     if is_too_deep(value):
-        raise InputError(f"{where}: nested too deeply; the most is {DEEPEST} levels")
+        raise InputError(f"{where}: nested too deeply; the maximum is {DEEPEST} levels")
     problems = [f"{where}: {problem}" for problem in blemishes(value)]
     if problems:
         raise InputError(problems)

@@ -165,7 +165,7 @@ def release_file(domain: str) -> str:
 
 
 def write_release(folder: str | Path, records: Iterable[Record]) -> Counter[str]:
-    """Write records in the layout of the release; how many went into which file.
+    """Write records in the layout of the release, and return the number of records by file.
 
     All files have one schema, so that `datasets.load_dataset` reads them together. They appear whole, and only when
     all records were written.

@@ -37,12 +37,12 @@ class Options:
     """How a file is converted.
 
     Attributes:
-        source: name of the format it is in; found out where None.
+        source: name of its format; detected if None.
         polarity: what the user says about its negative weights.
         against: other splits of the same data, looked through for the same questions.
-        carry: whether what the target has no place for travels under the key `autorubric`.
+        carry: whether to keep fields that the target lacks under the key `autorubric`.
         strict: whether a loss stops the conversion.
-        force: whether a file that is there with other content may be replaced.
+        force: whether to replace an existing file with other content.
         columns: columns of rows under usual names, by what they hold; such rows are in no named format.
     """
 
@@ -57,7 +57,7 @@ class Options:
 
 @dataclass(slots=True)
 class Conversion:
-    """What a conversion read, wrote and lost.
+    """The result of a conversion: rows read, written and lost.
 
     Attributes:
         source: name of the format read.
@@ -146,7 +146,7 @@ def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[
 
     Args:
         path: the file.
-        source: name of its format; found out from the first row where None.
+        source: name of its format; detected from the first row if None.
 
     Raises:
         InputError: rows are wrong, or no format fits.

@@ -203,7 +203,7 @@ class Recipe:
             problems.append(f"llm_calls: {error}")
         ids = [spec.judge_id for spec in self._all_specs()]
         problems += [
-            f"two judges have the id {name!r}; in Python give each an id of its own: JudgeSpec(config, id)"
+            f"two judges have the id {name!r}; in Python give each its own id: JudgeSpec(config, id)"
             for name in dict.fromkeys(ids)
             if ids.count(name) > 1
         ]

@@ -90,7 +90,7 @@ def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
     if len(order) < 2:
         what = f"by {by!r} " if by else ""
         raise InputError(
-            f"all {len(groups)} items are in one group {what}; items of one group never stand in two sets, so at "
+            f"all {len(groups)} items are in one group {what}; a group is never split between sets, so at "
             "least two groups are needed; pass another --group-by (Python: group_by=)"
         )
     return groups
@@ -286,5 +286,5 @@ class UsedItems:
         except MissingFileError:
             return []
         if not all(isinstance(row.get("item"), str) for row in rows):
-            raise InputError(f"{self.path}: a line has no 'item'; restore the file, which says what was used before")
+            raise InputError(f"{self.path}: a line has no 'item'; restore the file, which records used items")
         return rows

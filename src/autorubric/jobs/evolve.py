@@ -143,10 +143,10 @@ class EvolveResult:
 async def evolve_async(run: Path | None, settings: EvolveSettings) -> EvolveResult:
     """Evolve rubrics: add criteria that discriminate, retire those that do not.
 
-    For each query, a model proposes criteria and pitfalls. They are graded on the rollouts and pass the gates of
-    `synthesize`; at most `most_added` enter. Every change is a version in `rubric_versions.jsonl`. Calling it again
-    resumes: recorded versions stay, and saved replies are never paid for twice. Another run of the same queries
-    under their newest rubrics continues the versions.
+    For each query, a model proposes criteria and pitfalls. Judges grade them on the rollouts; those that pass the
+    gates of `synthesize` are added, at most `most_added`. Every change is a version in `rubric_versions.jsonl`.
+    Calling it again resumes: recorded versions stay, and saved replies are never paid for twice. Another run of the
+    same queries under their newest rubrics continues the versions.
 
     Args:
         run: a run directory of `grade`, `select` or `serve --evolve`.

@@ -122,10 +122,10 @@ class GradeSettings(GradingSettings):
     labels: FileNames = setting((), "Table of labels: id, criterion, label; repeatable.", group="Input")
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     limit: int | None = setting(None, "Grade only the first N items.", group="Input", ge=1, le=10**9)
-    on_failure: Literal["none", "skip"] = setting("none", "A failure: none (no score) or skip it.", group="Scoring")
+    on_failure: Literal["none", "skip"] = setting("none", "Failed judgment: none (no score), skip.", group="Scoring")
     length_penalty: Annotated[LengthPenalty | str, PlainValidator(_read_penalty)] | None = setting(
         None,
-        "Free words, words at full penalty, points.",
+        "Words where the penalty starts, ends; points lost.",
         metavar="FREE,CAP,POINTS",
         group="Scoring",
     )
@@ -159,7 +159,7 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         settings: the keyword arguments, as a settings object.
 
     Returns:
-        Scores, reports and cost. With `dry_run=True` its `estimate` says what the run would cost.
+        Scores, reports and cost. With `dry_run=True`, `estimate` has the cost of the run.
 
     Raises:
         InputError: a setting, a file or a row is wrong, or a key or model was refused; nothing was spent.

@@ -357,8 +357,8 @@ async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) 
         settings: the keyword arguments, as a settings object.
 
     Returns:
-        The rubric, what was tried and decided, and the cost. With `dry_run=True` its `estimate` says what it would
-        cost; with `undo=` the rubric has changes reverted.
+        The rubric, all trials and decisions, and the cost. With `dry_run=True`, `estimate` has
+        the cost; with `undo=`, changes of the rubric are reverted.
 
     Raises:
         InputError: a setting, a file or a label is wrong, there are too few labels, or a key or model was refused;

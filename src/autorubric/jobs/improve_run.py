@@ -240,7 +240,7 @@ def _guard(labelled: Labelled) -> Guard:
 
 
 def undone(source: Rubric | Path | str, names: Sequence[str], out: Path) -> ImproveResult:
-    """Revert changes; the rubric is written to the directory, and its log says so."""
+    """Revert changes; the rubric and a line of the log are written to the directory."""
     rubric = undo(source if isinstance(source, Rubric) else rubric_in(Path(source)), names)
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -113,7 +113,7 @@ class JudgeSettings(ModelSettings):
     repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
         "as_is",
-        "Several demands: as_is, all, split (evolve).",
+        "Compound criteria: as_is, all, split (evolve).",
         group="Judges",
     )
     evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")
@@ -121,9 +121,9 @@ class JudgeSettings(ModelSettings):
     training_data: DatasetSource | None = setting(
         None, "Labelled dataset for --few-shot.", group="Judges", reads=True
     )
-    prompts: LocalName | None = setting(None, "Directory of your own prompt templates.", group="Judges", reads=True)
+    prompts: LocalName | None = setting(None, "Directory of your prompt templates.", group="Judges", reads=True)
     seed: int = setting(0, "Seed of option order and examples.", group="Judges")
-    prefix_first: bool = setting(True, "One call per item goes ahead.", group="Prompt cache")
+    prefix_first: bool = setting(True, "Send one call per item first.", group="Prompt cache")
     aggregation: Literal["majority", "weighted", "unanimous", "any"] = setting(
         "majority", "majority, weighted, unanimous or any.", group="Panel"
     )

@@ -133,7 +133,7 @@ def _refuse_other_state(pairs: JudgedPairs, filled: Filled) -> None:
         if now != then:
             raise InputError(
                 f"batch {batch} was drawn from {then} open pairs, and {now} are open now",
-                "Give the same run and --dataset as when it was drawn, and the labels that there were then.",
+                "Pass the run, --dataset and labels that the batch was drawn with.",
             )
 
 
@@ -236,7 +236,7 @@ def read_draw(text: str) -> tuple[int, int, int]:
     """The number of pairs drawn, of how many, and the seed, from the column `draw`.
 
     Raises:
-        ValueError: it does not say so.
+        ValueError: it does not.
     """
     found = _DRAW.fullmatch(text.strip())
     if found is None or not 0 < int(found[1]) <= int(found[2]):
@@ -266,7 +266,7 @@ def _read(row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str])
     if draws.setdefault(batch, draw) != draw:
         return [], [
             f"batch {batch} comes from two draws ({draws[batch]}; {draw}); "
-            "give the labels of the first to --labels when asking for the next"
+            "pass the labels of the first with --labels before drawing the next"
         ]
     return made, [wrong for label in made for wrong in _problems(row, label, dataset)]
 
@@ -301,7 +301,7 @@ def _problems(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) 
             what = "item" if column == "id" else "criterion"
             yield (
                 f"{column} is {row[column]!r}, but the run's {what} {row[what]} has {value!r}; "
-                "give rows as --label-next wrote them to the run that asked"
+                "pass the rows as --label-next wrote them, with the same run"
             )
     try:
         if is_known:

@@ -93,7 +93,7 @@ class LintSettings(Settings):
     list_rules: bool = setting(False, "List the rules and exit.", group="Rules")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
-        "error", "Exit with 100 from error, warning or note on; never.", group="Output"
+        "error", "Exit with 100 from error, warning or note up; never.", group="Output"
     )
 
     def rules(self) -> Sequence[Rule]:

@@ -179,7 +179,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | ServiceProcesses:
     """Serve rewards to trainers: POST /v1/reward, GET /healthz, GET /metrics.
 
-    All callers share one limit, one budget and one ledger; equal requests are sent only
+    All callers share one limit, one budget and one ledger; identical requests are sent only
     once. A failed judgment gives no reward, not 0. On SIGTERM, on Ctrl-C, and when `stop` is called, it answers open
     requests, then returns.
 
@@ -187,7 +187,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         settings: the keyword arguments, as a settings object.
 
     Returns:
-        What the service did: its `executor.snapshot()` counts requests.
+        The service; its `executor.snapshot()` counts requests.
 
     Raises:
         InputError: a setting is wrong, or the address or directory cannot be taken; nothing was spent.

@@ -155,9 +155,9 @@ class ShowSettings(Settings):
 async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
     """One item of a run in full: verdicts, votes, reasons, quotes, prompts and raw replies, failed ones included.
 
-    Of a synthesis run the item is a query: its rubric, and what became of each criterion. It only reads, so it can be
-    called during the run. Ledgers keep replies, not prompts: prompts are rebuilt from the dataset and the
-    templates, and a note says where that is not possible.
+    For a synthesis run, the item is a query: its rubric, and the history of each criterion. It only reads, so it can
+    be called during the run. Ledgers keep replies, not prompts: prompts are rebuilt from the dataset and the
+    templates, or a note tells why not.
 
     Args:
         run: a run directory, or the result of a run that has one.

@@ -64,7 +64,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
         settings: the keyword arguments, as a settings object.
 
     Returns:
-        Rubrics, counts and cost. With `dry_run=True` its `estimate` says what the run would cost.
+        Rubrics, counts and cost. With `dry_run=True`, `estimate` has the cost of the run.
 
     Raises:
         InputError: a setting, a file or a row is wrong, or a key or model was refused; nothing was spent.

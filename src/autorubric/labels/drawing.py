@@ -240,7 +240,7 @@ class Dispute:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an annotator is.
+    """The progress of an annotator.
 
     Attributes:
         labelled: pairs that this annotator labelled.

@@ -26,7 +26,7 @@ from autorubric.notes import warn
 
 
 class History:
-    """The events so far and what they come to.
+    """The events so far and the labels that count.
 
     Of one annotator's labels of a pair the latest counts; an undo brings the one before it back.
     """

@@ -136,7 +136,7 @@ class Queue:
         """Store a label; it is on disk when this returns. A second label of the same annotator replaces the first.
 
         Args:
-            annotator: who says so.
+            annotator: who gives the label.
             index: the item's place in the dataset (`task.pair.index`).
             place: the criterion's place in the rubric (`task.pair.place`).
             verdict: one of `task.choices`, in any case.
@@ -219,7 +219,7 @@ class Queue:
         return own is not None and own.kind == "label"
 
     def progress(self, annotator: str) -> Progress:
-        """How far an annotator is."""
+        """The progress of an annotator."""
         name = checked_annotator(annotator)
         with self._lock:
             kinds = self.history.count_kinds(name)

@@ -93,7 +93,7 @@ def _rubrics(path: str | Path, problems: list[str], columns: Mapping[str, str]) 
 
 
 def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
-    """Whether a row has the text of a criterion; `description` and `text` say so in tables alone."""
+    """Whether a row has the text of a criterion; `description` and `text` count in tables only."""
     return any(folded(key) in TEXT_KEYS for key in row) if is_table else any(row.get(key) for key in TEXT_KEYS[:2])
 
 
@@ -173,7 +173,7 @@ def _rubric(rubric: Any, query: str, reference: bool, place: Place, problems: li
 def lint_rubric(
     rubric: Any, query: str = "", *, reference: bool = False, rules: Sequence[Rule] = RULES
 ) -> list[Finding]:
-    """What is wrong with a rubric, in the order of its criteria.
+    """The findings on a rubric, in the order of its criteria.
 
     Args:
         rubric: a `Rubric`, or criteria in any shape that rubric files have.
@@ -194,7 +194,7 @@ def lint_rubric(
 
 
 def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Finding]:
-    """What is wrong with the rubrics of a file, one rubric after the other.
+    """The findings on the rubrics of a file, one rubric after the other.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -215,7 +215,7 @@ def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Findi
 
 
 def lint_raw_rubric(rubric: RawRubric, rules: Sequence[Rule] = RULES) -> list[Finding]:
-    """What is wrong with a rubric: the rubric as a whole first, then its criteria in order.
+    """The findings on a rubric: the rubric as a whole first, then its criteria in order.
 
     Example:
         >>> lint_raw_rubric(RawRubric([]))[0].rule

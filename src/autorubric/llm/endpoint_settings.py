@@ -17,7 +17,7 @@ class EndpointSettings(Settings):
     base_url: str | None = setting(None, "OpenAI-compatible endpoint of models without an address.", group="Endpoint")
     api_key_env: VariableName | None = setting(
         None,
-        "Variable of the API key (default: the provider's).",
+        "Variable with the API key (default: the provider's).",
         group="Endpoint",
         secret=True,
     )

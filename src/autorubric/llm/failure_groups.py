@@ -79,7 +79,7 @@ class FailureGroup:
 
         Args:
             noun: what failed.
-            told: why the run ended, where a message says so; this reason is not repeated.
+            told: the reason in a message, why the run ended; it is not repeated.
             is_advised: whether to say what to do.
 
         Example:
@@ -210,7 +210,7 @@ def failure_lines(groups: Iterable[FailureGroup], noun: str, told: str | None = 
     Args:
         groups: the failures.
         noun: what failed.
-        told: why the run ended, where a message says so.
+        told: the reason in a message, why the run ended.
 
     Example:
         >>> groups = [FailureGroup(stage, "network", "reset", 1, []) for stage in ("a", "b")]

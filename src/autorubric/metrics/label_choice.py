@@ -61,7 +61,7 @@ class CellLabel:
     Attributes:
         item: as in the request.
         criterion: as in the request.
-        verdict: what a person says: a verdict, or an option's label.
+        verdict: the person's verdict, or an option's label.
         probability: as in the request; times the share of a batch's requests that have a label, where not all have
             and these are a random part of them: the others would else count as judged right.
         batch: which call of `label_next` asked for it, from 0.

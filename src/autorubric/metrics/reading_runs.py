@@ -25,7 +25,7 @@ from autorubric.metrics.table import ABSENT, EXCLUDE, FAILED, Column, GradedRun,
 _IS_IT = "Is this the dataset that was graded?"
 _KEYS = {"report_type", "criterion_reports"} | EvaluationReport.model_fields.keys()
 _KEYS |= EnsembleEvaluationReport.model_fields.keys()
-_NO_ITEMS = "the reports do not say what items they are about; give the dataset that was graded"
+_NO_ITEMS = "the reports do not identify their items; pass the dataset that was graded"
 
 
 def read_table(

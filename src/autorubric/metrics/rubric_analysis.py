@@ -38,7 +38,7 @@ class Thresholds:
 
     Attributes:
         saturated: a criterion with a pass rate above this, or below 1 minus this, is saturated.
-        agreement: the least share of labels that a judge should meet.
+        agreement: the minimum share of labels that a judge should match.
         disagreement: the largest acceptable share of pairs of votes that differ.
         redundant: the correlation beyond which two criteria are redundant.
     """
@@ -59,7 +59,7 @@ class CriterionAnalysis:
         weight: its weight.
         n: submissions on which it was judged; without abstentions and failures.
         pass_rate: the share that meet it, or the mean option value.
-        saturated: whether the interval of the pass rate lies beyond the threshold, so that it tells nothing apart.
+        saturated: whether the interval of the pass rate lies beyond the threshold.
         discrimination: the corrected item-total correlation: its points with those of all other criteria.
         slope: the discrimination of the item-response model; below 0 poor submissions fare better on it. None for
             a criterion that all meet or none, fewer than three criteria or ten submissions.
@@ -138,7 +138,7 @@ class RubricAnalysis(Displayed):
 
     Attributes:
         criteria: its criteria, worst first.
-        effective: how many independent criteria they amount to; None if all verdicts are constant.
+        effective: the effective number of independent criteria; None if all verdicts are constant.
         group: the variance that groups of rollouts of one prompt are expected to show in the score.
         notes: what was left out.
     """

@@ -205,7 +205,7 @@ class DistributionResult(MetricModel):
 
 
 class EMDResult(MetricModel):
-    """How far one distribution has to be moved to become another.
+    """The distance between two distributions.
 
     Attributes:
         emd: the earth mover's distance.

@@ -55,7 +55,7 @@ def prompts_in(directory: Path, known: Iterable[str], load: Callable[[Path], P])
                 raise InputError(f"{path}: not the name of a prompt file; {advice(path.name, known)}")
             prompt = load(path)
             if prompt.name in found:
-                raise InputError(f"{path}: prompt {prompt.name!r} is in {found[prompt.name].origin} already")
+                raise InputError(f"{path}: prompt {prompt.name!r} is already in {found[prompt.name].origin}")
             found[prompt.name] = prompt
         except InputError as error:
             problems.extend(error.problems)

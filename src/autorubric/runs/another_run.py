@@ -273,8 +273,8 @@ def _take_in_machines(directory: Path, told: Iterable[str]) -> None:
     others = sorted({machine for machine, _ in places if machine != here})
     if others:
         warn(
-            f"Ray workers on {', '.join(others)} may hold replies that {directory} lacks: only --engine ray takes "
-            "them in; without it, these requests are sent again"
+            f"Ray workers on {', '.join(others)} may have replies that {directory} lacks; only --engine ray "
+            "collects them. Without it, these requests are sent again"
         )
 
 

@@ -41,7 +41,7 @@ class RunState:
     """The progress of a run.
 
     Attributes:
-        rows: rows to do.
+        rows: rows in total.
         finished: rows that ended.
         stages: each stage.
         calls: model calls paid for in this session.

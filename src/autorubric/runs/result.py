@@ -39,7 +39,7 @@ class ItemResult(Displayed):
     Attributes:
         item_idx: the item's place in the dataset, from 0.
         item: the item.
-        report: what the grader said.
+        report: the grader's report.
         duration_seconds: from the start of the item to its report, in the session that graded it.
         error: why the item has no report that counts; None if it has one.
 

@@ -139,7 +139,7 @@ def _refuse_overwriting(out: Path, files: tuple[str, ...], source: Path) -> None
         raise InputError(f"{out}: is inside {source}, which the run reads; pass another --out")
     taken = [name for name in files if os.path.realpath(out / name) == there]
     if taken:
-        raise InputError(f"{source}: the run would write {taken[0]} over its own input; pass another --out")
+        raise InputError(f"{source}: the run would overwrite its own input with {taken[0]}; pass another --out")
 
 
 def _refuse_no_ledger(path: Path) -> None:

@@ -85,8 +85,7 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
     if not held or any(hash(show_question(query.fields["question"])) in held for query in queries):
         return []
     first = shortened(show_question(next(read_rows(path)).get("question")), 80)
-    noun = "query" if len(held) == 1 else "queries"
-    return [f"the input has none of the {len(held)} {noun} in the directory, such as {first!r}"]
+    return [f"the input has none of the queries in the directory, such as {first!r}"]
 
 
 async def load_export() -> None:

@@ -202,7 +202,7 @@ def _show_noise(noise: Noise, context: GateContext) -> dict[str, float | str | N
 def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """A rejection for criteria that all responses meet or none does, and for those that better responses miss.
 
-    Merged criteria are tested only where the settings say so; they count in the score in any case.
+    Merged criteria are tested only if the settings demand it; they count in the score in any case.
     """
     noise = _find_noise(context, settings)
     tested = [one for one in candidates if one.origin == "evolved" or settings.separates.merged]

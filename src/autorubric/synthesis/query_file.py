@@ -162,7 +162,7 @@ class QueryFile:
             responses = responses or given
             own = query.record_id if self.id_column or "__record_id__" in row else str(query.fields["id"]).strip()
             if own and first_line.setdefault(own, line) != line:
-                repeated.append(f"{where}: id {own!r} is used on line {first_line[own]} already; ids must be unique")
+                repeated.append(f"{where}: id {own!r} is already used on line {first_line[own]}; ids must be unique")
         self._refuse(usable, problems, repeated, columns)
         return InputReport(held, tuple(problems), responses, answered, whole.digest(), usable)
 

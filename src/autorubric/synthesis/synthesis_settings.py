@@ -74,7 +74,7 @@ class SynthesisSettings(EndpointSettings):
 
     profile: Literal["basic", "full"] = setting("basic", "basic (five steps) or full (with gates and evidence).")
     domain: str | None = setting(None, "Domain: medical, science, instruction_following, writing or chat.")
-    prompts: FileName | None = setting(None, "Directory of your own prompt templates.", reads=True)
+    prompts: FileName | None = setting(None, "Directory of your prompt templates.", reads=True)
     until: Literal["reference", "responses", "rubrics", "merge", "augment", "gates"] | None = setting(
         None, "Last step: reference, responses, rubrics, merge, augment, gates."
     )

@@ -23,7 +23,7 @@ class ScriptedModel:
     """A model without a network that follows a script and remembers what it was asked.
 
     Args:
-        script: a function (or coroutine function) of the request, or a mapping from role to what is said:
+        script: a function (or coroutine function) of the request, or a mapping from role to replies:
             one line for every request, or a list with one line for each request in turn. A text becomes a
             reply, a `Reply` is passed on as it is, and a `Failure` is raised as a `CallError`.
         name: the `provider/model` string it goes by.

@@ -254,7 +254,7 @@ class Auditor:
         self._add(time.time(), record)
         failed = self.found.failures.total()
         if record.gap is None and failed & (failed - 1) == 0:
-            _log.warning("audit failed (%s; %d so far): the reward is not watched", record.failure, failed)
+            _log.warning("audit failed (%s; %d so far): the reward is not monitored", record.failure, failed)
         if before == "ok" and self.found.status == "gap":
             _log.warning(
                 "the training judge's lead over the audit's judge has grown: the policy may exploit it; "
@@ -267,7 +267,7 @@ class Auditor:
         if since is not None and since != self.found.blind_since:
             self.found.wait_since(since)
             self._ledger.observe(UNANSWERED, since)
-            _log.warning("the audit's judge does not answer: the reward is not watched")
+            _log.warning("the audit's judge does not answer: the reward is not monitored")
 
     def _add(self, at: float, record: AuditRecord) -> None:
         self.found.add(at, record)

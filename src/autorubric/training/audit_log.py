@@ -312,7 +312,7 @@ def audit_warnings(found: AuditSummary) -> Iterator[str]:
     for one in found.criteria:
         if one.alarm is not None:
             yield (
-                f"on criterion {one.name!r} the training judge gives more than the audit's judge than it did: "
+                f"on criterion {one.name!r}, the training judge's lead over the audit's judge grew: "
                 f"{_grown(one.alarm)}; read the examples, then reword, split or drop it"
             )
     if found.blind_since is not None:

@@ -48,7 +48,7 @@ class CandidateAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ScoredCandidate:
-    """A candidate and what its judgment came to.
+    """A candidate and its score.
 
     Attributes:
         candidate: the answer.

@@ -106,7 +106,7 @@ def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: M
         if query.answers:
             _gather(queries, query)
         elif lines.setdefault(query.id, number) != number:
-            problems.append(f"{where}: id {query.id!r} is used on line {lines[query.id]} already; ids must be unique")
+            problems.append(f"{where}: id {query.id!r} is already used on line {lines[query.id]}; ids must be unique")
         else:
             queries[query.id] = query
     if not queries and not problems:

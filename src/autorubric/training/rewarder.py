@@ -57,7 +57,7 @@ class Sample:
         item: an id for the ledger.
         step: the training step, if the trainer knows it.
         version: the version of the rubric, where a service evolves it.
-        split: `train`, or the name of the split that an evaluation is of; None stands for training.
+        split: `train`, or the split of an evaluation; None means training.
 
     Example:
         >>> Sample("Yes", Rubric.from_dict([{"requirement": "Is short."}]), "Is it so?", step=3).step

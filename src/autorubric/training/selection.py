@@ -83,7 +83,7 @@ def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> Keep:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What came of one query.
+    """The decision on one query.
 
     Attributes:
         status: `selected`; `dropped`, because no candidate qualifies; `undecided`, because one that failed
@@ -100,7 +100,7 @@ class Decision:
 
 
 def decide(candidates: Sequence[ScoredCandidate], keep: Keep) -> Decision:
-    """What is kept of the candidates of one query.
+    """The decision on the candidates of one query.
 
     Of equal scores the shorter answer goes first, then the earlier one; a text that occurs twice is kept once.
     A pair's worse answer is the text other than the best with the lowest score; of equal ones that nearest in length

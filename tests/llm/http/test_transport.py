@@ -94,7 +94,7 @@ async def outcome(transport: Transport, url: str, timeout: float = 5.0) -> HttpR
 
 TOO_LARGE = ("network", True, "the response is larger than 8 MiB")
 RESET = ("network", True, "the connection was reset before the answer was complete")
-BROKE_OFF = ("network", True, "the answer's body broke off")
+BROKE_OFF = ("network", True, "the response body is incomplete")
 BOMB = gzip.compress(bytes(2 * LARGEST_BODY), 1)
 
 BODIES = {

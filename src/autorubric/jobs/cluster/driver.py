@@ -187,7 +187,7 @@ class RayWorkers(WorkerProcesses):
     def _check(self, told: Mapping[str, Any]) -> None:
         where = f"the worker on {told['machine']}"
         problems = [
-            f"{where} has {name} {there}, and this machine has {here}; install the same on both"
+            f"{where} has {name} {there}, this machine {here}; install the same version on both"
             for name, here in versions().items()
             if (there := told["versions"].get(name)) != here
         ]

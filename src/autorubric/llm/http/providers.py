@@ -299,10 +299,10 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
         raise ConfigError(f"model {name!r}: the address after '@' has to begin with http:// or https://")
     if not near and "/" not in name:
         raise ConfigError(
-            f"model {name!r} has no provider; write 'openai/{name}' (or another provider), or {name}@BASE_URL for an "
-            "endpoint of your own"
+            f"model {name!r} has no provider; write 'openai/{name}' (or another provider), or {name}@BASE_URL for "
+            "your own endpoint"
         )
-    hint = f"did you mean {near!r}?" if near else f"write {name}@BASE_URL for an endpoint of your own."
+    hint = f"did you mean {near!r}?" if near else f"write {name}@BASE_URL for your own endpoint."
     raise ConfigError(f"unknown provider {prefix!r} in model {name!r}; {hint} Known providers: {', '.join(known)}")
 
 

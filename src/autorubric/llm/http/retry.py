@@ -74,7 +74,7 @@ def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None)
     kind, again = _find_kind(reply.status, f"{code} {words}".lower(), retry_after)
     message = f"HTTP {reply.status}{in_quotes(words)}"
     if 300 <= reply.status < 400:
-        message += " (a redirect, not followed since the key would go along; correct the base URL)"
+        message += " (redirects are not followed, to protect the key; correct the base URL)"
     # A gateway that timed out does not know whether the model behind it went on, and billed.
     billed = kind == "timeout"
     page = not reply.body.lstrip().startswith((b"{", b"["))

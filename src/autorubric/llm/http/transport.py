@@ -313,9 +313,9 @@ def _describe(error: Exception) -> str:
     if is_reset or isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
         return "the connection was reset before the answer was complete"
     if isinstance(error, aiohttp.ClientPayloadError):
-        return "the answer's body broke off"
+        return "the response body is incomplete"
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy does not connect: {error.status} {error.message}"
+        return f"the proxy refused the connection: {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientResponseError | aiohttp.http.HttpProcessingError):
         # Its status of 400 is aiohttp's own, not the endpoint's.
         return f"the answer is not valid HTTP: {' '.join(error.message.split())}"

@@ -254,7 +254,7 @@ READ_COLUMNS = "key, item, role, model, draw, reask, status, http_status, attemp
 
 
 def read_call(row: Sequence[Any]) -> CallRow:
-    """A recorded call without its bounds; what is damaged in it is a failure that says so."""
+    """A recorded call without its bounds; a damaged part becomes a failure."""
     key, item, role, model, draw, reask, status, http_status, attempts, at, data, digest = row
     outcome: Reply | Failure
     try:

@@ -130,7 +130,7 @@ class _Grading:
 
 
 def read_environment_rubric(rubric: Any) -> Rubric:
-    """The rubric of this package that asks what an OpenEnv rubric asks.
+    """The rubric of this package that is equivalent to an OpenEnv rubric.
 
     Each `LLMJudge` becomes a criterion: its prompt without placeholders is the requirement, and its settings stay
     in `metadata["openenv"]`. A `WeightedSum` gives the weights, nested ones multiply; all but the last child of a

@@ -50,7 +50,7 @@ class EvolutionPlan:
     Attributes:
         writer: the model that proposes criteria: its name, its configuration, or an open model.
         rule: what it may change.
-        assessor: an open model that assesses relevance, for a judge of your own; else the judge's models do.
+        assessor: an open model that assesses relevance, for your own judge; else the judge's models do.
 
     Example:
         >>> EvolutionPlan("openai/gpt-5.1", EvolutionRule(most_added=1)).rule.retire_after

@@ -115,7 +115,7 @@ class Report:
 
 @run_job(ReportSettings)
 def report(run: Path, settings: ReportSettings) -> Report:
-    """Make one file of a run: its score, agreement, criteria and lowest items, or a comparison with another run.
+    """Make one file of a run: score, agreement, criteria and lowest-scoring items, or a comparison of two runs.
 
     It only reads the run. The same run always gives the same bytes.
 
