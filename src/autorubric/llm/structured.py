@@ -333,7 +333,7 @@ def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
 
 def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: int) -> Any:
     by_name = fold_keys(value)
-    for key in (*(asked.keys if asked.want == "array" else _OBJECT_ENVELOPES), *_ENVELOPES):
+    for key in (*(asked.keys if asked.want == "array" else ()), *_OBJECT_ENVELOPES, *_ENVELOPES):
         if isinstance(by_name.get(key), (list, dict, str)):
             inner = unwrap(by_name[key], asked, notes, depth - 1)
             if inner is not None:
