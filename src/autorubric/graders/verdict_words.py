@@ -134,8 +134,8 @@ _SECOND_THOUGHT = re.compile(
     r"rectif|pardon|perdón|en fait|すみません|やはり|잠깐|"
     r"抱歉|等|不对|不對|不，|更正|纠正|訂正|其实|重新|仔细|再看)|"
     r"\bth(?:at|is)(?: is| was|['’]s) (?:(?:too|(?:not )?(?:right|true)|(?:not |in)(?:correct|accurate)|wrong)\b|"
-    r"premature|an? (?:mistake|error))|\bthat (?:can['’]t|cannot|does(?: not|n['’]t))|be (?:flipp|revers|invert|swapp)ed|"
-    r"\b(?:opposite|contrary)\b|other way a?round|turns out|after all|nochmal",
+    r"premature|an? (?:mistake|error))|\bthat (?:can['’]t|cannot|does(?: not|n['’]t))|"
+    r"be (?:flipp|revers|invert|swapp)ed|\b(?:opposite|contrary)\b|other way a?round|turns out|after all|nochmal",
     re.IGNORECASE,
 )
 _OF_ITSELF = re.compile(
