@@ -41,7 +41,7 @@ _GROUP = (
     r"|three|four|five)"
 )
 _BEATS = match_any(
-    """outperforms?, outdo(?:es)?, outshines?, outclass(?:es)?, beats?, surpass(?:es)?, exceeds?, tops?, trumps?
+    """outperforms?, outdo(?:es)?, outshines?, outclass(?:es)?, beats?, surpass(?:es)?, exceeds?, tops, trumps?
     eclipses?, wins? (?:over|against), edges? out, stands? out (?:from|among|against|above), is ahead of
     leaves? behind, ranks? (?:above|ahead|higher|first|top|among), improves? (?:up)?on, betters
     is (?:preferred|preferable) (?:to|over), loses? (?:to|against), falls? behind, lags? behind, trails
@@ -193,7 +193,7 @@ _COMPARED = late_pattern(
     r"|\bgoes? beyond (?:what (?:is|was) |the )?(?:expected\b|asked\b|expectations?|basics?|average|obvious)\b"
     r"|\branks? (?:\w+ )?(?:among|amongst|in|first|highest|above)\b|\bas (?:good|strong|detailed|clear"
     r"|accurate) as (?:the |an? )?(?:baseline|other|average|typical|human|expert|previous|original|best)\b"
-    r"|\bis (?:one of the best|among the best|the best)\b"
+    rf"|^\W*(?:(?:the |this )?{_SPEAKER} )?is (?:one of the best|among the best|the best)\b"
     r"|\b(?:beats|is ahead of|wins (?:over|against)) (?:the |an? |all |any )?(?:\w+ )?(?:models?|baselines?"
     r"|responses?|answers?|others?|candidates?|humans?)\b"
     r"|\boutperforms? (?:the )?(?:baseline|others?|average|usual|typical)\b"

@@ -66,7 +66,7 @@ _REMARK = late_pattern(
         r"|作为(?:一个)?(?:AI|ai|人工智能)(?:语言)?(?:模型|助手)"
         r"|以下是[^，。；]{0,12}(?:标准|准则|条目|评分)\W*$"
         r"|(?:待|稍后|以后|回头|下周|下次)(?:再)?(?:补充?|填写?|完善|定|讨论|写|改|说|议)\W*$"
-        r"|[（(【\[]\s*(?:待|未)[^）)】\]]{0,6}[）)】\]]"
+        r"|[（(【\[]\s*(?:待|未(?!満))[^）)】\]]{0,6}[）)】\]]"
     ),
 )
 _PENDING = late_pattern(
@@ -104,18 +104,18 @@ def leftover(words: Wording) -> str:
 
 # Capitals tell "TODO" from a to-do list.
 _MARKS = late_pattern(
-    r"(?<!no )(?<!any )(?<!an )(?<!a )\b(?:TODO|TBD|TBC|FIXME)\b(?! (?:list|item|comment|app|marker|stands|means))"
-    r"|(?<![-(])\bX{3,}\b(?![-)]| (?:chromosome|syndrome))"
+    r"(?<!no )(?<!any )(?<!an )(?<!a )(?<!every )\b(?:TODO|TBD|TBC|FIXME)\b"
+    r"(?! (?:list|item|comment|app|marker|stands|means))|(?<![-(])\bX{3,}\b(?![-)]| (?:chromosome|syndrome))"
     r"|\bXX(?= (?:hours?|days?|weeks?|months?|years?|minutes?|mg|kg|km|percent|times|people|points?|words?"
     r"|degrees)\b| ?%)"
     r"|\[[A-Z][A-Z_ ]{2,}\]|(?<=\w )<[A-Z][A-Z_ ]{3,}>(?= \w|\W*$)(?! tags?)"
 )
 _PLACEHOLDER = late_pattern(
-    r"\blorem ipsum\b"
+    r"\blorem ipsum(?= dolor|\W*$)"
     r"|\b(?:(?:text|criterion|description|requirement) goes|(?:criterion|requirement)(?: text)?) here\b"
     r"|[\[<](?:insert|add|fill in|your|enter|placeholder)\b[^\]>\n]{0,60}[\]>]"
     r"|\{\{\s*\w+\s*\}\}"
-    r"|(?<![\\^_$\w}])\{[a-z]+(?:_[a-z]+)+\}"
+    r"|(?<![\\^_$\w}/])\{[a-z]+(?:_[a-z]+)+\}"
     r"|(?<= )\{(?:topic|name|title|date|year|subject|word|text|value|number|item|query|answer|question|drug)\}"
     r"|[<\[](?:name|title|number|date|year|amount|dose) of [^\]>\n]{1,40}[>\]]"
     r"|[<\[](?:[a-z]+ ){1,2}(?:name|topic|title|number|date|year|value|amount|dose|city|country|author|term)[>\]]"
@@ -156,7 +156,11 @@ _HINTS = Hints(
     "lorem, [, <, {",
     "ｘ, 某某, ×, 待, 此处, 在此, 这里, 略, 占位, 填写, 插入, 输入, 补充, 添加",
 )
-_ABOUT_PLACEHOLDERS = late_pattern(r"placeholder|template|such as|e\.g\.|for example|模板|例如|如\W")
+# A criterion about placeholders says so, also behind one: "contains {{name}} exactly once".
+_ABOUT_PLACEHOLDERS = late_pattern(
+    r".+(?:placeholder|template|syntax|variable|jinja|mustache|abbreviat|unchanged|untouched|verbatim|exactly once"
+    r"|\bgaps\b|cloze|</|模板)|.*(?:such as|e\.g\.|for example|例如|如\W).*\0"
+)
 
 
 def _placeholder(criterion: RawCriterion) -> str:
@@ -165,9 +169,9 @@ def _placeholder(criterion: RawCriterion) -> str:
     found = _NOTHING.fullmatch(criterion.text)
     if not found and _HINTS.occur_in(low):
         found = _MARKS.search(text) or _PLACEHOLDER.search(text)
-    if found is None:
-        return leftover(criterion.wording)
-    return "" if _ABOUT_PLACEHOLDERS.search(low[: found.start()]) else found.group().strip()
+    word = found.group().strip() if found else leftover(criterion.wording)
+    # A zero stands for the placeholder.
+    return "" if word and _ABOUT_PLACEHOLDERS.match(low.replace(word.lower(), "\0", 1)) else word
 
 
 UNFINISHED = Rule(
