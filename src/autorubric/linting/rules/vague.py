@@ -353,7 +353,7 @@ _LONGEST = 100
 
 # "Explains that ...": what follows is what the answer says.
 _PURPOSE = late_pattern(r"\bto \w+ (?:an? |the )?$")
-TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that ")
+TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?(?:(?<!way )that|why|how) ")
 
 
 def _vague(criterion: RawCriterion) -> str:
