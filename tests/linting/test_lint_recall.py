@@ -61,6 +61,7 @@ SOUND = [
     ("States that BERT outperforms the baseline.", 5),
     ("States that Brazil ranks first in coffee exports.", 5),
     ("Says that women live longer than most men in Japan.", 5),
+    ("Rates the film from 1 to 5 as the user asked.", 5),
     ("Gives one mechanism for the loss. Can include:\n\n- degradation\n- inhibition of the enzyme", 5),
     ("指出该课程的老师是王芳。", 3),
     ("说明一定浓度的酒精可以杀菌。", 4),

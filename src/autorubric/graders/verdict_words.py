@@ -144,7 +144,7 @@ _OF_ITSELF = re.compile(
 )
 _COURTESY = re.compile(
     r"let me know|would you like|if you|\b(?:hope|happy|glad|confiden|bas[ei]|follow|contain|reflect|rest|limited|"
-    r"final|end\b|complete|explan|justif|reason|stated|instruct|given|provid|ignor|chose)|以上|如果|希望|hoffe|beruht",
+    r"final|end\b|complete|explan|justif|reason|stated|instruct|given|provid|ignor|chose|because)|以上|如果|希望|hoffe|beruht",
     re.IGNORECASE,
 )
 
