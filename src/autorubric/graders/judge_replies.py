@@ -12,6 +12,7 @@ from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
 from autorubric.graders.judge import ShownOptions
 from autorubric.graders.verdict_words import (
+    CONTRAST,
     HINT,
     OF_ANYTHING,
     Stated,
@@ -21,7 +22,6 @@ from autorubric.graders.verdict_words import (
     find_statements,
     find_verdict,
     is_label,
-    is_taken_back,
     last_sentence,
 )
 from autorubric.llm.reply_json import UncertainError, parse_json, scan_json
@@ -110,7 +110,7 @@ def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
     elif isinstance(listed, Unreadable):
         fields = find_fields(text)
         ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
-        if len(ids) > 1 or (fields and is_taken_back(text[fields[-1].end() :])):
+        if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
             return None
         values = [field["value"] for field in fields] or [text]
         explanation = _explanation(text, fields)

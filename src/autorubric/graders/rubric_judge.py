@@ -212,7 +212,9 @@ def _take_back(said: dict[int, Said | Unreadable], text: str) -> None:
     before, _, after = split_reply(text)
     told = [(one, stated) for one, stated in find_statements(_BEFORE_ID.sub("\n", f"{before}\n{after}")) if stated]
     for sentence, stated in [*told, *((one, None) for one in find_retractions(after))]:
-        names = [int(name) for name in re.findall(r"\bc(\d+)\b", sentence)] or ([] if stated else said)
+        names = [int(name) for name in re.findall(r"\bc(\d+)\b", sentence)] or (
+            said if stated is None or _OF_ALL.match(sentence) else []
+        )
         for name in names:
             entry = said.get(name)
             if isinstance(entry, Said) and (stated is None or entry.verdict not in (None, stated)):
@@ -220,6 +222,7 @@ def _take_back(said: dict[int, Said | Unreadable], text: str) -> None:
                 said[name] = Unreadable("unreadable", message)
 
 
+_OF_ALL = re.compile(r"\W*(?:so |thus |overall,? |in \w+, )?(?:both|all)\b", re.IGNORECASE)
 _BEFORE_ID = re.compile(r"(?:[,;]|\band)\s+(?=c\d+\b)")
 _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
 """An id, also before the words of its criterion, or the name of its section in the prompt (`criterion_c0-CODE`)."""

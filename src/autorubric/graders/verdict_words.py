@@ -121,7 +121,8 @@ _WEIGHED = re.compile(
     r"finds|wenn|falls|wäre|würde|könnte|kein\w*|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似|とは言えない"
 )
 _WORD = re.compile(r"\w")
-_CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
+CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
+"""How a text opens that takes back what stands before it."""
 # After a verdict: what opens like a second thought; and a judge that goes on to speak of itself or of the verdict.
 _SECOND_THOUGHT = re.compile(
     r"^\W*(?:(?:oh|ah|but|so|and|well|please|note|ok(?:ay)?)\b\W*)?(?:wait|hold on|hmm+|oops|whoops|actually,|"
@@ -130,12 +131,12 @@ _SECOND_THOUGHT = re.compile(
     r"(?:to )?(?:self-?)?correct(?:ion|ing|ed)?\b|in (?:hindsight|fact),|except|then again|sorry(?!,? but)|double-|"
     r"(?:having )?re-?(?:vis|consider|think|read|evaluat|assess|check|examin)\w*|(?:a )?second look|let['’]s re|"
     r"(?:(?:up)?on|after|at) (?:(?!the )\w+ )?(?:re(?!view|ading)\w*-?|second|further|closer?|careful|double)|"
-    r"(?:look|think|read|check)ing\b.*\b(?:again|more|closer)\b|moment\b|doch |nein|korrig|korrektur|entschuldig|"
-    r"rectif|pardon|perdón|en fait|すみません|やはり|잠깐|"
+    r"(?:look|think|read|check)ing\b.*\b(?:again|more|closer|back)\b|moment\b|doch |nein|korrig|korrektur|"
+    r"entschuldig|rectif|pardon|perdón|en fait|すみません|やはり|잠깐|"
     r"抱歉|等|不对|不對|不，|更正|纠正|訂正|其实|重新|仔细|再看)|"
     r"\bth(?:at|is)(?: is| was|['’]s) (?:(?:too|(?:not )?(?:right|true)|(?:not |in)(?:correct|accurate)|wrong)\b|"
     r"premature|an? (?:mistake|error))|\bthat (?:can['’]t|cannot|does(?: not|n['’]t))|"
-    r"be (?:flipp|revers|invert|swapp)ed|\b(?:opposite|contrary)\b|other way a?round|turns out|after all|nochmal",
+    r"be (?:flipp|revers|invert|swapp)ed|\b(?:opposite|contrary)\b|other way|turns out|after all|nochmal",
     re.IGNORECASE,
 )
 _OF_ITSELF = re.compile(
@@ -144,14 +145,15 @@ _OF_ITSELF = re.compile(
 )
 _COURTESY = re.compile(
     r"let me know|would you like|if you|\b(?:hope|happy|glad|confiden|bas[ei]|follow|contain|reflect|rest|limited|"
-    r"final|end\b|complete|explan|justif|reason|stated|instruct|given|provid|ignor|chose|because)|以上|如果|希望|hoffe|beruht",
+    r"final|end\b|complete|explan|justif|reason|stated|instruct|given|provid|ignor|chose|(?:gave|rated|scored)\b.*\bbecause)|以上|如果|希望|hoffe|beruht",
     re.IGNORECASE,
 )
 
 _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(
-    r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?:,? \w+,?){0,3}?|c\d+|it|this|that)"
-    rf" (?:is|was|remains|should be|has(?: not)? been) (?:\w+ly |in fact )?(?:{_PLAIN_WORD})\b|"
+    r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?:,? \w+,?){0,3}?|c\d+|it|this|that"
+    r"|both|(?<!not )all(?: criteria)?) (?:is|are|was|were|remains|should be|has(?: not)? been) (?:\w+ly |in fact )?"
+    rf"(?:{_PLAIN_WORD})\b|"
     rf"(?:^|[:：>→])\W{{0,9}}(?:{_PLAIN_WORD})\W*$|"
     r"(?:\b(?:not|fails? to) )?\b(?:meets?|satisf(?:y|ies)|fulfil?ls?|fails) (?:the|this) "
     r"(?:criterion|requirement)\b(?!['’])",
@@ -194,16 +196,6 @@ def last_sentence(text: str) -> str:
     return next((one for one in reversed(sentences) if _WORD.search(one)), "")
 
 
-def is_taken_back(text: str) -> bool:
-    """Whether a text opens with a contrast to what stands before it.
-
-    Example:
-        >>> is_taken_back("However, the date is wrong."), is_taken_back("It names a date.")
-        (True, False)
-    """
-    return _CONTRAST.match(text) is not None
-
-
 def find_retractions(after: str) -> list[str]:
     """The sentences of a text after a verdict that take it back, such as "Wait, that is wrong".
 
@@ -238,7 +230,7 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
         mentioned = set(_mentions(own, shown)) if own else set()
         if len(mentioned) == 1 and not _WEIGHED.search(own):
             yield sentence, mentioned.pop()
-        elif _CONTRAST.match(sentence):
+        elif CONTRAST.match(sentence):
             yield sentence, None
 
 
