@@ -32,17 +32,8 @@ from autorubric.llm.thinking import without_thinking
 _EXPLANATIONS = ("explanation", "reason", "rationale")
 _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
-_OTHER_KEYS = (
-    "verdict",
-    "final_verdict",
-    "judgment",
-    "judgement",
-    "status",
-    "decision",
-    "criterion_met",
-    "is_met",
-    "met",
-)
+_MET_KEYS = ("criterion_met", "is_met", "met")
+_OTHER_KEYS = ("verdict", "final_verdict", "judgment", "judgement", "status", "decision", *_MET_KEYS)
 """Keys under which models also state a verdict, and other things: they count only with a word that is one."""
 _OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer", "result", "label", "选项", "选择")
 _ID = re.compile(r"c\d+")
@@ -176,7 +167,7 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
             if verdict is None:
                 return _refused(f"{key} is {value!r:.80}; expected {expected}")
             stated.append(verdict)
-    others = [find_verdict(record[key], of_truth=key.endswith("met")) for key in _OTHER_KEYS if key in record]
+    others = [find_verdict(record[key], of_truth=key in _MET_KEYS) for key in _OTHER_KEYS if key in record]
     stated += [verdict for verdict in others if verdict is not None]
     if not stated:
         words = [value for key, value in record.items() if isinstance(value, str) and is_label(key)]
