@@ -150,8 +150,9 @@ _HINTS = Hints(
 )
 # A criterion about placeholders says so, also behind one: "contains {{name}} exactly once".
 _ABOUT_PLACEHOLDERS = late_pattern(
-    r".+(?:placeholder|template|syntax|variable|jinja|mustache|abbreviat|unchanged|untouched|verbatim|exactly once"
-    r"|\bgaps\b|cloze|</|模板)|.*(?:such as|e\.g\.|for example|例如|如\W).*\0"
+    r".+(?:placeholder|template|syntax|variable|parameter|f-string|jinja|mustache|abbreviat|unchanged|untouched"
+    r"|verbatim|exactly once|\bgaps\b|cloze|</|模板)|.*(?:such as|e\.g\.|for example|例如|如\W).*\0",
+    re.DOTALL,
 )
 
 
