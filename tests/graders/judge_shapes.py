@@ -230,6 +230,7 @@ OF_ALL: list[tuple[str, tuple[str | None, str | None]]] = [
     (f"{LIST}\nActually, I misread the text.", (None, None)),
     (f"{LIST}\nThe verdicts above are wrong.", (None, None)),
     (f"{LIST}\nOverall, all criteria are met.", ("MET", None)),
+    (f"For c0 two conditions count. Both are met.\nFor c1 none does.\n{LIST}", ("MET", "UNMET")),
     (f"{LIST}\nThe above JSON contains both criteria.", ("MET", "UNMET")),
     (f"c0 is not met, c1 is met.\n{LIST}", (None, None)),
     (LIST.replace('"c1"', '"c1: Names a date"'), ("MET", "UNMET")),

@@ -212,10 +212,9 @@ def _take_back(said: dict[int, Said | Unreadable], text: str) -> None:
     before, _, after = split_reply(text)
     told = [(one, stated) for one, stated in find_statements(_BEFORE_ID.sub("\n", f"{before}\n{after}")) if stated]
     for sentence, stated in [*told, *((one, None) for one in find_retractions(after))]:
-        names = [int(name) for name in re.findall(r"\bc(\d+)\b", sentence)] or (
-            said if stated is None or _OF_ALL.match(sentence) else []
-        )
-        for name in names:
+        names = [int(name) for name in re.findall(r"\bc(\d+)\b", sentence)]
+        is_on_all = stated is None or (_OF_ALL.match(sentence) and sentence in after)
+        for name in names or (said if is_on_all else ()):
             entry = said.get(name)
             if isinstance(entry, Said) and (stated is None or entry.verdict not in (None, stated)):
                 message = f"the text around the JSON states something else on criterion c{name} than the JSON"
