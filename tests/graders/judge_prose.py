@@ -142,6 +142,8 @@ CONTRADICTED = [
     f"{MET}\n\n*Self-correction*: the second cause is somebody else's.",
     f"{MET}\n\nThat was a mistake.",
     f"{MET}\n\nThe status must be inverted.",
+    f"{MET}\n\nThe explanation above is wrong.",
+    f"{MET}\n\nHowever, upon closer inspection, canals are only quoted.",
     f"{UNMET}\n\nOn a second look, there are two.",
     f"{MET}\n\n抱歉，我刚才看错了。",
     f"{MET}\n\n等等，第二个原因没有出现。",

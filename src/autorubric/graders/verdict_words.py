@@ -125,18 +125,18 @@ CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然�
 """How a text opens that takes back what stands before it."""
 # After a verdict: what opens like a second thought; and a judge that goes on to speak of itself or of the verdict.
 _SECOND_THOUGHT = re.compile(
-    r"^\W*(?:(?:oh|ah|but|so|and|well|please|note|ok(?:ay)?)\b\W*)?(?:wait|hold on|hmm+|oops|whoops|actually,|"
-    r"no(?:pe)?[,.!:;—]|no wait|not (?:so|quite)|wrong[.!]|scratch|strike|flip|undo|forget|change (?:it|that|the|to)|"
-    r"never ?mind|disregard|error:|edit:|update:|ignore (?:the|that|this|it|my)|erratum|typo|amend|mea culpa|apolog|"
-    r"(?:to )?(?:self-?)?correct(?:ion|ing|ed)?\b|in (?:hindsight|fact),|except|then again|sorry(?!,? but)|double-|"
-    r"(?:having )?re-?(?:vis|consider|think|read|evaluat|assess|check|examin)\w*|(?:a )?second look|let['’]s re|"
-    r"(?:(?:up)?on|after|at) (?:(?!the )\w+ )?(?:re(?!view|ading)\w*-?|second|further|closer?|careful|double)|"
-    r"(?:look|think|read|check)ing\b.*\b(?:again|more|closer|back)\b|moment\b|doch |nein|korrig|korrektur|"
-    r"entschuldig|rectif|pardon|perdón|en fait|すみません|やはり|잠깐|"
-    r"抱歉|等|不对|不對|不，|更正|纠正|訂正|其实|重新|仔细|再看)|"
-    r"\bth(?:at|is)(?: is| was|['’]s) (?:(?:too|(?:not )?(?:right|true)|(?:not |in)(?:correct|accurate)|wrong)\b|"
-    r"premature|an? (?:mistake|error))|\bthat (?:can['’]t|cannot|does(?: not|n['’]t))|"
-    r"be (?:flipp|revers|invert|swapp)ed|\b(?:opposite|contrary)\b|other way|turns out|after all|nochmal",
+    r"^\W*(?:(?:oh|ah|but|however|so|and|well|please|note|ok(?:ay)?)\b\W*)?(?:wait|hold on|hmm+|oops|whoops|"
+    r"actually,|no(?:pe)?[,.!:;—]|no wait|not (?:so|quite)|wrong[.!]|scratch|strike|flip|undo|forget|never ?mind|"
+    r"change (?:it|that|the|to)|disregard|error:|edit:|update:|ignore (?:the|that|this|it|my)|erratum|typo|amend|"
+    r"mea culpa|apolog|(?:to )?(?:self-?)?correct(?:ion|ing|ed)?\b|in (?:hindsight|fact),|except|then again|"
+    r"sorry(?!,? but)|double-|(?:having )?re-?(?:vis|consider|think|read|evaluat|assess|check|examin)\w*|"
+    r"(?:a )?second look|let['’]s re|(?:(?:up)?on|after|at) (?:(?!the )\w+ ){0,2}(?:re(?!view|ading)\w*-?|second|"
+    r"further|closer?|careful|double)|(?:look|think|read|check)ing\b.*\b(?:again|more|closer|back)\b|moment\b|"
+    r"doch |nein|korrig|korrektur|entschuldig|rectif|pardon|perdón|en fait|すみません|やはり|잠깐|抱歉|等|不对|"
+    r"不對|不，|更正|纠正|訂正|其实|重新|仔细|再看)|\bth(?:at|is)(?: is| was|['’]s) (?:(?:too|(?:not )?(?:right|"
+    r"true)|(?:not |in)(?:correct|accurate)|wrong)\b|premature|an? (?:mistake|error))|\bthat (?:can['’]t|cannot|"
+    r"does(?: not|n['’]t))|be (?:flipp|revers|invert|swapp)ed|\b(?:opposite|contrary)\b|other way|turns out|"
+    r"after all|nochmal",
     re.IGNORECASE,
 )
 _OF_ITSELF = re.compile(
@@ -144,8 +144,9 @@ _OF_ITSELF = re.compile(
     r"\bstatus|\babove\b|Urteil|Bewertung|判[断斷定]|结论|結論))"
 )
 _COURTESY = re.compile(
-    r"let me know|would you like|if you|\b(?:hope|happy|glad|confiden|bas[ei]|follow|contain|reflect|rest|limited|"
-    r"final|end\b|complete|explan|justif|reason|stated|instruct|given|provid|ignor|chose|(?:gave|rated|scored)\b.*\bbecause)|以上|如果|希望|hoffe|beruht",
+    r"^(?!.*(?:wrong|error|mistak|incorrect)).*(?:let me know|would you like|if you|\b(?:hope|happy|glad|confiden|"
+    r"bas[ei]|follow|contain|reflect|rest|limited|final|end\b|complete|explan|justif|reason|stated|instruct|given|"
+    r"provid|ignor|chose|(?:gave|rated|scored)\b.*\bbecause)|以上|如果|希望|hoffe|beruht)",
     re.IGNORECASE,
 )
 
