@@ -252,3 +252,7 @@ def test_a_rubric_that_says_it_leaves_criteria_out_is_none() -> None:
             found = read_rubric(Reply(json.dumps({"criteria": entries})))
             assert isinstance(found, Unreadable) and found.again, entries
             assert found.message.startswith("the reply leaves criteria out: '")
+    dots = {"title": "...", "description": "...", "weight": 0}
+    for text in (json.dumps([ONE, dots]), json.dumps([ONE])[:-1] + ",\n// and so on for the other steps\n]"):
+        found = read_rubric(Reply(text))
+        assert isinstance(found, Unreadable) and found.again, text

@@ -234,9 +234,13 @@ def test_weights_on_another_scale_are_refused_as_a_whole(weights: tuple[float, .
 
 
 def test_criteria_in_groups_are_refused_with_the_place_of_the_first_group() -> None:
-    found = read_rubric(Reply(json.dumps([entry(5), {"title": "Penalties", "criteria": [entry(3)]}])))
-    assert isinstance(found, Unreadable)
-    assert found.message == "entry 2 holds criteria of its own under 'criteria'; expected one flat list"
+    for key, group in (
+        ("criteria", {"title": "Penalties", "criteria": [entry(3)]}),
+        ("sub_criteria", {**entry(3), "sub_criteria": ["Names the dose.", "Names the hour."]}),
+    ):
+        found = read_rubric(Reply(json.dumps([entry(5), group])))
+        assert isinstance(found, Unreadable)
+        assert found.message == f"entry 2 holds criteria of its own under {key!r}; expected one flat list"
 
 
 def test_an_item_with_two_weights_that_differ_is_dropped() -> None:

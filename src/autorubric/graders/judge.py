@@ -109,7 +109,7 @@ class ShownOptions:
         number = _NUMBER.match(said)
         if number is None:
             return None
-        rest = said[number.end() :].strip(" .:)]-–—\t\"'")
+        rest = said[number.end() :].strip(" .:()]-–—\t\"'")
         return int(number[1]) if rest and self.find_number(rest) == int(number[1]) else None
 
 

@@ -12,16 +12,16 @@ from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
 from autorubric.graders.judge import ShownOptions
 from autorubric.graders.verdict_words import (
+    CONTRAST,
     HINT,
     OF_ANYTHING,
     Stated,
     find_conclusion,
     find_fields,
+    find_retractions,
     find_statements,
     find_verdict,
     is_label,
-    is_retracted,
-    is_taken_back,
     last_sentence,
 )
 from autorubric.llm.reply_json import UncertainError, parse_json, scan_json
@@ -32,19 +32,10 @@ from autorubric.llm.thinking import without_thinking
 _EXPLANATIONS = ("explanation", "reason", "rationale")
 _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
-_OTHER_KEYS = (
-    "verdict",
-    "final_verdict",
-    "judgment",
-    "judgement",
-    "status",
-    "decision",
-    "criterion_met",
-    "is_met",
-    "met",
-)
+_MET_KEYS = ("criterion_met", "is_met", "met")
+_OTHER_KEYS = ("verdict", "final_verdict", "judgment", "judgement", "status", "decision", *_MET_KEYS)
 """Keys under which models also state a verdict, and other things: they count only with a word that is one."""
-_OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer", "result", "选项", "选择")
+_OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer", "result", "label", "选项", "选择")
 _ID = re.compile(r"c\d+")
 _KEYS = (*_STATUS_KEYS, "selected_option")
 
@@ -110,7 +101,7 @@ def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
     elif isinstance(listed, Unreadable):
         fields = find_fields(text)
         ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
-        if len(ids) > 1 or (fields and is_taken_back(text[fields[-1].end() :])):
+        if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
             return None
         values = [field["value"] for field in fields] or [text]
         explanation = _explanation(text, fields)
@@ -176,7 +167,7 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
             if verdict is None:
                 return _refused(f"{key} is {value!r:.80}; expected {expected}")
             stated.append(verdict)
-    others = [find_verdict(record[key]) for key in _OTHER_KEYS if key in record]
+    others = [find_verdict(record[key], of_truth=key in _MET_KEYS) for key in _OTHER_KEYS if key in record]
     stated += [verdict for verdict in others if verdict is not None]
     if not stated:
         words = [value for key, value in record.items() if isinstance(value, str) and is_label(key)]
@@ -254,12 +245,12 @@ def _disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadab
     differing = {repr(value if stated is None else stated) for stated, value in read}
     if len(differing) > 1:
         return _refused(f"the reply states {len(differing)} different values of {keys[-1]}")
-    if is_retracted(after, shown):
-        return _refused("the text after the JSON speaks of its verdict again")
     # What is said before the JSON led to it, unless it is the last word.
     around = {find_conclusion(last_sentence(before), shown), *(stated for _, stated in find_statements(after, shown))}
     around |= {_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
     own = said.verdict if shown is None else said.option
+    if find_retractions(after) and find_conclusion(after, shown) is None:
+        return _refused("the text after the JSON takes it back")
     return _refused("the text around the JSON states something else than the JSON") if around - {None, own} else None
 
 

@@ -23,7 +23,7 @@ from autorubric.graders.judge_replies import (
     read_usage,
     split_reply,
 )
-from autorubric.graders.verdict_words import find_fields, find_statements
+from autorubric.graders.verdict_words import find_fields, find_retractions, find_statements
 from autorubric.llm.limits import room_for
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
@@ -208,18 +208,23 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
 
 
 def _take_back(said: dict[int, Said | Unreadable], text: str) -> None:
-    """Make unusable what the words around the entries contradict, criterion by criterion."""
+    """Make unusable what the words around the entries contradict or take back, criterion by criterion."""
     before, _, after = split_reply(text)
-    for sentence, stated in find_statements(f"{before}\n{after}"):
-        for name in set(re.findall(r"\bc(\d+)\b", sentence)):
-            entry = said.get(int(name))
-            if isinstance(entry, Said) and entry.verdict and stated not in (None, entry.verdict):
+    told = [(one, stated) for one, stated in find_statements(_BEFORE_ID.sub("\n", f"{before}\n{after}")) if stated]
+    for sentence, stated in [*told, *((one, None) for one in find_retractions(after))]:
+        names = [int(name) for name in re.findall(r"\bc(\d+)\b", sentence)]
+        is_on_all = stated is None or (_OF_ALL.match(sentence) and sentence in after)
+        for name in names or (said if is_on_all else ()):
+            entry = said.get(name)
+            if isinstance(entry, Said) and (stated is None or entry.verdict not in (None, stated)):
                 message = f"the text around the JSON states something else on criterion c{name} than the JSON"
-                said[int(name)] = Unreadable("unreadable", message)
+                said[name] = Unreadable("unreadable", message)
 
 
-_ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?\W*", re.IGNORECASE)
-"""An id, or the name of its section in the prompt (`criterion_c0-CODE`)."""
+_OF_ALL = re.compile(r"\W*(?:so |thus |overall,? |in \w+, )?(?:both|all)\b", re.IGNORECASE)
+_BEFORE_ID = re.compile(r"(?:[,;]|\band)\s+(?=c\d+\b)")
+_ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
+"""An id, also before the words of its criterion, or the name of its section in the prompt (`criterion_c0-CODE`)."""
 
 
 def _find_id(entry: Mapping[str, Any]) -> str:

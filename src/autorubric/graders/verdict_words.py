@@ -35,7 +35,7 @@ _SEPARATORS = re.compile(r"[\s_\-]+")
 
 _LABELS = (
     *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
-    *(r"selected[ _]option", "option", "choice", "answer", "result", "correction", "final"),
+    *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
     *(r"\w{0,4}(?:判定|结果|状态|结论)", "判断", "判斷", "結論", "更正", "选项", "选择", "Urteil", "Ergebnis"),
 )
 _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
@@ -44,11 +44,12 @@ _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|判|Urteil", re.I
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
 """Words that are a verdict only under a label for one."""
 _EDGE = r"[ \t*_`\"'“”|]*+"
-_VALUE = r"(?P<value>[^\n<|]{1,80}?)"
+_VALUE = r"(?P<value>[^\n<|\\]{1,80}?)"
 _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
-        rf"^[^\w\n<]*{_LABEL}[ \t*_`\"'”]*+[:：=|]{_EDGE}{_VALUE}{_EDGE},?$",  # Markdown, YAML, a row of a table
+        # Markdown, YAML, a row of a table
+        rf"^[^\w\n<]*(?:\d\d?[.)][^\w\n<]*)?{_LABEL}[ \t*_`\"'”]*+[:：=|]{_EDGE}{_VALUE}{_EDGE},?$",
         rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}",
@@ -120,15 +121,40 @@ _WEIGHED = re.compile(
     r"finds|wenn|falls|wäre|würde|könnte|kein\w*|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似|とは言えない"
 )
 _WORD = re.compile(r"\w")
-_CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
-_OF_VERDICTS = re.compile(
-    r"(?<!/)(?:verdict|jud?ge?ment|\bstatus|\babove\b|Urteil|Bewertung|判[断斷定]|结论|結論)", re.IGNORECASE
+CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
+"""How a text opens that takes back what stands before it."""
+# After a verdict: what opens like a second thought; and a judge that goes on to speak of itself or of the verdict.
+_SECOND_THOUGHT = re.compile(
+    r"^\W*(?:(?:oh|ah|but|however|so|and|well|please|note|ok(?:ay)?)\b\W*)?(?:wait|hold on|hmm+|oops|whoops|"
+    r"actually,|no(?:pe)?[,.!:;—]|no wait|not (?:so|quite)|wrong[.!]|scratch|strike|flip|undo|forget|never ?mind|"
+    r"change (?:it|that|the|to)|disregard|error:|edit:|update:|ignore (?:the|that|this|it|my)|erratum|typo|amend|"
+    r"mea culpa|apolog|(?:to )?(?:self-?)?correct(?:ion|ing|ed)?\b|in (?:hindsight|fact),|except|then again|"
+    r"sorry(?!,? but)|double-|(?:having )?re-?(?:vis|consider|think|read|evaluat|assess|check|examin)\w*|"
+    r"(?:a )?second look|let['’]s re|(?:(?:up)?on|after|at) (?:(?!the )\w+ ){0,2}(?:re(?!view|ading)\w*-?|second|"
+    r"further|closer?|careful|double)|(?:look|think|read|check)ing\b.*\b(?:again|more|closer|back)\b|moment\b|"
+    r"doch |nein|korrig|korrektur|entschuldig|rectif|pardon|perdón|en fait|すみません|やはり|잠깐|抱歉|等|不对|"
+    r"不對|不，|更正|纠正|訂正|其实|重新|仔细|再看)|\bth(?:at|is)(?: is| was|['’]s) (?:(?:too|(?:not )?(?:right|"
+    r"true)|(?:not |in)(?:correct|accurate)|wrong)\b|premature|an? (?:mistake|error))|\bthat (?:can['’]t|cannot|"
+    r"does(?: not|n['’]t))|be (?:flipp|revers|invert|swapp)ed|\b(?:opposite|contrary)\b|other way|turns out|"
+    r"after all|nochmal",
+    re.IGNORECASE,
+)
+_OF_ITSELF = re.compile(
+    r"\b(?:I|me|[Mm]y|[Mm]yself|(?i:ich|mich|je|moi))\b|我|(?i:(?<!/)(?:verdict|jud?ge?ment|assessment|evaluation|"
+    r"\bstatus|\babove\b|Urteil|Bewertung|判[断斷定]|结论|結論))"
+)
+_COURTESY = re.compile(
+    r"^(?!.*(?:wrong|error|mistak|incorrect)).*(?:let me know|would you like|if you|\b(?:hope|happy|glad|confiden|"
+    r"bas[ei]|follow|contain|reflect|rest|limited|final|end\b|complete|explan|justif|reason|stated|instruct|given|"
+    r"provid|ignor|chose|(?:gave|rated|scored)\b.*\bbecause)|以上|如果|希望|hoffe|beruht)",
+    re.IGNORECASE,
 )
 
 _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(
-    r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?:,? \w+,?){0,3}?|it|this|that)"
-    rf" (?:is|was|remains|should be|has(?: not)? been) (?:\w+ly |in fact )?(?:{_PLAIN_WORD})\b|"
+    r"\b(?:(?:criterion|requirement|verdict|judge?ment|status)(?:,? \w+,?){0,3}?|c\d+|it|this|that"
+    r"|both|(?<!not )all(?: criteria)?) (?:is|are|was|were|remains|should be|has(?: not)? been) (?:\w+ly |in fact )?"
+    rf"(?:{_PLAIN_WORD})\b|"
     rf"(?:^|[:：>→])\W{{0,9}}(?:{_PLAIN_WORD})\W*$|"
     r"(?:\b(?:not|fails? to) )?\b(?:meets?|satisf(?:y|ies)|fulfil?ls?|fails) (?:the|this) "
     r"(?:criterion|requirement)\b(?!['’])",
@@ -147,11 +173,12 @@ _MENTION = re.compile(
 HINT = re.compile(r"mee?t|satisf|fulfil|fails|rempli|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
 """What a sentence that states a verdict contains."""
 _OPTION = re.compile(
-    r"\b(?:option|choice|answer)(?: is| should be| to)?\W{0,4}(?P<number>\d{1,3})\b(?!\s*(?:[%/|,]|or\b))",
+    r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}(?P<number>\d{1,3})(?!\d|\s*(?:[%/|,]|or\b))",
     re.IGNORECASE,
 )
 _CHOOSING = re.compile(
-    r"\b(?:choose|chose|choice|select|pick|chang\w+|correct\w*|final|best|answer|should be)\b", re.IGNORECASE
+    r"\b(?:choose|chose|choice|select|pick|chang\w+|correct\w*|final|best|answer|should be)\b|应|應|更|改|最",
+    re.IGNORECASE,
 )
 _REJECTED = re.compile(
     r"\b(?:from|not(?: \w+){0,3}|than|instead of|part\w*|most\w*|nearly|almost|teilweise)\s(?:an? |as )?\W?\Z",
@@ -170,25 +197,18 @@ def last_sentence(text: str) -> str:
     return next((one for one in reversed(sentences) if _WORD.search(one)), "")
 
 
-def is_taken_back(text: str) -> bool:
-    """Whether a text opens with a contrast to what stands before it.
+def find_retractions(after: str) -> list[str]:
+    """The sentences of a text after a verdict that take it back, such as "Wait, that is wrong".
 
     Example:
-        >>> is_taken_back("However, the date is wrong."), is_taken_back("It names a date.")
-        (True, False)
+        >>> find_retractions("I retract that judgment. My verdict is MET. The verdict above is final. It is wrong.")
+        ['I retract that judgment.']
     """
-    return _CONTRAST.match(text) is not None
-
-
-def is_retracted(after: str, shown: ShownOptions | None = None) -> bool:
-    """Whether a text after a verdict speaks of it without stating one, such as "The verdict above is wrong".
-
-    Example:
-        >>> is_retracted("I retract that judgment."), is_retracted("My verdict is MET."), is_retracted("It is wrong.")
-        (True, False, False)
-    """
-    hint = HINT if shown is None else _OPTION
-    return any(_OF_VERDICTS.search(one) and not hint.search(one) for one in _END.split(after))
+    told = [
+        (one, _OF_ITSELF.search(one) and not _COURTESY.search(one) and not HINT.search(one))
+        for one in _END.split(after)
+    ]
+    return [one for one, is_doubt in told if is_doubt or _SECOND_THOUGHT.search(one)]
 
 
 def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tuple[str, Stated | None]]:
@@ -211,7 +231,7 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
         mentioned = set(_mentions(own, shown)) if own else set()
         if len(mentioned) == 1 and not _WEIGHED.search(own):
             yield sentence, mentioned.pop()
-        elif _CONTRAST.match(sentence):
+        elif CONTRAST.match(sentence):
             yield sentence, None
 
 

@@ -17,9 +17,10 @@ _OPENER = re.compile(r"[\[{]")
 _PUNCTUATION = re.compile(rf"{_STRING}|[,，：]", re.DOTALL)
 _MARKDOWN_ESCAPE = re.compile(r"(?<!\\)\\_")
 _CLOSER_NEXT = re.compile(r"\s*[\]}]")
-_ELISION = re.compile(r"(?:[,\[{]|//|#)\s*(?:\.\.\.|…)")  # entries that the model left out
-_LOOKS_LIKE_JSON = re.compile(r"""\[\s*(?:[\[\]{"'“‘]|//|/\*|-?\d|true|false|null)|\{\s*(?:["'“‘}]|\w+\s*:)""")
-_HOLDS_DATA = re.compile(r"""\[\s*(?:[\[{"'“‘]|//|/\*|\Z)|\{\s*(?:["'“‘]|\w+\s*:|\Z)""")
+# Entries that the model left out.
+_ELISION = re.compile(r"(?:[,\[{]|//|#)\s*(?:\.\.\.|…)|(?://|#)[^\n\"]*\b(?:so on|etc|more|remaining|rest|others?)\b")
+_LOOKS_LIKE_JSON = re.compile(r"""\[\s*(?:[\[\]{"'“‘]|//|/\*|-?\d|true|false|null)|\{\s*(?:["'“‘}]|//|/\*|\w+\s*:)""")
+_HOLDS_DATA = re.compile(r"""\[\s*(?:[\[{"'“‘]|//|/\*|\Z)|\{\s*(?:["'“‘]|//|/\*|\w+\s*:|\Z)""")
 _BEFORE_FENCED = re.compile(r"(?:^|\n)[ \t>]*(?:`{3,}|~{3,})[ \t]*[\w+-]*\s*\Z")
 _CLOSES = {"]": "[", "}": "{"}
 

@@ -35,19 +35,10 @@ from autorubric.llm.thinking import misplaced_answer, without_thinking
 Want: TypeAlias = Literal["array", "object"]
 
 _ENVELOPES = (
-    "arguments",
-    "parameters",
-    "input",
-    "function",
-    "result",
-    "response",
-    "answer",
-    "output",
-    "data",
-    "json",
+    *("evaluation", "judgment", "judgement", "properties", "arguments", "parameters", "input", "function"),
+    *("result", "response", "answer", "output", "data", "json"),
 )
 _CALL = frozenset({"arguments", "function"})
-_OBJECT_ENVELOPES = ("evaluation", "judgment", "judgement", "properties")
 _NUMBERED = re.compile(r"\D*\d+\Z")
 _SEPARATORS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")
 _AS_TEXT = "the JSON came as text inside JSON"
@@ -333,7 +324,7 @@ def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
 
 def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: int) -> Any:
     by_name = fold_keys(value)
-    for key in (*(asked.keys if asked.want == "array" else _OBJECT_ENVELOPES), *_ENVELOPES):
+    for key in (*(asked.keys if asked.want == "array" else ()), *_ENVELOPES):
         if isinstance(by_name.get(key), (list, dict, str)):
             inner = unwrap(by_name[key], asked, notes, depth - 1)
             if inner is not None:

@@ -116,9 +116,8 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
     answer = read_json(reply, "array", _LIST_KEYS, named="title")
     if isinstance(answer, Unreadable):
         return answer
-    if elided := [
-        entry for entry in answer.value if isinstance(entry, str) and entry.strip().startswith(("...", "…"))
-    ]:
+    texts = [entry.get("description") if isinstance(entry, Mapping) else entry for entry in answer.value]
+    if elided := [text for text in texts if isinstance(text, str) and text.strip().startswith(("...", "…"))]:
         return Unreadable("unreadable", f"the reply leaves criteria out: {elided[0]!r:.60}")
     items, weights, dropped, notes = read_items(answer.value, lowest)
     if problem := _find_groups(answer.value) or _check_scale(weights):
@@ -173,7 +172,8 @@ def _find_groups(entries: Sequence[Any]) -> str:
         if not isinstance(entry, dict | Mapping) or list not in map(type, entry.values()):
             continue
         for key, inner in entry.items():
-            if isinstance(inner, list) and any(not isinstance(_read_item(one), str) for one in inner):
+            own = isinstance(inner, list) and any(not isinstance(_read_item(one), str) for one in inner)
+            if own or (inner and isinstance(inner, list) and "criteri" in str(key).lower()):
                 return f"entry {number} holds criteria of its own under {key!r}; expected one flat list"
     return ""
 

@@ -41,7 +41,7 @@ _GROUP = (
     r"|three|four|five)"
 )
 _BEATS = match_any(
-    """outperforms?, outdo(?:es)?, outshines?, outclass(?:es)?, beats?, surpass(?:es)?, exceeds?, tops?, trumps?
+    """outperforms?, outdo(?:es)?, outshines?, outclass(?:es)?, beats?, surpass(?:es)?, exceeds?, tops, trumps?
     eclipses?, wins? (?:over|against), edges? out, stands? out (?:from|among|against|above), is ahead of
     leaves? behind, ranks? (?:above|ahead|higher|first|top|among), improves? (?:up)?on, betters
     is (?:preferred|preferable) (?:to|over), loses? (?:to|against), falls? behind, lags? behind, trails
@@ -193,10 +193,7 @@ _COMPARED = late_pattern(
     r"|\bgoes? beyond (?:what (?:is|was) |the )?(?:expected\b|asked\b|expectations?|basics?|average|obvious)\b"
     r"|\branks? (?:\w+ )?(?:among|amongst|in|first|highest|above)\b|\bas (?:good|strong|detailed|clear"
     r"|accurate) as (?:the |an? )?(?:baseline|other|average|typical|human|expert|previous|original|best)\b"
-    r"|\bis (?:one of the best|among the best|the best)\b"
-    r"|\b(?:beats|is ahead of|wins (?:over|against)) (?:the |an? |all |any )?(?:\w+ )?(?:models?|baselines?"
-    r"|responses?|answers?|others?|candidates?|humans?)\b"
-    r"|\boutperforms? (?:the )?(?:baseline|others?|average|usual|typical)\b"
+    rf"|^\W*(?:(?:the |this )?{_SPEAKER} )?is (?:one of the best|among the best|the best)\b"
     rf"|\b(?:improves? (?:up)?on|is (?:superior to|better than)) (?:the )?(?:other |usual |previous |earlier "
     rf"|original |first )(?:{_ANSWERS}|drafts?|versions?|attempts?)\b"
 )
@@ -249,10 +246,10 @@ def _compared(words: Wording) -> re.Match[str] | None:
         if not found and not ("比" in text and _SAYING_ZH.match(text)):
             found = _COMPARED_ZH.search(text)
         return None if found is None or _NOT_ONLY_ZH.search(text, 0, found.start()) else found
-    found = framed_comparison(words)
-    if found and not SAYING.match(text) and not TOLD.match(text):
-        return found
-    return _COMPARED.search(text) if _COMPARED_HINTS.occur_in(text) else None
+    if TOLD.match(text):
+        return None
+    found = None if SAYING.match(text) else framed_comparison(words)
+    return found or (_COMPARED.search(text) if _COMPARED_HINTS.occur_in(text) else None)
 
 
 COMPARATIVE = Rule(

@@ -119,7 +119,10 @@ _FIRST_BASE = late_pattern(
     r"\b(?! of\b)"
 )
 _NUMBERED = late_pattern(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
-_CHOICE = late_pattern(r"\b(?:any|one|either|such as|e\.g|for example|including|definitions)\b")
+_COUNT = late_pattern(r"[\da-e①-⑨一二三四五]")
+_CHOICE = late_pattern(
+    r"\b(?:any|one|either|(?:can|may|could) (?:be|include)|examples?|such as|e\.g|including|definitions)\b"
+)
 _BULLETS = late_pattern(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
 # Lists of examples, and lists of which some suffice, are one demand.
 _EXAMPLES = late_pattern(
@@ -205,10 +208,12 @@ def _second_demand(words: Wording) -> str:
 def _second_in_list(text: str) -> str:
     """The second entry of a list in the text, unless any of the entries would do."""
     for marks in (_NUMBERED, _BULLETS):
-        found = list(marks.finditer(text))
-        before = text[: found[0].start() + 1] if found else ""
-        if len(found) >= 2 and not (_EXAMPLES_ZH.search(before) or _CHOICE.search(before)):
-            return text[found[1].start() : found[1].end() + 20].strip().split("\n")[0]
+        first = dict[str, int]()
+        for found in marks.finditer(text):
+            kind = _COUNT.sub("", found[0][:-1].lstrip("\n,;:"))  # with the spaces before it: a list may hold another
+            before = text[: first.setdefault(kind, found.start()) + 1]
+            if first[kind] < found.start() and not (_EXAMPLES_ZH.search(before) or _CHOICE.search(before)):
+                return text[found.start() : found.end() + 20].strip().split("\n")[0]
     return ""
 
 

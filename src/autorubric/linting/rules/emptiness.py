@@ -73,7 +73,7 @@ _GRADING = _words(
     passable checks benchmark benchmarks deserve deserves deserved deserving merit merits merited earn earns
     earned qualify qualifies qualified satisfy satisfies satisfying fulfil fulfils fulfill fulfills fulfilling
     meet meets meeting comply complies conform conforms conforming adhere adheres correct correctly right rightly
-    graded scored rated marked tick ticks ticked box yes deduct deducted scripts script blank unmarked markers
+    graded scored rated marked tick ticks ticked box deduct deducted scripts script blank unmarked markers
     examiners full-mark full-marks judged awarded award awards reward rewarded worthy worth approval approve
     approved verdict scoring grading marking evaluated assessed checklist
     """

@@ -98,7 +98,7 @@ def asked_grade(words: Wording) -> re.Match[str] | None:
 
 
 _SCALE = late_pattern(
-    r"^\W*(?:please )?(?:give|evaluate|assess|judge|add|(?:(?:rate|score|grade|award|deduct)s?"
+    r"^\W*(?:please )?(?:give|evaluate|assess|judge|add|(?:rate|score|grade|(?:award|deduct)s?"
     r"|assign))\b[^.;]{0,80}?(?:\b(?:from|between) \d+(?: \([^)]*\))? (?:to|and|-) \d+\b|\bup to (?:\d+"
     r"|\w+) (?:points?|marks?)\b|\bfrom a to f\b|\b\d+ ?[-–] ?\d+\b(?=:| (?:scale|points?|for|on|based|accord)"
     r"|\W*$)|\bout of \d+\b|\b\w+[- ]point scale\b|\b\d, \d,? (?:or|and) \d(?: points?| marks?)?\b|\bon a scale\b"

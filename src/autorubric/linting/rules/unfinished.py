@@ -34,7 +34,7 @@ _SLOT = late_pattern(
     r"|\?{3,}"
     r"|_{3,}"
     r"|\.{5,}"
-    r"|(?:XX|××|○○|〇〇|xx|ＸＸ)(?=[\u4e00-\u9fff])"
+    r"|(?:XX|××|○○|〇〇|xx|ｘｘ)(?=[\u4e00-\u9fff])"
     r"|(?<=[\u4e00-\u9fff])(?:XX+|××+|○○+|〇〇+)",
     chinese=(
         r"【[^】]{0,10}(?:内容|名称|要点|主题|填写|具体|某|姓名|数字|时间|地点|关键词)[^】]{0,8}】"
@@ -65,8 +65,8 @@ _REMARK = late_pattern(
         r"|^\W*(?:好的|当然)[，,！!]"
         r"|作为(?:一个)?(?:AI|ai|人工智能)(?:语言)?(?:模型|助手)"
         r"|以下是[^，。；]{0,12}(?:标准|准则|条目|评分)\W*$"
-        r"|(?:待|稍后|以后|回头|下周|下次)(?:再)?(?:补充?|填写?|完善|定|讨论|写|改|说|议)\W*$"
-        r"|[（(【\[]\s*(?:待|未)[^）)】\]]{0,6}[）)】\]]"
+        r"|(?:待|稍后|以后|回头|下周|下次)(?:再)?(?:补充?|填写?|完善|定|讨论|写|改|说|议|添加)\W*$"
+        r"|[（(【\[]\s*(?:待|未(?!満))[^）)】\]]{0,6}[）)】\]]"
     ),
 )
 _PENDING = late_pattern(
@@ -75,7 +75,7 @@ _PENDING = late_pattern(
 )
 _SLOT_MARKS = Hints(
     "{, [, <, yyyy, ???, ___, ....., xx",
-    "(, 【, （, 某某, ××, ○○, 〇〇",
+    "(, 【, （, 某某, ××, ｘｘ, ○○, 〇〇",
 )
 
 
@@ -104,24 +104,20 @@ def leftover(words: Wording) -> str:
 
 # Capitals tell "TODO" from a to-do list.
 _MARKS = late_pattern(
-    r"(?<!no )(?<!any )(?<!an )(?<!a )\b(?:TODO|TBD|TBC|FIXME)\b(?! (?:list|item|comment|app|marker|stands|means))"
-    r"|(?<![-(])\bX{3,}\b(?![-)]| (?:chromosome|syndrome))"
+    r"(?<!no )(?<!any )(?<!an )(?<!a )(?<!every )\b(?:TODO|TBD|TBC|FIXME)\b"
+    r"(?! (?:list|item|comment|app|marker|stands|means))|(?<![-(])\bX{3,}\b(?![-)]| (?:chromosome|syndrome))"
     r"|\bXX(?= (?:hours?|days?|weeks?|months?|years?|minutes?|mg|kg|km|percent|times|people|points?|words?"
     r"|degrees)\b| ?%)"
     r"|\[[A-Z][A-Z_ ]{2,}\]|(?<=\w )<[A-Z][A-Z_ ]{3,}>(?= \w|\W*$)(?! tags?)"
 )
 _PLACEHOLDER = late_pattern(
-    r"\blorem ipsum\b"
+    r"\blorem ipsum(?= dolor|\W*$)"
     r"|\b(?:(?:text|criterion|description|requirement) goes|(?:criterion|requirement)(?: text)?) here\b"
     r"|[\[<](?:insert|add|fill in|your|enter|placeholder)\b[^\]>\n]{0,60}[\]>]"
     r"|\{\{\s*\w+\s*\}\}"
-    r"|(?<![\\^_$\w}])\{[a-z]+(?:_[a-z]+)+\}"
-    r"|(?<= )\{(?:topic|name|title|date|year|subject|word|text|value|number|item|query|answer|question|drug)\}"
+    r"|(?<![\\^_$\w}/])\{[a-z]+(?:_[a-z]+)+\}"
     r"|[<\[](?:name|title|number|date|year|amount|dose) of [^\]>\n]{1,40}[>\]]"
     r"|[<\[](?:[a-z]+ ){1,2}(?:name|topic|title|number|date|year|value|amount|dose|city|country|author|term)[>\]]"
-    r"|\b_{3,}(?!\w)"
-    r"|(?<![\w_])_{3,}"
-    r"|(?<![A-Za-z])[XＸ×]{2,}(?=[\u4e00-\u9fff])"
     r"|[(\[](?:complete|fill in|finish|add|write|expand|define|decide|check|revise) (?:this |it |me )?(?:later|here"
     r"|soon|in)[)\]]"
     r"|\bto be (?:filled in|written|defined|decided|determined|specified|completed|added|confirmed)(?: (?:by|later"
@@ -130,11 +126,7 @@ _PLACEHOLDER = late_pattern(
     r"|<(?:criterion|requirement|rubric|description|text)(?: \w+){0,2}>",
     re.IGNORECASE,
     chinese=(
-        r"某某"
-        r"|[(（]待[定补填完][^)）]{0,6}[)）]"
-        r"|待(?:补充|定|填写?|完善|添加)(?=\W*$)"
-        r"|^\W*待(?:补充|填写|完善)\s*[:：]"
-        r"|^\W*(?:此处|在此|这里)(?:填写|输入|插入|补充)"
+        r"^\W*(?:此处|在此|这里)(?:填写|输入|插入|补充)"
         r"|[\[【<（(]\s*(?:请)?(?:填写|插入|输入|此处|补充|添加)[^\]】>）)]{0,30}[\]】>）)]"
         r"|<[\u4e00-\u9fff]{1,12}>"
         r"|占位符?(?=\W*$)"
@@ -156,7 +148,12 @@ _HINTS = Hints(
     "lorem, [, <, {",
     "ｘ, 某某, ×, 待, 此处, 在此, 这里, 略, 占位, 填写, 插入, 输入, 补充, 添加",
 )
-_ABOUT_PLACEHOLDERS = late_pattern(r"placeholder|template|such as|e\.g\.|for example|模板|例如|如\W")
+# A criterion about placeholders says so, also behind one: "contains {{name}} exactly once".
+_ABOUT_PLACEHOLDERS = late_pattern(
+    r".+(?:placeholder|template|syntax|variable|parameter|f-string|jinja|mustache|abbreviat|unchanged|untouched"
+    r"|verbatim|exactly once|\bgaps\b|cloze|</|模板)|.*(?:such as|e\.g\.|for example|例如|如\W).*\0",
+    re.DOTALL,
+)
 
 
 def _placeholder(criterion: RawCriterion) -> str:
@@ -165,9 +162,9 @@ def _placeholder(criterion: RawCriterion) -> str:
     found = _NOTHING.fullmatch(criterion.text)
     if not found and _HINTS.occur_in(low):
         found = _MARKS.search(text) or _PLACEHOLDER.search(text)
-    if found is None:
-        return leftover(criterion.wording)
-    return "" if _ABOUT_PLACEHOLDERS.search(low[: found.start()]) else found.group().strip()
+    word = found.group().strip() if found else leftover(criterion.wording)
+    # A zero stands for the placeholder.
+    return "" if word and _ABOUT_PLACEHOLDERS.match(low.replace(word.lower(), "\0", 1)) else word
 
 
 UNFINISHED = Rule(

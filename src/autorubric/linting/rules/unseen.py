@@ -36,11 +36,14 @@ class _Kind(NamedTuple):
 _REFERENCE = _Kind(
     late_pattern(
         rf"\b(?:(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}|expected (?:answers?|responses?|solutions?)"
-        r"|model (?:solution|essay)s?|the model answer(?! \w+s\b)|(?:answer|solution) (?:key|sheet)|(?:with|to|in"
+        r"|model (?:solution|essay)s?"
+        r"|the model answer(?= ?(?:[.,;:]|$)| (?:gives|says|states|uses|shows|is|does)\b)"
+        r"|(?:answer|solution) (?:key|sheet)|(?:with|to|in"
         r"|as|from|matches) the key(?=\s*(?:[.,;]|$))|mark(?:ing)? (?:scheme|guide|sheet|rubric)|grading (?:guide"
         r"|key)|(?:taught|covered|discussed|learned) in (?:the )?(?:class|lectures?)|(?:we|as|was"
         r"|were) discussed (?:earlier|before|above|in (?:class|the meeting|our))|we discussed|the (?:instructor"
-        r"|teacher|professor)(?:'s)? (?:taught|expects|expectations|notes|solution|answer)|the ground[- ]truth"
+        r"|teacher|professor)(?:'s)? (?:taught|expects|expectations|notes|solution|answer)"
+        r"|the ground[- ]truth(?![\w -]* (?:indicator|variable|image|mask)s?\b)"
         r"|as (?:in|per) the reference|(?:as|than|to|with|in|from) the reference(?=\s*(?:[.,;]|$))"
         r"|gold(?:en)? labels?|(?:from|in|on|per) the (?:lecture|course|class) (?:slides?|notes?|materials?"
         r"|handouts?)|(?:same|as|like|by) (?:\w+ ){0,3}(?:the|our|your) (?:instructor|teacher|professor|lecturer"
@@ -84,8 +87,9 @@ _REFERENCE = _Kind(
 )
 _OTHER_RESPONSE = _Kind(
     late_pattern(
-        rf"\b(?:(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))|(?:response"
-        r"|answer|model|assistant|candidate|system|submission) (?:[ab12]|one|two)\b(?! (?:or|of|questions?)\b)"
+        rf"\b(?<!no )(?:(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))"
+        r"|(?:response|answer|model|assistant|candidate|system|submission) (?:[ab12]|one|two)\b"
+        r"(?! (?:or|of|questions?)\b)"
         rf"|(?:both|either) {_TEXT}\b|(?:than|with|to|as|like) (?:the )?(?:competing|alternative|rival|baseline"
         rf"|second|first|previous|other|weaker|stronger) (?:{_TEXT}|candidates?|systems?)\b"
         r"|side[- ]by[- ]side comparison(?! (?:table|chart|list|section|of|between))|(?:preferred|chosen|picked"
@@ -222,7 +226,9 @@ def _unseen(rubric: RawRubric) -> Iterator[Hit]:
     kinds = kinds if rubric.reference else (_REFERENCE, *kinds)
     for position, criterion in rubric.judged:
         for kind in kinds:
-            found = _found(kind, criterion.wording.own)
+            # Behind the entries of a list "above" is in the criterion itself.
+            own = criterion.wording.own
+            found = _found(kind, own.split("\n")[0] if kind is _OTHER_CRITERION else own)
             # What the query speaks of, the judge sees.
             if found and found not in asked and not (kind is _PICTURE and _SHOWN.search(asked)):
                 yield Hit(position, f"{found!r} refers to {kind.what}, which the judge does not see", kind.advice)

@@ -23,7 +23,7 @@ _ADJECTIVES = match_any(
     r"""good(?! idea), nice, great, decent, appropriate, adequate, sufficient, reasonable, suitable, proper
     satisfactory, acceptable, excellent, useful, helpful, interesting, engaging, compelling, meaningful
     insightful, balanced, fair, ample, rich, strong(?! (?:[a-z]+ )?(?:evidence|recommendations?))
-    high[- ]quality(?! evidence), well[- ]written, smooth, natural, pleasant, fitting, creative
+    high[- ]quality(?! evidence), well[- ]written, smooth, natural(?! knowledge), pleasant, fitting, creative
     enough(?= (?:detail|depth|examples?|explanation)\b)"""
 )
 _JUDGED = match_any(
@@ -344,7 +344,7 @@ def _open_english(text: str) -> re.Match[str] | None:
         found = pattern.search(text) if not hints or any(map(text.__contains__, hints)) else None
         if found:
             return found
-    return _ENDING.search(text, max(len(text) - _TAIL, 0))
+    return None if TOLD.match(text) else _ENDING.search(text, max(len(text) - _TAIL, 0))
 
 
 # A text this long defines its terms.
@@ -353,7 +353,7 @@ _LONGEST = 100
 
 # "Explains that ...": what follows is what the answer says.
 _PURPOSE = late_pattern(r"\bto \w+ (?:an? |the )?$")
-TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?that ")
+TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?(?:(?<!way )that|why|how) ")
 
 
 def _vague(criterion: RawCriterion) -> str:
