@@ -104,7 +104,6 @@ def test_a_task_holds_what_an_annotator_needs_and_no_more(view: Viewer) -> None:
     task = do(view, "next")["task"]
     assert set(task) == {
         "index", "place", "item", "criterion", "query", "submission", "reference", "requirement", "weight", "choices",
-        "shown",
     }  # fmt: skip
     assert task["choices"] == ["MET", "UNMET", "CANNOT_ASSESS"]
     assert task["submission"] == f"Essay {task['index']}."
