@@ -64,23 +64,16 @@ const next = document.querySelector('a[rel="next"][data-key]');
 if (next && !navigator.connection?.saveData) setTimeout(() => fetch(next.href, { priority: "low" }).catch(() => {}), 300);
 
 const live = $("#live");
-if (live) {
-  const show = (name, value) => { const place = live.querySelector(`[data-live="${name}"]`); if (place) place.textContent = value; };
-  const source = new EventSource(live.dataset.events);
-  source.onmessage = (event) => {
-    const state = JSON.parse(event.data);
-    show("problem", state.problem ?? (state.indexed < 1 ? `Indexing: ${Math.round(100 * state.indexed)} % of the results are read.` : ""));
-    if (state.problem) { source.close(); return; }
-    for (const name of ["status", "done", "failed", "calls"]) show(name, state[name].toLocaleString("en"));
-    show("mean", state.mean === null ? "–" : state.mean.toFixed(3));
-    show("cost", state.cost === null ? "unknown" : `$${state.cost.toFixed(2)}`);
-    $("#progress").value = state.done;
-    const list = live.querySelector('[data-live="failures"]');
-    list.parentElement.hidden = !state.failures.length;
-    list.replaceChildren(...state.failures.map((line) => { const one = document.createElement("li"); one.textContent = line; return one; }));
-  };
-  source.onerror = () => show("problem", "The server does not respond; the figures are from its last response.");
-}
+if (live) setInterval(async () => {
+  let told = "The server does not respond; the figures are from its last response.";
+  try {
+    const page = new DOMParser().parseFromString(await (await fetch(location)).text(), "text/html");
+    const now = page.querySelector("#live");
+    if (now && now.innerHTML !== live.innerHTML) live.replaceChildren(...now.childNodes);
+    told = page.querySelector(".problem")?.textContent ?? "";
+  } catch { /* told below */ }
+  $("#live-problem").textContent = told;
+}, 1000);
 
 async function post(url, body) {
   let answer;
@@ -162,13 +155,7 @@ class Session {
     const task = this.task;
     panel.hidden = false;
     $("#label-done").hidden = true;
-    for (const name of ["criterion", "requirement"]) this.part(name).textContent = task[name] ?? "";
-    for (const name of ["query", "submission", "reference"]) this.part(name).replaceChildren(...task.shown[name].map(([kind, words]) => {
-      const part = document.createElement("span");
-      part.className = kind;
-      part.textContent = words;
-      return part;
-    }));
+    for (const name of ["criterion", "requirement", "query", "submission", "reference"]) this.part(name).textContent = task[name];
     this.part("has-reference").hidden = !task.reference;
     this.part("weight").textContent = `weight ${task.weight}${task.weight < 0 ? ", a pitfall: meeting it costs points" : ""}, item ${task.item}`;
     this.setQuote(task.quote ?? "");
