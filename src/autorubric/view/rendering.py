@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import cycle
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
@@ -47,7 +49,19 @@ def html(page: Page, surroundings: Mapping[str, Any]) -> str:
     """
     charts = _Charts({name: Markup(chart) for name, chart in page.charts.items()})  # escaped where they are drawn
     template = environment().get_template(f"{page.template}.html")
-    return template.render({**surroundings, **page.data, "charts": charts, "title": page.title, "data": page.data})
+    made = template.render({**surroundings, **page.data, "charts": charts, "title": page.title, "data": page.data})
+    return _TABLE.sub(_with_heads, made)
+
+
+# Templates write the cells of a table without attributes. No text looks like a tag: all of it is escaped.
+_TABLE = re.compile(r'(<table class="cards.*?</thead>)(.*?</table>)', re.DOTALL)
+_HEAD, _CELL = re.compile(r"<th( [^>]*)?>([^<,]*)"), re.compile("<td")
+
+
+def _with_heads(table: re.Match[str]) -> str:
+    """A table whose cells have the class of their column, and its name, which narrow pages show."""
+    heads = cycle(_HEAD.findall(table[1]))
+    return table[1] + _CELL.sub(lambda cell: '<td{0} data-label="{1}"'.format(*next(heads)), table[2])
 
 
 class _Charts(dict[str, str]):
