@@ -61,7 +61,7 @@ _HEAD, _CELL = re.compile(r"<th( [^>]*)?>([^<,]*)"), re.compile("<td")
 def _with_heads(table: re.Match[str]) -> str:
     """A table whose cells have the class of their column, and its name, which narrow pages show."""
     heads = cycle(_HEAD.findall(table[1]))
-    return table[1] + _CELL.sub(lambda cell: '<td{0} data-label="{1}"'.format(*next(heads)), table[2])
+    return table[1] + _CELL.sub(lambda cell: '<td{} data-label="{}"'.format(*next(heads)), table[2])
 
 
 class _Charts(dict[str, str]):

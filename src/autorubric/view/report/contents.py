@@ -191,21 +191,10 @@ def without_texts(value: Any) -> Any:
     return [without_texts(one) for one in value] if isinstance(value, list) else value
 
 
-_TEXTS = (
-    "description",
-    "requirement",
-    "reason",
-    "label_reason",
-    "question",
-    "title",
-    "text",
-    "told",
-    "why",
-    "content",
-)
+_TEXTS = ("description", "requirement", "reason", "label_reason", "question", "title", "text", "told", "why")
 _BARE: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(_TEXTS, lambda value: ""),
-    **dict.fromkeys(("texts", "quotes", "unfound"), lambda value: []),
+    **dict.fromkeys(("texts", "quotes", "unfound", "turns"), lambda value: []),
     "error": lambda value: value and "not shown",
 }
 
