@@ -20,6 +20,7 @@ from autorubric.files.printable import csv_text
 from autorubric.view.page import Page
 
 FORMATS = ("html", "json", "csv")
+_MACROS = {"cards": "judged.html", "parts": "parts.html"}
 KINDS = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
 
 
@@ -37,6 +38,10 @@ def environment() -> Environment:
         "when": _when,
     }
     made.globals |= {"asset": asset_mark, "on_paper": False}
+    made.globals |= {
+        "cards": made.get_template("judged.html").module,
+        "parts": made.get_template("parts.html").module,
+    }
     return made
 
 
@@ -48,8 +53,10 @@ def html(page: Page, surroundings: Mapping[str, Any]) -> str:
         surroundings: what its layout is given in addition: navigation, and the query.
     """
     charts = _Charts({name: Markup(chart) for name, chart in page.charts.items()})  # escaped where they are drawn
-    template = environment().get_template(f"{page.template}.html")
-    made = template.render({**surroundings, **page.data, "charts": charts, "title": page.title, "data": page.data})
+    template = environment().get_template(f"{page.template if surroundings.get('on_paper') else 'layout'}.html")
+    made = template.render(
+        {**surroundings, **page.data, "charts": charts, "title": page.title, "template": page.template}
+    )
     return _TABLE.sub(_with_heads, made)
 
 

@@ -219,14 +219,13 @@ def _response(view: View, request: Request, query: Query, page: Page, source: So
         "tabs": [] if source is None or source.is_gone else list_tabs(source, len(view.sources)),
         "path": request.url.path,
         "query": query,
-        "layout": "layout.html",
         "root": "" if source is None else f"/r/{source.number}",
         "version": view.version,
     }
     body = rendered(page, form, surroundings)
     headers = {"cache-control": "no-store"}
     if page.status == 503:
-        headers["retry-after"] = "1"
+        headers |= {"retry-after": "1", "refresh": "1"}
     return Response(body, page.status, headers, f"{KINDS[form]}; charset=utf-8")
 
 

@@ -247,7 +247,7 @@ def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str,
 _LEFT_OUT = frozenset(
     {
         *("description", "requirement", "sentence", "error", "stand_ins", "dataset", "started", "problem", "message"),
-        *("index", "next", "choices", "common_names", "drivers", "statistics"),
+        *("index", "next", "choices", "common_names", "drivers", "statistics", "majority", "limits"),
     }
 )
 
