@@ -95,14 +95,14 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     data["flags"] = json.loads(held.get("flags") or "{}")
     charts = {}
     if data["scores"]["scored"]:
-        charts["scores"] = bar_chart("Scores", bins, "score, from", "items")
+        charts["scores"] = bar_chart("Scores", bins, "score, in steps of 0.05", "items")
     rows = [
         Ranged(one["name"], one["mean"], *(one["interval"] or (None, None)))
         for one in data["criteria"]
         if one["mean"] is not None
     ]
     if rows:
-        charts["criteria"] = interval_chart("Mean value of each criterion", rows, "mean value")
+        charts["criteria"] = interval_chart("Mean value of each criterion", rows, "mean value, 95 % interval")
     return charts
 
 
