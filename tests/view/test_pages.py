@@ -287,13 +287,26 @@ def test_agreement_is_that_of_other_implementations(view: Viewer) -> None:
     assert pair["share"] == pytest.approx(1 - JUDGED.count("UNMET") / 240)
 
 
+def test_a_criterion_is_relied_on_by_the_interval_of_its_kappa(tmp_path: Path) -> None:
+    labels = ["MET", "UNMET"] * 30
+    items = [item(n, label, label) for n, label in enumerate(labels)]
+    # The first verdict is always the label, the second one never.
+    other = {"MET": "UNMET", "UNMET": "MET"}
+    found = [[judged(CAUSE, label), judged(BRIEF, other[label])] for label in labels]
+    run = write_run(tmp_path / "run", items, [line(n, 0.5, one) for n, one in enumerate(found)])
+    with viewing(run) as view:
+        rows = view.indexed().page("/r/0/agreement").text.split("<tbody>")[1].split("</tr>")
+        assert 'chip good">reliable<' in rows[0] and 'chip bad">do not rely on it<' in rows[1]
+        assert view.data("/r/0/agreement")["majority"] == 0.5  # half of the labels of each criterion are MET
+
+
 def test_two_runs_are_compared_item_by_item(view: Viewer, runs: list[Path]) -> None:
     one, two = number_of(runs, "grade_panel"), number_of(runs, "grade")
     data = view.data(f"/r/{one}/compare?with={two}")
     scores = [{row["item"]: row["score"] for row in view.data(f"/r/{run}/items")["items"]} for run in (one, two)]
     steps = {n: scores[1][n] - score for n, score in scores[0].items() if None not in (score, scores[1][n])}
     assert data["difference"]["value"] == pytest.approx(sum(steps.values()) / len(steps))
-    largest = sorted(steps, key=lambda n: (-abs(steps[n]), n))
+    largest = sorted(filter(steps.get, steps), key=lambda n: (-abs(steps[n]), n))
     assert [row["item"] for row in data["items"]] == largest
 
 
