@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 
@@ -78,9 +79,9 @@ def _watch(out: Path, stop: Event) -> None:
             assert process.stdout is not None
             url = process.stdout.readline().split()[2].rstrip("/;")
             told = 0
-            with urllib.request.urlopen(f"{url}/r/0/events", timeout=60) as events:
-                while not stop.is_set() and events.readline():
-                    told += 1
+            while not stop.wait(1.0):  # as the script of the page does
+                with suppress(urllib.error.HTTPError), urllib.request.urlopen(f"{url}/r/0/live", timeout=60) as page:
+                    told += bool(page.read())
             if not told:
                 raise RuntimeError("the live page told nothing")
         finally:

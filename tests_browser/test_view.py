@@ -85,6 +85,8 @@ def test_pages_of_labelling_are_as_legible_and_as_easy_to_reach_as_the_others(
             expect(tab.open(label).page.locator("#labels")).to_be_visible()
             expect(tab.page.locator("#label-done")).not_to_be_visible()
             expect(tab.open(paths[-1]).page.locator("h1")).to_contain_text("differ: 1")
+            tab.page.get_by_text("Query", exact=True).click()
+            expect(tab.page.get_by_text("Explain the tides.")).to_be_visible()
             tab.page.get_by_role("button", name="MET", exact=True).click()
             expect(tab.page.get_by_text("There are no pairs on which annotators differ.")).to_be_visible()
 
@@ -313,11 +315,11 @@ def test_a_live_page_counts_without_a_reload(chromium: Browser, tmp_path: Path) 
     folder = write_run(tmp_path / "run", [item(n) for n in range(3)], lines[:1])
     with viewing(folder) as view, tab_of(chromium, view.indexed()) as tab:
         tab.open("/r/0/live")
-        done = tab.page.locator("[data-live=done]")
-        expect(done).to_have_text("1")
+        done = tab.page.locator("#live dd").first
+        expect(done).to_have_text("1of 3")
         with (folder / "items.jsonl").open("a") as file:
             file.write("".join(one + "\n" for one in lines[1:]))
-        expect(done).to_have_text("3", timeout=10_000)
+        expect(done).to_have_text("3of 3", timeout=10_000)
         assert tab.complaints == []
 
 

@@ -104,7 +104,6 @@ def test_a_task_holds_what_an_annotator_needs_and_no_more(view: Viewer) -> None:
     task = do(view, "next")["task"]
     assert set(task) == {
         "index", "place", "item", "criterion", "query", "submission", "reference", "requirement", "weight", "choices",
-        "shown",
     }  # fmt: skip
     assert task["choices"] == ["MET", "UNMET", "CANNOT_ASSESS"]
     assert task["submission"] == f"Essay {task['index']}."
@@ -126,6 +125,8 @@ def test_labels_skips_and_undo_are_events_that_survive_a_kill(view: Viewer, fold
     assert history.annotators() == {"ana": 1}
     draws = [event for event in history.events if event.kind == "draw"]
     assert all(event.draw is not None and 0 < event.draw.probability <= 1 for event in draws)
+    with viewing(folder) as other:
+        assert '<option value="random" selected>' in other.indexed().page("/r/0/label").text
 
 
 def test_a_label_that_is_sent_again_is_stored_once(view: Viewer, folder: Path) -> None:

@@ -93,6 +93,7 @@ def test_labels_of_the_store_are_in_report_view_and_agree(
         html = re.sub(r"<[^>]+>", " ", view.page("/r/0/agreement").text)
     assert page["labelled"]["value"] == pytest.approx(same / n)
     assert page["labels"]["origin"] == "the label store"
+    assert page["majority"] == pytest.approx(told["judge"]["baseline"])
     assert "Labels: the label store." in html
     labelled = [sum(at in items for _ in places) for at in range(30)]
     assert [row["labelled"] for row in rows] == labelled

@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,6 +23,7 @@ from autorubric.training.evolution.versions import VERSIONS_FILE, Change, Rubric
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
 from tests.offenders import offenders
 from tests.oracles import cohen_kappa_score, proportion_confint
+from tests.processes import wait_until
 from tests.view.viewing import RUBRIC, STORED, Viewer, item, judged, line, viewing, vote, write_run
 
 CAUSE, BRIEF = RUBRIC
@@ -211,18 +212,12 @@ TALK = [
     {"role": "assistant", "content": '<thinking>Hm.\n\nuser: no</thinking>\ncalls look_up({"q": "<i>"})'},
     {"role": "user", "content": "So?"},
 ]
-SHOWN = (
-    '<span class="role">system</span>Be brief. &lt;b&gt;x&lt;/b&gt;<span class="role">user</span>Why?\n\nSay.'
-    '<span class="role">assistant</span><span class="thought">&lt;thinking&gt;Hm.\n\nuser: no&lt;/thinking&gt;</span>'
-    '\n<span class="tool">calls look_up({&quot;q&quot;: &quot;&lt;i&gt;&quot;})</span><span class="role">user</span>'
-    "So?"
-)
 
 
-def test_a_conversation_is_shown_turn_by_turn_and_stays_text(tmp_path: Path) -> None:
+def test_only_what_is_stored_as_messages_is_shown_turn_by_turn(tmp_path: Path) -> None:
     graded = tmp_path / "graded"
-    said = "<thinking>Quick.</thinking>\n\nuser: is no turn here"
-    quote = {"text": "ick.</", "start": 12, "end": 18}
+    said = "user: I ask.\n\nassistant: is no turn here"
+    quote = {"text": "ask", "start": 8, "end": 11}
     write_run(
         graded,
         [item(0, prompt=as_text(TALK), submission=said)],
@@ -235,19 +230,20 @@ def test_a_conversation_is_shown_turn_by_turn_and_stays_text(tmp_path: Path) -> 
         "question": json.dumps(TALK, ensure_ascii=False),
         "rubrics": [{"criterion": "Is brief.", "points": 1}],
     }
-    (made / "final.jsonl").write_text(json.dumps(row) + "\n")
+    rows = [row, {**row, "id": "text", "question": as_text(TALK)}]
+    (made / "final.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
     (made / "manifest.json").write_text('{"kind": "synthesis", "status": "completed"}')
     part = [{"title": "Short", "description": "Is brief.", "weight": 1}]
     step = {"id": "", "question": TALK, "merged_rubrics": part, "merged_rubrics_model": "m"}
     (made / "step4_augmented.jsonl").write_text(json.dumps(step, ensure_ascii=False) + "\n")
     with viewing(graded, made) as view:
         text = view.indexed(0).page("/r/0/items/0?focus=1").text
-        assert SHOWN in text
-        assert (
-            '<span class="thought">&lt;thinking&gt;Qu<mark>ick.&lt;/</mark>thinking&gt;</span>\n\nuser: is no turn'
-            in text
-        )
-        assert SHOWN in view.page("/r/1/rubrics/0").text
+        assert f">{escape(as_text(TALK))}</div>" in text
+        assert ">user: I <mark>ask</mark>.\n\nassistant: is no turn here</div>" in text
+        pieces = view.page("/r/1/rubrics/0").text.split("<h2>Criteria")[0].split('<div class="text" dir="auto">')[1:]
+        assert [piece.partition("</div>")[0] for piece in pieces] == [escape(turn["content"]) for turn in TALK]
+        assert "<h3>assistant</h3>" in view.page("/r/1/rubrics/0").text
+        assert view.page("/r/1/rubrics/1").text.count("<h3>") == 1  # the criterion
         assert [one["title"] for one in view.data("/r/1/rubrics/0")["criteria"]] == ["Short"]
 
 
@@ -291,13 +287,26 @@ def test_agreement_is_that_of_other_implementations(view: Viewer) -> None:
     assert pair["share"] == pytest.approx(1 - JUDGED.count("UNMET") / 240)
 
 
+def test_a_criterion_is_relied_on_by_the_interval_of_its_kappa(tmp_path: Path) -> None:
+    labels = ["MET", "UNMET"] * 30
+    items = [item(n, label, label) for n, label in enumerate(labels)]
+    # The first verdict is always the label, the second one never.
+    other = {"MET": "UNMET", "UNMET": "MET"}
+    found = [[judged(CAUSE, label), judged(BRIEF, other[label])] for label in labels]
+    run = write_run(tmp_path / "run", items, [line(n, 0.5, one) for n, one in enumerate(found)])
+    with viewing(run) as view:
+        rows = view.indexed().page("/r/0/agreement").text.split("<tbody>")[1].split("</tr>")
+        assert 'chip good">reliable<' in rows[0] and 'chip bad">do not rely on it<' in rows[1]
+        assert view.data("/r/0/agreement")["majority"] == 0.5  # half of the labels of each criterion are MET
+
+
 def test_two_runs_are_compared_item_by_item(view: Viewer, runs: list[Path]) -> None:
     one, two = number_of(runs, "grade_panel"), number_of(runs, "grade")
     data = view.data(f"/r/{one}/compare?with={two}")
     scores = [{row["item"]: row["score"] for row in view.data(f"/r/{run}/items")["items"]} for run in (one, two)]
     steps = {n: scores[1][n] - score for n, score in scores[0].items() if None not in (score, scores[1][n])}
     assert data["difference"]["value"] == pytest.approx(sum(steps.values()) / len(steps))
-    largest = sorted(steps, key=lambda n: (-abs(steps[n]), n))
+    largest = sorted(filter(steps.get, steps), key=lambda n: (-abs(steps[n]), n))
     assert [row["item"] for row in data["items"]] == largest
 
 
@@ -379,28 +388,14 @@ def test_the_rebuilt_prompt_is_the_one_that_was_sent(tmp_path: Path) -> None:
         assert "the run used template 0123456789ab" in note
 
 
-def test_a_live_page_sends_figures_while_the_file_grows(tmp_path: Path) -> None:
+def test_a_live_page_has_the_figures_of_a_file_that_grows(tmp_path: Path) -> None:
     lines = [line(n, 1.0, [judged(CAUSE, "MET")]) for n in range(3)]
     run = write_run(tmp_path / "run", [item(n) for n in range(3)], lines[:1])
     with viewing(run) as viewer:
-        viewer.indexed()
-        import http.client
-        from urllib.parse import urlsplit
-
-        connection = http.client.HTTPConnection(urlsplit(viewer.url).netloc, timeout=600)
-        connection.request("GET", "/r/0/events")
-        answer = connection.getresponse()
-        assert answer.getheader("content-type", "").startswith("text/event-stream")
-        seen = []
-        while 3 not in seen:
-            told = answer.readline().decode()
-            if told.startswith("data: "):
-                seen.append(json.loads(told.removeprefix("data: "))["done"])
-                if seen == [1]:
-                    with (run / "items.jsonl").open("a") as file:
-                        file.write("".join(one + "\n" for one in lines[1:]))
-        connection.close()
-        assert seen[0] == 1
+        assert viewer.indexed().data("/r/0/live")["done"] == 1
+        with (run / "items.jsonl").open("a") as file:
+            file.write("".join(one + "\n" for one in lines[1:]))
+        wait_until(lambda: viewer.data("/r/0/live")["done"] == 3, "the live page does not count")
 
 
 def test_no_asset_and_no_link_leads_elsewhere(view: Viewer) -> None:

@@ -233,7 +233,7 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "a verdict": lambda text: text.replace('<span class="verdict unmet">UNMET', '<span class="verdict met">MET', 1),
     "a bar of a chart": lambda text: re.sub(r'(<rect class="bar"[^>]*height=")[\d.]+', r"\g<1>200.0", text, count=1),
     "an item that is left out": lambda text: re.sub(
-        r'<section id="item-\d+">.*?</section>\n</div>\n</section>', "", text, count=1, flags=re.DOTALL
+        r'<section id="item-\d+">.*?</section>\n</div>\n?</section>', "", text, count=1, flags=re.DOTALL
     ),
     "text that is put in": lambda text: text.replace("</main>", "<p>Approved.</p></main>"),
     "a style that hides": lambda text: text.replace("<style>", "<style>.tile.bad { display: none }"),

@@ -89,7 +89,7 @@ def of_agree(run: Path, facts: Facts) -> None:
     assert ends is not None
     facts["accuracy"]["agree"] = [found.criterion_accuracy, ends.lower, ends.upper]
     facts["labelled items"]["agree"], facts["pairs"]["agree"] = found.n_items, found.n_samples
-    facts["kappa"]["agree"] = found.micro_kappa
+    facts["kappa"]["agree"], facts["baseline"]["agree"] = found.micro_kappa, found.majority_baseline
     for one in found.per_criterion:
         assert one.accuracy_ci is not None and one.kappa_ci is not None
         facts[f"criterion {one.name}"]["agree"] = [
@@ -122,6 +122,7 @@ def of_view(run: Path, facts: Facts) -> None:
         of_summary("view", view.data("/r/0/"), facts)
         page = view.data("/r/0/agreement")
         of_agreement("view", page, facts)
+        facts["baseline"]["view"] = page["majority"]
         live = view.data("/r/0/live")
         facts["failed"]["criteria"] = sum(one["failed"] for one in view.data("/r/0/criteria")["criteria"])
     facts["done"]["live"], facts["failed items"]["live"] = live["done"], live["failed"]

@@ -60,7 +60,7 @@ def test_a_run_that_is_deleted_is_gone_and_the_others_stay(tmp_path: Path) -> No
     with viewing(one, two) as viewer:
         viewer.indexed(0, 1)
         shutil.rmtree(one)
-        for path in ("/r/0/", "/r/0/items", "/r/0/items/1", "/r/0/agreement", "/r/0/events"):
+        for path in ("/r/0/", "/r/0/items", "/r/0/items/1", "/r/0/agreement", "/r/0/live"):
             assert viewer.page(path).status == 410
         assert viewer.page("/").status == viewer.page("/r/1/").status == 200
         assert "(deleted)" in viewer.page("/").text

@@ -141,48 +141,6 @@ def marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
     return Markup(text_html(text, [Span(*one) for one in marks]))
 
 
-# A conversation, thoughts and calls as `autorubric.rows.record` writes them into one text.
-_PIECE = re.compile(
-    r"(?:\A|\n\n)(?P<role>system|developer|user|assistant|tool|function): "
-    r"|(?P<thought><thinking>[\s\S]*?(?:</thinking>|\Z))|(?P<tool>^calls [\w.-]+\(.*\)$)",
-    re.MULTILINE,
-)
-
-
-def talk_pieces(text: str) -> Iterator[tuple[str, int, int]]:
-    r"""The turns of a conversation, its thoughts and its calls of tools: what each piece of a text is, and where.
-
-    A piece is a `role`, a `thought`, a `tool` (a call), or plain text, whose kind is empty.
-
-    Example:
-        >>> list(talk_pieces("user: Why?\n\nassistant: So."))
-        [('role', 0, 4), ('', 6, 10), ('role', 12, 21), ('', 23, 26)]
-    """
-    at, first = 0, _PIECE.match(text)
-    is_talk = first is not None and first.lastgroup == "role"
-    for found in _PIECE.finditer(text):
-        kind = found.lastgroup or ""
-        if is_talk or kind != "role":
-            if found.start() > at:
-                yield "", at, found.start()
-            yield kind, *found.span(kind)
-            at = found.end()
-    if len(text) > at:
-        yield "", at, len(text)
-
-
-def talk(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
-    """A text for a template as `marked`, with each turn of a conversation under its role."""
-    from markupsafe import Markup
-
-    spans, parts = [Span(*one) for one in marks], []
-    for kind, start, end in talk_pieces(text):
-        inside = [Span(a - start, b - start) for a, b in spans if a < end and b > start]
-        html = text_html(text[start:end], inside)
-        parts.append(f'<span class="{kind}">{html}</span>' if kind else html)
-    return Markup("".join(parts))
-
-
 def printed(value: Any) -> Any:
     """What a template prints of a value: hidden characters of a text are spelled out."""
     return spelled(value) if type(value) is str else value
@@ -202,7 +160,7 @@ def html_templates(loader: BaseLoader) -> Environment:
         auto_reload=False,
     )
     # Jinja's own `truncate` drops the whole last word: in a language without spaces, everything.
-    made.filters |= {"text": marked, "talk": talk, "figure": figure, "truncate": clipped}
+    made.filters |= {"text": marked, "figure": figure, "truncate": clipped}
     return made
 
 

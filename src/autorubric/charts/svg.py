@@ -6,11 +6,14 @@ There is room for text of twice the size: a page that is 320 pixels wide shows c
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
 from math import ceil, floor, log10
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 WIDTH, HEIGHT = 640, 340
 INK, FILL, LINE, SECOND = "#24292f", "#4c78a8", "#d0d7de", "#b4531f"
@@ -192,7 +195,21 @@ def _bar(label: str, height: float, tall: float, left: float, base: float, step:
 
 
 # A name stands above its interval, so that both fit where the text is twice as large, on a narrow page.
-_SIDE, _ROW, _LONGEST = 24, 46, 44
+_SIDE, _ROW, _LONGEST = 24, 46, 23.5  # the last one in em
+
+
+def _fitting(name: str) -> str:
+    """As much of a name as a row has room for.
+
+    Example:
+        >>> [len(_fitting(letter * 60)) for letter in "iW潮"]
+        [44, 23, 23]
+    """
+    wide = (east_asian_width(one) in "WF" or one in "MWmw@%" for one in name)
+    ends = accumulate(
+        1.0 if is_wide else 0.7 if one.isupper() else 0.53 for is_wide, one in zip(wide, name, strict=True)
+    )
+    return clipped(name, bisect_right(list(ends), _LONGEST))
 
 
 class Ranged(NamedTuple):
@@ -235,7 +252,7 @@ def interval_chart(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple
         parts.append(text(x(tick), frame.bottom + 20, words))
     for number, row in enumerate(rows):
         y = frame.top + _ROW * (number + 0.78)
-        parts.append(text(frame.left + 6, y - 14, clipped(row.name, _LONGEST), anchor="start"))
+        parts.append(text(frame.left + 6, y - 14, _fitting(row.name), anchor="start"))
         told = f"{row.name}: {row.value:.3f}"
         if row.low is not None and row.high is not None:
             told += f" ({row.low:.3f} to {row.high:.3f})"

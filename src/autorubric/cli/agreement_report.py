@@ -14,14 +14,13 @@ from autorubric.errors import InputError, counted
 from autorubric.files.printable import csv_text, markdown_text
 from autorubric.metrics.agreement_statistics import MeasuredModel, statistics
 from autorubric.metrics.compare import JudgeComparison, describe_winner
+from autorubric.metrics.intervals import DISTRUST, TRUST
 from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair
 from autorubric.metrics.metrics_text import consistency_lines, show, worst_first
 from autorubric.metrics.results import CoverageSimulation, MetricsResult, TagMetrics
 from autorubric.metrics.rubric_analysis import RubricAnalysis
 from autorubric.metrics.statistic_results import ConfidenceInterval
 
-_TRUST = 0.61
-_DISTRUST = 0.41
 INTERVALS = "{:.10g}% confidence intervals"
 """What the intervals of a table are called, by their level in percent."""
 _LEAST_SCORES = 30
@@ -160,9 +159,9 @@ def sentences(
     for name, interval in named:
         if interval is None:
             continue
-        if interval.upper < _DISTRUST:
-            yield f"Do not rely on {name}: {its} kappa is below {_DISTRUST} at best ({interval.upper:.2f})."
-        elif interval.lower >= _TRUST:
+        if interval.upper < DISTRUST:
+            yield f"Do not rely on {name}: {its} kappa is below {DISTRUST} at best ({interval.upper:.2f})."
+        elif interval.lower >= TRUST:
             yield f"{name[0].upper()}{name[1:]} can be relied on: {its} kappa is {interval.lower:.2f} or more."
     if bias is None:
         return

@@ -22,6 +22,10 @@ _AT_EACH_END = 0.25
 """The weight of a pseudo-value at each end of a scale."""
 
 
+DISTRUST, TRUST = 0.41, 0.61
+"""A judge is not relied on where the interval of κ ends below the first, and is where it begins at the second."""
+
+
 class Interval(NamedTuple):
     """A confidence interval.
 

@@ -260,7 +260,9 @@ def measured_row(
     one = own[0] if len(own) == 1 else {}
     known = dict(zip(names, (one.get("n", 0), one.get("accuracy")), strict=True))
     known |= {name: one.get(name) for name in ("interval", "kappa", "kappa_interval")}
-    return {**row, **known, **({"statistics": {}} if "statistics" in row else {})}
+    if "statistics" in row:
+        known["statistics"] = {"baseline": one["baseline"]} if "baseline" in one else {}
+    return {**row, **known}
 
 
 def item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:

@@ -89,6 +89,7 @@ def _row(one: Agreement) -> dict[str, Any]:
         "items": one.items,
         "accuracy": one.accuracy.value,
         "interval": _ends(one.accuracy),
+        "baseline": one.baseline,
         "kappa": one.kappa.value,
         "kappa_interval": _ends(one.kappa),
     }

@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from autorubric.charts.html import spelled, talk_pieces
+from autorubric.charts.html import spelled
 from autorubric.errors import InputError
 from autorubric.view.index.dataset_lines import LazyItems
 from autorubric.view.page import Refusal
@@ -175,15 +175,14 @@ def task_values(task: Task | None) -> dict[str, Any] | None:
     """A pair as the page shows it: nothing of any judge or annotator is in it."""
     if task is None:
         return None
-    texts = {"query": task.query, "submission": task.submission, "reference": task.reference}
-    shown = {name: spelled(text or "") for name, text in texts.items()}
     return {
         "index": task.pair.index,
         "place": task.pair.place,
         "item": spelled(task.pair.item),
         "criterion": spelled(task.pair.criterion),
-        **shown,
-        "shown": {name: [(kind, text[a:b]) for kind, a, b in talk_pieces(text)] for name, text in shown.items()},
+        "query": spelled(task.query),
+        "submission": spelled(task.submission),
+        "reference": spelled(task.reference or ""),
         "requirement": spelled(task.requirement),
         "weight": task.weight,
         "choices": [spelled(choice) for choice in task.choices],

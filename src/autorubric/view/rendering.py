@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import cycle
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
@@ -18,6 +20,7 @@ from autorubric.files.printable import csv_text
 from autorubric.view.page import Page
 
 FORMATS = ("html", "json", "csv")
+_MACROS = {"cards": "judged.html", "parts": "parts.html"}
 KINDS = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
 
 
@@ -35,6 +38,10 @@ def environment() -> Environment:
         "when": _when,
     }
     made.globals |= {"asset": asset_mark, "on_paper": False}
+    made.globals |= {
+        "cards": made.get_template("judged.html").module,
+        "parts": made.get_template("parts.html").module,
+    }
     return made
 
 
@@ -46,8 +53,22 @@ def html(page: Page, surroundings: Mapping[str, Any]) -> str:
         surroundings: what its layout is given in addition: navigation, and the query.
     """
     charts = _Charts({name: Markup(chart) for name, chart in page.charts.items()})  # escaped where they are drawn
-    template = environment().get_template(f"{page.template}.html")
-    return template.render({**surroundings, **page.data, "charts": charts, "title": page.title, "data": page.data})
+    template = environment().get_template(f"{page.template if surroundings.get('on_paper') else 'layout'}.html")
+    made = template.render(
+        {**surroundings, **page.data, "charts": charts, "title": page.title, "template": page.template}
+    )
+    return _TABLE.sub(_with_heads, made)
+
+
+# Templates write the cells of a table without attributes. No text looks like a tag: all of it is escaped.
+_TABLE = re.compile(r'(<table class="cards.*?</thead>)(.*?</table>)', re.DOTALL)
+_HEAD, _CELL = re.compile(r"<th( [^>]*)?>([^<,]*)"), re.compile("<td")
+
+
+def _with_heads(table: re.Match[str]) -> str:
+    """A table whose cells have the class of their column, and its name, which narrow pages show."""
+    heads = cycle(_HEAD.findall(table[1]))
+    return table[1] + _CELL.sub(lambda cell: '<td{} data-label="{}"'.format(*next(heads)), table[2])
 
 
 class _Charts(dict[str, str]):

@@ -205,7 +205,7 @@ class Source:
             if connection is None and not self.has_items:
                 raise Refusal(404, f"{self.name} has no graded items")
             if connection is None:
-                raise Refusal(503, f"{self.name}: the index is being started; reload the page")
+                raise Refusal(503, f"{self.name}: the index is being started; this page reloads itself")
             yield connection
 
     def dataset(self) -> DatasetLines | None:

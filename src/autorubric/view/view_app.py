@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
@@ -17,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from autorubric.errors import AutorubricError, InputError, NotSavedError, RunLockedError
@@ -56,7 +55,6 @@ def list_tabs(source: Source, runs: int) -> list[Tab]:
 
 _LOG = logging.getLogger("autorubric.view")
 _ASSETS = {"view.css": "text/css", "view.js": "text/javascript"}
-_SECONDS = 1.0
 _MOST_BODY = 1 << 20
 
 
@@ -131,11 +129,10 @@ def make_app(view: View, token: str | None) -> App:
         page("/versions", "rubrics_page.versions_page", slow=True),
         page("/drift", "training_page.drift_page", slow=True),
         page("/best-of-k", "training_page.best_page"),
-        page("/live", "runs_page.live_page"),
+        page("/live", "runs_page.live_page", slow=True),
         page("/label", "labels_page.label_page", blind=True, **label),
         page("/label/adjudicate", "labels_page.adjudication_page", blind=True, **label),
         page("/label/figures", "labels_page.figures_page", slow=True, blind=True, **label),
-        Route("/r/{run:int}/events", partial(_events, view), methods=["GET"]),
         Route("/r/{run:int}/label/{action}", partial(_write, view), methods=["POST"]),
     ]
     handlers: dict[Any, Any] = {
@@ -222,14 +219,13 @@ def _response(view: View, request: Request, query: Query, page: Page, source: So
         "tabs": [] if source is None or source.is_gone else list_tabs(source, len(view.sources)),
         "path": request.url.path,
         "query": query,
-        "layout": "layout.html",
         "root": "" if source is None else f"/r/{source.number}",
         "version": view.version,
     }
     body = rendered(page, form, surroundings)
     headers = {"cache-control": "no-store"}
     if page.status == 503:
-        headers["retry-after"] = "1"
+        headers |= {"retry-after": "1", "refresh": "1"}
     return Response(body, page.status, headers, f"{KINDS[form]}; charset=utf-8")
 
 
@@ -239,26 +235,6 @@ async def _asset(request: Request) -> Response:
         raise HTTPException(404)
     headers = {"cache-control": "max-age=31536000, immutable", "etag": f'"{asset_mark(name)}"'}
     return Response(asset(name), 200, headers, _ASSETS[name])
-
-
-async def _events(view: View, request: Request) -> Response:
-    try:
-        source = view.seen(request)
-    except Refusal as error:
-        return Response(error.problem, error.status, media_type="text/plain")
-
-    async def told() -> AsyncIterator[bytes]:
-        while not await request.is_disconnected():
-            try:
-                state: Any = await run_in_threadpool(_loaded("runs_page.live_state"), source)
-            except (Refusal, AutorubricError, sqlite3.Error, OSError) as error:
-                state = {"problem": str(error)}
-            yield b"data: " + json.dumps(state).encode() + b"\n\n"
-            if source.is_gone or view.labelling.hides(source):
-                return
-            await asyncio.sleep(_SECONDS)
-
-    return StreamingResponse(told(), headers={"cache-control": "no-store"}, media_type="text/event-stream")
 
 
 async def _write(view: View, request: Request) -> Response:

@@ -8,6 +8,7 @@ from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, line_chart
 from autorubric.errors import counted
+from autorubric.metrics.intervals import DISTRUST, TRUST
 from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, notes_in
@@ -50,6 +51,7 @@ def agreement_page(source: Source, query: Query) -> Page:
             "problem": problem,
         },
         "labelled": labels._asdict() if labels.n else None,
+        "majority": None if problem else single["judge"].get("baseline") if single else _baseline(rows),
         "criteria": rows,
         "statistics": _as_columns({row["criterion"]: row.pop("statistics") for row in rows}),
         "next": more,
@@ -57,9 +59,10 @@ def agreement_page(source: Source, query: Query) -> Page:
         "judges": judges,
         "between": between,
         "reliability": reliability,
+        "limits": (DISTRUST, TRUST),
         "index": state,
     }
-    charts = _charts(rows, reliability, "label" if labels.n else "judges")
+    charts = _charts(rows, reliability, labels.n > 0)
     return Page("agreement", f"Agreement in {source.name}", data, rows, charts)
 
 
@@ -95,7 +98,6 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
     label = figures.agreement(pairs.get((HUMAN, FINAL), []), row["scale"])
     judges = [figures.count_same(counts) for raters, counts in pairs.items() if HUMAN not in raters]
     decided = [(hits, n) for hits, n in judges if n]
-    ended = row["judged"] + row["abstained"] + row["failed"] + row["unasked"]
     return {
         **{name: row[name] for name in ("criterion", "name", "weight")},
         "labelled": label.n,
@@ -107,8 +109,13 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
         "between_judges": sum(hits for hits, _ in decided) / sum(n for _, n in decided) if decided else None,
         "between_interval": figures.interval_ends(wilson_interval(*decided[0])) if len(decided) == 1 else None,
         "disputed": row["disputed"],
-        "disputed_share": row["disputed"] / ended if ended else None,
     }
+
+
+def _baseline(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """The share of verdicts that would agree if the most frequent label of each criterion were always given."""
+    known = [(row["labelled"], row["statistics"]["baseline"]) for row in rows if row["statistics"].get("baseline")]
+    return sum(n * share for n, share in known) / sum(n for n, _ in known) if known else None
 
 
 def _as_columns(found: Mapping[int, Mapping[str, float | None]]) -> dict[str, Any]:
@@ -130,8 +137,8 @@ def _reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     ]
 
 
-def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: str) -> dict[str, str]:
-    value, around = ("agreement", "interval") if of == "label" else ("between_judges", "between_interval")
+def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], has_labels: bool) -> dict[str, str]:
+    value, around = ("agreement", "interval") if has_labels else ("between_judges", "between_interval")
     ranged = [
         Ranged(row["name"], row[value], *(row[around] or (None, None)))
         for row in rows[:_MOST_CHARTED]
@@ -139,7 +146,7 @@ def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], of: s
     ]
     charts = {}
     if ranged:
-        title = "Agreement with the labels" if of == "label" else "Agreement between judges"
+        title = "Agreement with the labels" if has_labels else "Agreement between judges"
         charts["criteria"] = interval_chart(title, ranged, "share of equal verdicts, 95 % interval")
     if len(reliability) > 1:
         points = [
@@ -161,7 +168,7 @@ def _ordered(words: Iterable[str], scale: str) -> list[str]:
 
 
 def criteria_page(source: Source, query: Query) -> Page:
-    """A line for each criterion, fifty a page."""
+    """The criteria, fifty a page."""
     with source.reading() as connection:
         found, more = _page_of_criteria(connection, query)
         count = connection.execute("SELECT count(*) FROM criteria").fetchone()[0]

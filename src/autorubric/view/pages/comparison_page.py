@@ -75,7 +75,7 @@ def _items(connection: sqlite3.Connection, query: Query) -> tuple[list[dict[str,
     where = "" if after is None else " AND (-abs(two.score - one.score), item) > (?, ?)"
     found = connection.execute(
         "SELECT item, one.id, one.description, one.score, two.score, -abs(two.score - one.score) "
-        f"{_SCORED}{where} ORDER BY 6, item LIMIT {PAGE_ROWS + 1}",
+        f"{_SCORED} AND abs(two.score - one.score) > 1e-12{where} ORDER BY 6, item LIMIT {PAGE_ROWS + 1}",
         after or (),
     ).fetchall()
     names = ("item", "id", "description", "first", "second")

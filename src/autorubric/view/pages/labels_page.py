@@ -27,6 +27,8 @@ def label_page(source: Source, query: Query, labelling: Labelling) -> Page:
         names = [name for (name,) in found]
         items, truths = connection.execute("SELECT count(*), total(labelled > 0) FROM items").fetchone()
         truths = 0 if "labels" in notes_in(connection) else int(truths)
+    history = read_history(source.directory)
+    last = next(reversed(history.draws.values()), None)  # who goes on draws as before
     data: dict[str, Any] = {
         "open": is_open,
         "status": source.status,
@@ -36,7 +38,8 @@ def label_page(source: Source, query: Query, labelling: Labelling) -> Page:
         "criteria": names,
         "items": items,
         "ground_truths": truths,
-        "labels": read_history(source.directory).annotators(),
+        "policy": last.draw.policy if last and last.draw else "",
+        "labels": history.annotators(),
     }
     rows = [{"annotator": name, "labels": n} for name, n in data["labels"].items()]
     return Page("label", f"Label {source.name}", data, rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 from autorubric.core.criterion import criterion_names
 from autorubric.errors import InputError
-from autorubric.rows.record import as_text, read_question
+from autorubric.rows.record import Prompt, as_text, as_turns, read_question
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source
 
@@ -208,11 +208,13 @@ def rubric_page(source: Source, query: Query, rubric: int) -> Page:
     held = (find_same(path, row) for path in steps if path.is_file())
     step: dict[str, Any] = next(filter(None, held), {})
     start = query.whole("criteria", 0) or 0
+    asked = _question(row)
     found = lineage(row, step, source.manifest) if "criteria" in row else _plain(row, step)
     data = {
         "rubric": rubric,
         "id": str(row.get("id") or ""),
-        "question": _question(row)[:_MOST_TEXT],
+        "question": as_text(asked),
+        "turns": [] if isinstance(asked, str) else as_turns(asked),
         "domain": str(row.get("domain") or ""),
         "criteria": found[start : start + _MOST_CRITERIA],
         "criteria_count": len(found),
@@ -237,16 +239,16 @@ def _line(number: int, row: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         "rubric": number,
         "id": str(row.get("id") or ""),
-        "question": _question(row)[:200],
+        "question": as_text(_question(row))[:200],
         "criteria": len(criteria),
         "points": sum(points),
         "rejected": len(row.get("rejected") or ()),
     }
 
 
-def _question(row: Mapping[str, Any]) -> str:
-    """The query of a rubric as one text, also if it is a conversation."""
-    return as_text(read_question(str(row.get("question") or ""), "question"))
+def _question(row: Mapping[str, Any]) -> Prompt:
+    """The query of a rubric."""
+    return read_question(str(row.get("question") or ""), "question")
 
 
 def _plain(row: Mapping[str, Any], step: Mapping[str, Any]) -> list[dict[str, Any]]:

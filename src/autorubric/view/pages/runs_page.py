@@ -95,14 +95,14 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     data["flags"] = json.loads(held.get("flags") or "{}")
     charts = {}
     if data["scores"]["scored"]:
-        charts["scores"] = bar_chart("Scores", bins, "score, from", "items")
+        charts["scores"] = bar_chart("Scores", bins, "score, in steps of 0.05", "items")
     rows = [
         Ranged(one["name"], one["mean"], *(one["interval"] or (None, None)))
         for one in data["criteria"]
         if one["mean"] is not None
     ]
     if rows:
-        charts["criteria"] = interval_chart("Mean value of each criterion", rows, "mean value")
+        charts["criteria"] = interval_chart("Mean value of each criterion", rows, "mean value, 95 % interval")
     return charts
 
 
@@ -146,14 +146,6 @@ def _texts(value: Any) -> list[str]:
 
 def live_page(source: Source, query: Query) -> Page:
     """How far a run is; its script keeps the figures up to date."""
-    state = live_state(source)
-    return Page("live", f"{source.name}, live", state, [state])
-
-
-def live_state(source: Source) -> dict[str, Any]:
-    """How far a run is now."""
-    if source.is_gone:
-        raise Refusal(410, f"{source.name}: the run directory was deleted")
     manifest = source.manifest
     status = source.status
     spent = figures.costs(source)
@@ -182,4 +174,4 @@ def live_state(source: Source) -> dict[str, Any]:
         rows, failures, _ = _progress(source)
         state |= rows
     state["failures"] = [one["sentence"] for one in failures[:10]]
-    return state
+    return Page("live", f"{source.name}, live", state, [state])

@@ -194,7 +194,7 @@ def without_texts(value: Any) -> Any:
 _TEXTS = ("description", "requirement", "reason", "label_reason", "question", "title", "text", "told", "why")
 _BARE: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(_TEXTS, lambda value: ""),
-    **dict.fromkeys(("texts", "quotes", "unfound"), lambda value: []),
+    **dict.fromkeys(("texts", "quotes", "unfound", "turns"), lambda value: []),
     "error": lambda value: value and "not shown",
 }
 
@@ -247,7 +247,7 @@ def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str,
 _LEFT_OUT = frozenset(
     {
         *("description", "requirement", "sentence", "error", "stand_ins", "dataset", "started", "problem", "message"),
-        *("index", "next", "choices", "common_names", "drivers", "statistics"),
+        *("index", "next", "choices", "common_names", "drivers", "statistics", "majority", "limits"),
     }
 )
 

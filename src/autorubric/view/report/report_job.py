@@ -282,7 +282,7 @@ def _inert(data: str) -> str:
 
 def _section(section: Section, anchors: Collection[str], version: str) -> str:
     """A page as the view shows it, with links to what is in the report alone, and headings one level down."""
-    surroundings = {"layout": "section.html", "on_paper": True, "root": "", "query": Query(()), "version": version}
+    surroundings = {"on_paper": True, "root": "", "query": Query(()), "version": version}
     text = _LINK.sub(lambda found: _link(found, anchors), html(section.page, surroundings))
     return _HEADING.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", text)
 
