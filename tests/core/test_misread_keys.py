@@ -111,6 +111,8 @@ def test_scores_in_the_number_of_the_criteria_are_told() -> None:
         ([("Grand Total", 5)], [3]),
         ([("Subtotal", 5), ("C", 1), ("Subtotal", 1), ("Grand total", 6)], [3, 5, 6]),
         ([("Subtotal (points)", 5), ("C", 1)], [3]),
+        ([("Sub-total", 5), ("C", 1), ("Sub total", 1), ("Zwischensumme", 6), ("合计", 6)], [3, 5, 6, 7]),
+        ([("Sous-total", 5), ("Subtask", 5)], [3]),
         ([("Total", 4)], []),
         ([("Names the total.", 5)], []),
         ([("Is kind.", 5)], []),
