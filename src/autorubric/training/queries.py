@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import RubricDataset
+from autorubric.dataset.item import with_last_turn
 from autorubric.dataset.storage import load
 from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
@@ -96,7 +97,7 @@ def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: M
     lines: dict[str, int] = {}
     queries: dict[str | tuple[str, Rubric], RubricQuery] = {}
     reader = RowReader(input_name(path), _ROLES, given=columns)
-    for row in reader.rows(rows):
+    for row in map(partial(with_last_turn, reader), reader.rows(rows)):
         where, number = row.where, row.number
         try:
             query = _of_row(row)
@@ -131,13 +132,14 @@ def _of_row(row: Record) -> RubricQuery:
     if value is None:
         known = ", ".join(ROLES["rubric"].quiet)
         raise InputError(f"{row.where}: no rubric; expected criteria under one of {known}")
-    sample, answer, source = row.value("sample"), row.value("submission"), row.value("source")
+    answer, source = row.value("submission"), row.value("source")
+    name = f"row-{row.number}" if row.id is None else row.id
     return RubricQuery(
-        id=f"row-{row.number}" if row.id is None else row.id,
+        id=name,
         turns=read_turns(asked, row.where),
         rubric=rubric_from(value, row.where),
         source="" if source is None else str(source),
-        answers=() if sample is None or not isinstance(answer, str) else ((str(sample), answer),),
+        answers=((str(row.value("sample") or name), answer),) if isinstance(answer, str) else (),
         where=row.where,
     )
 
