@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ import pandas
 import pytest
 
 from autorubric.core.rubric import Rubric
-from autorubric.dataset import DataItem
+from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.formats.conversion import Options, convert
 from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.notes import Note
-from autorubric.rows.columns import RowReader, context_notes, value_at
+from autorubric.rows.columns import RowReader, is_for_models, value_at
 from autorubric.rows.record import Record, as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
@@ -325,7 +326,7 @@ def test_the_label_of_a_single_criterion_may_be_a_word() -> None:
     ]
     with pytest.raises(InputError, match="Ground truth has 1 value, but rubric has 2 criteria"):
         Submissions([{**row, "rubrics": ["Is brief.", "Is kind."]}]).items()
-    with pytest.raises(InputError, match="'ground_truth' is 'Paris'; expected a list of verdicts; if it is a ref"):
+    with pytest.raises(InputError, match="'ground_truth' is 'Paris'; expected MET or UNMET, or a list of them; if"):
         Submissions([{**row, "ground_truth": "Paris"}]).items()
 
 
@@ -359,11 +360,48 @@ def test_weights_in_a_column_beside_texts_of_criteria_are_refused(
     assert [*problems] == ([f"a.csv:2: {column!r} has the weights of the criteria; {way}"] if told else [])
 
 
-def test_columns_of_context_by_the_words_of_their_names_are_noted() -> None:
+def test_columns_for_models_are_known_by_the_words_of_their_names() -> None:
     seen = ("query", "system_output", "context_id", "documented", "subsystem", "historian", "source")
     unseen = "context retrieved_contexts retrieval_context Chat-History conversation_history system system_message "
-    unseen += "system_instruction developer_message background source_text article document passages"
+    unseen += "system_instruction developer_message background source_text article document passages gold "
+    unseen += "gold_answer golden_response target correct_answer ideal expected_output solution reference_text"
     with offenders() as case:
         for name in (*seen, *unseen.split()):
             with case(name):
-                assert bool(context_notes("a.csv", [name])) == (name not in seen)
+                assert is_for_models(name) == (name not in seen)
+
+
+@each(
+    ("column", "value", "is_refused"),
+    [
+        ("expected", "MET", True),
+        ("Expected Output", " pass ", True),
+        ("ideal", False, True),
+        ("expected_answer", "No, never.", False),
+        ("expected", "1", False),
+        ("reference", "Yes", False),
+    ],
+)
+def test_a_verdict_is_no_reference_unless_its_column_is_named(column: str, value: Any, is_refused: bool) -> None:
+    row = Record("a.csv:2", 2, {"question": "Why?", "answer": "So.", column: value})
+    roles = ("submission", "query", "labels", "reference")
+    problems: Sequence[str] = ()
+    try:
+        assert RowReader("a.csv", roles).read(row).columns["reference"] == column
+    except InputError as error:
+        problems = error.problems
+    way = f"if that is a label, use --column labels={column}, else --column reference={column}"
+    assert [*problems] == ([f"a.csv:2: {column!r} is {value!r}; {way}"] if is_refused else [])
+    for role in ("labels", "reference"):
+        assert RowReader("a.csv", roles, given={role: column}).read(row).columns[role] == column
+
+
+def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(tmp_path: Path) -> None:
+    rubric = [{"requirement": "Says why.", "weight": 2}]
+    rows = [{"id": name, "messages": [ASKED, SAID], "rubric": rubric} for name in "ab"]
+    path = written(tmp_path / "a.jsonl", *rows)
+    [query] = read_queries(path).queries
+    assert (query.text, query.answers) == ("Why?", (("a", "So."), ("b", "So.")))
+    convert(path, tmp_path / "b.jsonl", "autorubric")
+    [first, _] = RubricDataset.from_file(tmp_path / "b.jsonl").items
+    assert (first.prompt, first.submission) == ("Why?", "So.")

@@ -13,13 +13,14 @@ from autorubric.files.json_values import as_weight
 from autorubric.rows.record import Record, from_cell, plain, question_text, read_question, rubric_inside, text_paths
 
 _ROWS_SEEN = 100
+_VERDICT = re.compile("met|unmet|cannot_assess|pass(ed)?|fail(ed)?|true|false|yes|no|accept|reject", re.IGNORECASE)
 
 
 class Role(NamedTuple):
     """What a column can contain.
 
     Attributes:
-        names: the usual names, in lower case with underscores.
+        names: the usual names, folded.
         own: the name that decides where a row has several; empty if none does.
         quiet: names that are read without a note.
         fallback: names that are read only where no other name holds something.
@@ -255,16 +256,23 @@ class RowReader:
         found, rivals = self._layouts[names]
         if rivals:
             found = {**found, **{role: self._decided(role, held, fields) for role, held in rivals.items()}}
-        if told := next(weight_columns(fields, fields.get(found.get("rubric", ""))), ""):
+        if told := self._refusal(fields, found):
             raise InputError(f"{record.where}: {told}")
         return Record(record.where, record.number, fields, found)
+
+    def _refusal(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
+        """What would be misread: a label as a reference, or the weights of a rubric; empty if nothing would."""
+        guess = found.get("reference", "") if "reference" not in self.given else ""
+        if folded(guess) in ROLES["reference"].fallback and _VERDICT.fullmatch(str(fields[guess]).strip()):
+            way = f"--column labels={guess}" if "labels" in self.roles else "the name 'ground_truth'"
+            return f"{guess!r} is {fields[guess]!r}; if that is a label, use {way}, else --column reference={guess}"
+        return next(weight_columns(fields, fields.get(found.get("rubric", ""))), "")
 
     def _note(self, role: str, column: str) -> str:
         """The column; a note tells the user of a guess from an unusual name."""
         if role not in self.given and column not in ROLES[role].quiet and column != role:
             note = f"{self.where}: column {column!r} is read as the {role}"
-            if note not in self.notes:
-                self.notes.append(note)
+            self.notes += [note] * (note not in self.notes)
         return column
 
     def _decided(self, role: str, held: list[str], fields: dict[str, Any]) -> str:
@@ -303,10 +311,7 @@ def _without_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> 
 
 
 def _mirrors(value: Any, other: Any) -> bool:
-    """Whether two rubrics are one by all keys that their entries share, as in RubricHub's release.
-
-    There `reward_model` holds the checks as well, so it is the one that is read.
-    """
+    """Whether two rubrics are one by all keys that their entries share; RubricHub's `reward_model` has checks too."""
     one, two = from_cell(value), from_cell(other)
     if not isinstance(one, list) or not isinstance(two, list) or len(one) != len(two):
         return bool(one == two)
@@ -314,10 +319,9 @@ def _mirrors(value: Any, other: Any) -> bool:
 
 
 def _agree(one: Any, two: Any) -> bool:
-    if not isinstance(one, dict) or not isinstance(two, dict):
-        return bool(one == two)
-    shared = one.keys() & two.keys()
-    return bool(shared) and all(one[key] == two[key] for key in shared)
+    are_dicts = isinstance(one, dict) and isinstance(two, dict)
+    shared = one.keys() & two.keys() if are_dicts else ()
+    return all(one[key] == two[key] for key in shared) if shared else bool(not are_dicts and one == two)
 
 
 _WEIGHTS = re.compile(r"weight|(\A|_)points?(_|\Z)")
@@ -334,26 +338,25 @@ def weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
         texts, weights = from_cell(criteria), from_cell(around[key])
         is_list = isinstance(texts, list) and isinstance(weights, list) and 0 < len(texts) == len(weights)
         if is_list and all(isinstance(one, str) for one in texts) and None not in map(as_weight, weights):
-            example = {"requirement": texts[0], "weight": weights[0]}
-            yield f"{key!r} has the weights of the criteria; write each criterion as {example!r:.100}"
+            told = f"write each criterion as { {'requirement': texts[0], 'weight': weights[0]}!r:.100}"
+            yield f"{key!r} has the weights of the criteria; {told}"
 
 
-_CONTEXT = re.compile(
-    r"(.*_)?(contexts?|history|documents?|passages?|articles?|background|source_text)"
-    r"|(system|developer)(_(prompt|message|instruction)s?)?"
+_UNSEEN = re.compile(
+    r"(.*_)?(contexts?|history|documents?|passages?|articles?|background|source_text|gold(en)?|targets?|references?)"
+    r"|(.*_)?(gold(en)?|ideal|expected|correct|best|reference)_(answer|response|output|solution|text)s?"
+    r"|(system|developer)(_(prompt|message|instruction)s?)?|expected|ideal|solution"
 )
 
 
-def context_notes(where: str, columns: Iterable[str]) -> list[str]:
-    """A note on columns that a query may refer to and that no model sees.
+def is_for_models(column: str) -> bool:
+    """Whether a column is called like a context or a reference, which models should see.
 
     Example:
-        >>> context_notes("a.csv", ["query", "System Prompt", "chat_history", "system_output"])
-        ["a.csv: models do not see 'System Prompt', 'chat_history'; if the query refers to it, join it with ..."]
+        >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]
+        [True, True, True, False]
     """
-    unseen = [name for name in columns if _CONTEXT.fullmatch(folded(name))]
-    told = f"models do not see {listed(unseen)}; if the query refers to it, join it with the query"
-    return [f"{where}: {told}"] if unseen else []
+    return _UNSEEN.fullmatch(folded(column)) is not None
 
 
 _ENDS = (".content", ".text", ".message", ".answer", ".output", ".question")
@@ -376,9 +379,7 @@ _NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
 def listed(columns: Iterable[str], most: int = 12) -> str:
-    """The names of columns for a message, the first ones if there are many; one that looks unsplit gets a hint.
-
-    Of a row, columns of mappings have the paths to the texts in them, as options take these.
+    """The names of columns for a message, the first ones if there are many; of a row, mappings have inner paths.
 
     Example:
         >>> listed(["a", "b", "c"], most=2)

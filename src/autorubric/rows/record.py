@@ -16,6 +16,7 @@ from autorubric.files.strict_json import parse_json
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _NONE: Mapping[str, str] = MappingProxyType({})
 FLOAT_ID = "; a column of numbers with blanks becomes floats, write its ids as integers"
+MERGED = "; of merged cells, only the first is filled"
 HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 
 # What files and models call the parts of a criterion, in order of preference; the keys of files in any case.
