@@ -20,6 +20,7 @@ VERIFIERS = {"choices": ["MET", "UNMET"], "text": "Is rude."}
     ("entry", "known", "said"),
     [
         ({"score_1": "poor", "score_5": "good"}, {}, "'score_1', 'score_5' describe a scale"),
+        ({"tier 1 description": "all", "tier 2 description": "some"}, {}, "'tier 1 description', 'tier 2 de"),
         ({"score_1": "poor"}, {}, ""),
         ({"score_1": "poor", "score_5": "good"}, {"options": ["Good"]}, ""),
         (VERIFIERS, {}, WRONG_WAY),

@@ -240,6 +240,8 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
         read_dataset(None, RUBRIC, tmp_path / "rows.csv", "Why?")
     read_dataset(None, RUBRIC, tmp_path / "rows.csv", None, {"query": "ticket"})
     read_dataset(None, RUBRIC, tmp_path / "kinds.csv", None)
+    (tmp_path / "twice.csv").write_text("prompt,text,answer\nWhy is it late?,Why is it late?,So.\n")
+    read_dataset(None, RUBRIC, tmp_path / "twice.csv", None, {"submission": "answer"})
     (tmp_path / "merged.csv").write_text("question,answer\nWhy?,So.\n,Because.\nHow?,No.\n")
     with pytest.warns(UserWarning, match="merged.csv: judges do not see what was asked in 1 of 3 rows: fill"):
         read_dataset(None, RUBRIC, tmp_path / "merged.csv", None)

@@ -46,6 +46,11 @@ def items(path: Path, **columns: str) -> tuple[list[DataItem], list[str]]:
     return [item for _, item in source._items([])], source.notes
 
 
+def read_dataset_quietly(path: Path) -> RubricDataset:
+    with pytest.warns(Note):
+        return read_dataset(path, None, None, None)
+
+
 def test_a_path_names_what_a_column_contains(tmp_path: Path) -> None:
     path = written(tmp_path / "pairs.jsonl", PAIR)
     [item], _ = items(path, query="conversation_b[0].content", submission="conversation_b[-1].content")
@@ -405,3 +410,20 @@ def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(t
     convert(path, tmp_path / "b.jsonl", "autorubric")
     [first, _] = RubricDataset.from_file(tmp_path / "b.jsonl").items
     assert (first.prompt, first.submission) == ("Why?", "So.")
+
+
+def test_files_in_chinese_are_read_by_their_usual_columns(tmp_path: Path) -> None:
+    rubric = [{"评分点": "指出密度", "分值": 3}, {"评分点": "指出氢键", "分值": 2}]
+    row = {"题目": "为什么冰会浮起来？", "回答": "因为密度小。", "评分标准": rubric, "参考答案": "冰的密度小于水。"}
+    dataset = read_dataset_quietly(written(tmp_path / "a.jsonl", row))
+    [item] = dataset.items
+    assert (item.prompt, item.submission) == (row["题目"], row["回答"])
+    assert [(one.requirement, one.weight) for one in item.rubric or ()] == [("指出密度", 3), ("指出氢键", 2)]
+
+
+def test_a_list_under_another_key_than_criteria_is_named() -> None:
+    points = [{"description": "Names the wind.", "score": 2}]
+    with pytest.raises(
+        InputError, match="'grading_points'; if 'grading_points' has the criteria, rename it to 'crit"
+    ):
+        Rubric.from_dict({"question_id": "q1", "tags": ["a"], "grading_points": points})

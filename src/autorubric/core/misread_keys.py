@@ -51,7 +51,7 @@ _SECTIONS = frozenset(("section", "category", "group", "dimension"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
     r"((score|rating)s?[ _-]?)?\d+([-–~]\d+)?\Z"
-    r"|(score|rating|level|grade|band|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
+    r"|(score|rating|level|grade|band|tier|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
     re.IGNORECASE,
 )
 _OWN = frozenset(("metadata", "tags", "check"))

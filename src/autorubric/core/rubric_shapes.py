@@ -191,7 +191,9 @@ def _holder(data: Mapping[str, Any], inside: str) -> str:
 def _no_holder(data: Mapping[str, Any]) -> str:
     if "sub_tasks" in data:
         return TREE
-    return f"Dict must contain either 'sections' or 'rubric' key, or 'criteria'; {_keys(data)}"
+    lists = [key for key, value in data.items() if isinstance(value, list) and isinstance((*value, 0)[0], dict)]
+    advice = f"; if {listed(lists)} has the criteria, rename it to 'criteria'" if lists else ""
+    return f"Dict must contain either 'sections' or 'rubric' key, or 'criteria'; {_keys(data)}{advice}"
 
 
 def _keys(data: Mapping[str, Any]) -> str:

@@ -274,9 +274,10 @@ def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None
     """
     columns = dict.fromkeys(name for item in items for name in item.metadata)
     bare = [item.metadata for item in items if not prompt and item.prompt is None]
-    paths = ((item.metadata, path[1:]) for item in items[:100] for path in text_paths(item.metadata, ""))
-    found = (path.partition("[-1]")[0] for fields, path in paths if is_sentence(value_at(fields, path)))
-    texts = dict.fromkeys(found)
+    paths = ((item, path[1:]) for item in items[:100] for path in text_paths(item.metadata, ""))
+    held = ((item, path, value_at(item.metadata, path)) for item, path in paths)
+    read = (path.partition("[-1]")[0] for item, path, text in held if is_sentence(text) and text != item.prompt)
+    texts = dict.fromkeys(read)
     has_query = len(bare) < len(items)
     unseen = [name for name in columns if is_for_models(name) or (has_query and name in map(first_part, texts))]
     notes = []

@@ -41,7 +41,7 @@ ROLES: Mapping[str, Role] = {
             *("convo", "conversations", "turns", "user_prompt", "user_query", "question_text", "prompt_text"),
         ),
         quiet=("question", "query", "prompt", "messages"),
-        fallback=("user_input", "user_message", "task", "contents"),
+        fallback=("user_input", "user_message", "task", "contents", "问题", "题目"),
     ),
     "rubric": Role(
         ("rubrics", "rubric", "criteria", "rubric_items"),
@@ -55,7 +55,7 @@ ROLES: Mapping[str, Role] = {
         ),
         own="submission",
         quiet=("submission", "answer", "response", "completion"),
-        fallback=("actual_output", "system_output", "llm_output", "output_text", "generated_text"),
+        fallback=("actual_output", "system_output", "llm_output", "output_text", "generated_text", "回答", "作答"),
     ),
     "submissions": Role(
         ("answers", "responses", "candidates", "completions", "outputs", "generations"),
@@ -93,10 +93,8 @@ ROLES: Mapping[str, Role] = {
 """Every role with its names. A row that holds two of them is refused, unless one is the role's `own`."""
 
 SYNONYMS = {
-    "prompt": "query",
-    "question": "query",
-    "answer": "submission",
-    "response": "submission",
+    **dict.fromkeys(("prompt", "question"), "query"),
+    **dict.fromkeys(("answer", "response"), "submission"),
     "reference_submission": "reference",
     "ground_truth": "labels",
 }
@@ -220,9 +218,7 @@ class RowReader:
         return map(self.read, itertools.chain(seen, rows))
 
     def read(self, record: Record) -> Record:
-        """The row with its columns by role; what it has no column for is left out.
-
-        A path that the user named becomes a column.
+        """The row with its columns by role, and the paths that the user named as further columns.
 
         Raises:
             InputError: two columns contain something and neither is the role's own, or one has weights of a rubric.
@@ -342,21 +338,25 @@ def weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
             yield f"{key!r} has the weights of the criteria; {told}"
 
 
-_UNSEEN = re.compile(
-    r"(.*_)?(contexts?|history|documents?|passages?|articles?|background|source_text|gold(en)?|targets?|references?)"
+_CONTEXT = re.compile(
+    r"(.*_)?(contexts?|history|documents?|passages?|articles?|background|source_text)"
+    r"|(system|developer)(_(prompt|message|instruction)s?)?"
+)
+_ANSWER = re.compile(
+    r"(.*_)?(gold(en)?|targets?|references?)|expected|ideal|solution|(参考|标准)答案"
     r"|(.*_)?(gold(en)?|ideal|expected|correct|best|reference)_(answer|response|output|solution|text)s?"
-    r"|(system|developer)(_(prompt|message|instruction)s?)?|expected|ideal|solution"
 )
 
 
-def is_for_models(column: str) -> bool:
-    """Whether a column is called like a context or a reference, which models should see.
+def is_for_models(column: str, *, reference: bool = True) -> bool:
+    """Whether a column is called like a context, or a reference, which models should see.
 
     Example:
         >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]
         [True, True, True, False]
     """
-    return _UNSEEN.fullmatch(folded(column)) is not None
+    name = folded(column)
+    return bool(_CONTEXT.fullmatch(name) or (reference and _ANSWER.fullmatch(name)))
 
 
 _ENDS = (".content", ".text", ".message", ".answer", ".output", ".question")

@@ -22,7 +22,7 @@ HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 # What files and models call the parts of a criterion, in order of preference; the keys of files in any case.
 TEXT_KEYS = (
     *("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "criteria"),
-    *("描述", "标准", "准则", "要求", "说明", "评分标准", "评价标准"),
+    *("描述", "标准", "准则", "要求", "说明", "评分标准", "评价标准", "评分点", "得分点"),
 )
 WEIGHT_KEYS = ("weight", "points", "score", "权重", "分值", "分数")
 NAME_KEYS = ("name", "title", "标题", "名称", "评分项", "评价指标", "指标")

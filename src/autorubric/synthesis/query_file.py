@@ -114,7 +114,7 @@ class QueryFile:
             columns.update(dict.fromkeys(record.fields))
             if is_guessed:
                 reader.read(record)
-        if unseen := [name for name in columns if is_for_models(name)]:
+        if unseen := [name for name in columns if is_for_models(name, reference=False)]:
             told = f"models do not see {listed(unseen)}; join what they need with the query"
             notes.append(f"{input_name(self.path)}: {told}")
         ids = [name for name in columns if folded(name) in ROLES["id"].names]

@@ -17,7 +17,7 @@ from autorubric.dataset.storage import load
 from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, input_name, iter_objects, listed, row_file
-from autorubric.rows.columns import ROLES
+from autorubric.rows.columns import COLUMN_OPTION, ROLES
 from autorubric.rows.record import as_text, as_turns, plain, read_prompt, read_question, speaker
 
 Turn = dict[str, str]
@@ -130,8 +130,8 @@ def _of_row(row: Record) -> RubricQuery:
         known = ", ".join(ROLES["query"].quiet)
         raise InputError(f"{row.where}: no query; expected one of {known}, the row has {listed(row.fields)}")
     if value is None:
-        known = ", ".join(ROLES["rubric"].quiet)
-        raise InputError(f"{row.where}: no rubric; expected criteria under one of {known}")
+        known, way = ", ".join(ROLES["rubric"].quiet), COLUMN_OPTION.format(role="rubric")
+        raise InputError(f"{row.where}: no rubric; expected criteria under one of {known}; name it with {way}")
     answer, source = row.value("submission"), row.value("source")
     name = f"row-{row.number}" if row.id is None else row.id
     return RubricQuery(
