@@ -206,6 +206,7 @@ def test_a_text_that_is_a_table_with_answers_is_read_as_one(tmp_path: Path) -> N
             ("The answer, in short\nis wind, not rain\n", 1),
             ("Answer: the wind.\n", 1),
             ("one,two\n1,2\n", 1),
+            ('Essay, by Ann\nWind is "air", moving, they say.\nIt is, "so".\n', 1),
         ):
             with case(text):
                 path.write_text(text)

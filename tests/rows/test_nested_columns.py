@@ -19,7 +19,7 @@ from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.notes import Note
-from autorubric.rows.columns import RowReader, is_for_models, value_at
+from autorubric.rows.columns import COLUMN_OPTION, RowReader, is_for_models, value_at
 from autorubric.rows.record import Record, as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
@@ -395,7 +395,8 @@ def test_a_verdict_is_no_reference_unless_its_column_is_named(column: str, value
         assert RowReader("a.csv", roles).read(row).columns["reference"] == column
     except InputError as error:
         problems = error.problems
-    way = f"if that is a label, use --column labels={column}, else --column reference={column}"
+    labels, reference = (COLUMN_OPTION.format(role=role) for role in ("labels", "reference"))
+    way = f"if that is a label, use {labels}; if it is a reference answer, {reference}"
     assert [*problems] == ([f"a.csv:2: {column!r} is {value!r}; {way}"] if is_refused else [])
     for role in ("labels", "reference"):
         assert RowReader("a.csv", roles, given={role: column}).read(row).columns[role] == column

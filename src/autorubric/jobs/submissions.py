@@ -187,12 +187,14 @@ def _is_texts(path: Path) -> bool:
 
 def _is_table(path: Path) -> bool:
     """Whether a text is a table, or lines of JSON, with a column of submissions."""
+    problems: list[str] = []
     try:
         found = row_file(path)
-        first = next(found.rows([]), None) if found.kind in ("csv", "jsonl") else None
+        first = next(found.rows(problems), None) if found.kind in ("csv", "jsonl") else None
     except InputError:
         return False
-    return first is not None and any(folded(name) in NAMES["submission"].names for name in first.fields)
+    names = () if first is None or problems else first.fields
+    return any(folded(name) in NAMES["submission"].names for name in names)
 
 
 def _texts(folder: Path) -> list[Path]:

@@ -260,8 +260,9 @@ class RowReader:
         """What would be misread: a label as a reference, or the weights of a rubric; empty if nothing would."""
         guess = found.get("reference", "") if "reference" not in self.given else ""
         if folded(guess) in ROLES["reference"].fallback and _VERDICT.fullmatch(str(fields[guess]).strip()):
-            way = f"--column labels={guess}" if "labels" in self.roles else "the name 'ground_truth'"
-            return f"{guess!r} is {fields[guess]!r}; if that is a label, use {way}, else --column reference={guess}"
+            way = self.option.format(role="labels") if "labels" in self.roles else "the name 'ground_truth'"
+            told = f"{guess!r} is {fields[guess]!r}; if that is a label, use {way}"
+            return f"{told}; if it is a reference answer, {self.option.format(role='reference')}"
         return next(weight_columns(fields, fields.get(found.get("rubric", ""))), "")
 
     def _note(self, role: str, column: str) -> str:
