@@ -55,6 +55,7 @@ def test_a_key_that_would_change_the_criterion_is_told(
             ["2 of 3 criteria have no weight and count 10, the first is criterion 2"],
         ),
         ([{"requirement": "A"}, {"requirement": "B"}], []),
+        ([{"requirement": "A", "name": "a", "keywords": ["sun", "moon", "tide"]}], ["'keywords' of the criteria is"]),
         (
             [{"requirement": "A"}, {"requirement": "B", "tags": ["pitfall"]}],
             ["criterion 2 has the tags ['pitfall'] and a positive weight"],

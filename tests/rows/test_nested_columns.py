@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -428,3 +429,7 @@ def test_a_list_under_another_key_than_criteria_is_named() -> None:
         InputError, match="'grading_points'; if 'grading_points' has the criteria, rename it to 'crit"
     ):
         Rubric.from_dict({"question_id": "q1", "tags": ["a"], "grading_points": points})
+    with pytest.raises(
+        InputError, match=re.escape("'style'; write groups of criteria as a list of {'name': …, 'criteria'")
+    ):
+        Rubric.from_dict({"metadata": {"a": 1}, "facts": points, "style": points})

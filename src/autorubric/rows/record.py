@@ -169,13 +169,14 @@ def is_blank(value: Any) -> bool:
 
 
 def is_sentence(value: Any) -> bool:
-    """Whether a value is text of more than two words, or of eight Chinese, Japanese or Korean characters.
+    """Whether a text, or a list, has more than two words, or eight Chinese, Japanese or Korean characters.
 
     Example:
-        >>> is_sentence("Why is it late?"), is_sentence("too late"), is_sentence("回答必须指出两个原因")
+        >>> is_sentence("Why is it late?"), is_sentence(["too late"]), is_sentence("回答必须指出两个原因")
         (True, False, True)
     """
-    return isinstance(value, str) and (len(value.split()) > 2 or len(_CJK.findall(value)) > 7)
+    text = " ".join(map(str, value)) if isinstance(value, list) else value
+    return isinstance(text, str) and (len(text.split()) > 2 or len(_CJK.findall(text)) > 7)
 
 
 _CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
