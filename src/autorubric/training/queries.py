@@ -104,10 +104,11 @@ def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: M
         except InputError as error:
             problems += error.problems
             continue
-        if query.answers:
+        first = lines.setdefault(query.id, number)
+        if query.answers and (first == number or (query.text, query.rubric) in queries):
             _gather(queries, query)
-        elif lines.setdefault(query.id, number) != number:
-            problems.append(f"{where}: id {query.id!r} is used on line {lines[query.id]} already; ids must be unique")
+        elif first != number:
+            problems.append(f"{where}: id {query.id!r} is used on line {first} already; ids must be unique")
         else:
             queries[query.id] = query
     if not queries and not problems:
