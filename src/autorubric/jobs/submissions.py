@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -188,13 +189,12 @@ def _is_texts(path: Path) -> bool:
 def _is_table(path: Path) -> bool:
     """Whether a text is a table, or lines of JSON, with a column of submissions."""
     problems: list[str] = []
-    try:
+    with suppress(InputError):
         found = row_file(path)
         first = next(found.rows(problems), None) if found.kind in ("csv", "jsonl") else None
-    except InputError:
-        return False
-    names = () if first is None or problems else first.fields
-    return any(folded(name) in NAMES["submission"].names for name in names)
+        names = () if first is None or problems else first.fields
+        return any(folded(name) in NAMES["submission"].names for name in names)
+    return False
 
 
 def _texts(folder: Path) -> list[Path]:
