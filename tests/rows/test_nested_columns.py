@@ -378,29 +378,37 @@ def test_columns_for_models_are_known_by_the_words_of_their_names() -> None:
 
 
 @each(
-    ("column", "value", "is_refused"),
+    ("role", "column", "value", "is_refused"),
     [
-        ("expected", "MET", True),
-        ("Expected Output", " pass ", True),
-        ("ideal", False, True),
-        ("expected_answer", "No, never.", False),
-        ("expected", "1", False),
-        ("reference", "Yes", False),
+        ("reference", "expected", "MET", True),
+        ("reference", "Expected Output", " pass ", True),
+        ("reference", "ideal", False, True),
+        ("reference", "expected_answer", "No, never.", False),
+        ("reference", "expected", "1", False),
+        ("reference", "reference", "Yes", False),
+        ("query", "task", "travel_plan", True),
+        ("query", "task", "t1", True),
+        ("query", "task", "Why?", False),
+        ("query", "user_input", "Add 1 and 2", False),
+        ("query", "prompt", "t1", False),
     ],
 )
-def test_a_verdict_is_no_reference_unless_its_column_is_named(column: str, value: Any, is_refused: bool) -> None:
-    row = Record("a.csv:2", 2, {"question": "Why?", "answer": "So.", column: value})
+def test_a_last_resort_is_refused_if_it_has_a_verdict_or_a_name(
+    role: str, column: str, value: Any, is_refused: bool
+) -> None:
+    row = Record("a.csv:2", 2, {"answer": "So.", column: value})
     roles = ("submission", "query", "labels", "reference")
     problems: Sequence[str] = ()
     try:
-        assert RowReader("a.csv", roles).read(row).columns["reference"] == column
+        assert RowReader("a.csv", roles).read(row).columns[role] == column
     except InputError as error:
         problems = error.problems
-    labels, reference = (COLUMN_OPTION.format(role=role) for role in ("labels", "reference"))
-    way = f"if that is a label, use {labels}; if it is a reference answer, {reference}"
-    assert [*problems] == ([f"a.csv:2: {column!r} is {value!r}; {way}"] if is_refused else [])
-    for role in ("labels", "reference"):
-        assert RowReader("a.csv", roles, given={role: column}).read(row).columns[role] == column
+    way = f"name the {role} with {COLUMN_OPTION.format(role=role)}"
+    told = f"{column!r} is {value!r}, which may not be the {role}; {way}"
+    label = ", or labels with --column labels=NAME" * (role == "reference")
+    assert [*problems] == ([f"a.csv:2: {told}{label}"] if is_refused else [])
+    for given in ("labels", "reference", "query"):
+        assert RowReader("a.csv", roles, given={given: column}).read(row).columns[given] == column
 
 
 def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(tmp_path: Path) -> None:

@@ -13,7 +13,12 @@ from autorubric.files.json_values import as_weight
 from autorubric.rows.record import Record, from_cell, plain, question_text, read_question, rubric_inside, text_paths
 
 _ROWS_SEEN = 100
-_VERDICT = re.compile("met|unmet|cannot_assess|pass(ed)?|fail(ed)?|true|false|yes|no|accept|reject", re.IGNORECASE)
+_SOURCES = ("source", "data_source", "domain", "ability")
+_DOUBTS = {
+    "reference": "(?i)met|unmet|cannot_assess|pass(ed)?|fail(ed)?|true|false|yes|no|accept|reject",
+    "query": r"[\w-]*[_\d][\w-]*",
+}
+"""What a column that is read for a role as a last resort may have instead: a label, or the name of a task."""
 
 
 class Role(NamedTuple):
@@ -75,11 +80,7 @@ ROLES: Mapping[str, Role] = {
     ),
     "labels": Role(("ground_truth",), quiet=("ground_truth",)),
     "domain": Role(("domain", "category", "subject", "topic"), own="domain"),
-    "source": Role(
-        ("source", "data_source", "domain", "ability"),
-        quiet=("source", "data_source", "domain", "ability"),
-        is_ranked=True,
-    ),
+    "source": Role(_SOURCES, quiet=_SOURCES, is_ranked=True),
     "criterion": Role(("criterion", "criterion_name", "criteria", "requirement")),
     "label": Role(("label", "verdict", "value", "rating", "human_label")),
     "annotator": Role(
@@ -134,8 +135,6 @@ def value_at(row: Any, path: str) -> Any:
         >>> row = {"choices": [{"turns": ["So.", "No."]}], "meta": '{"rubrics": ["Is brief"]}'}
         >>> value_at(row, "choices[0].turns[-1]"), value_at(row, "meta.rubrics[0]"), value_at(row, "turns")
         ('No.', 'Is brief', None)
-        >>> value_at({"answers": {"gpt-3.5": "So."}}, "answers.gpt-3.5")
-        'So.'
     """
     value: Any = from_cell(row) if isinstance(row, str) else row
     if isinstance(value, Mapping) and path in value:
@@ -257,12 +256,13 @@ class RowReader:
         return Record(record.where, record.number, fields, found)
 
     def _refusal(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
-        """What would be misread: a label as a reference, or the weights of a rubric; empty if nothing would."""
-        guess = found.get("reference", "") if "reference" not in self.given else ""
-        if folded(guess) in ROLES["reference"].fallback and _VERDICT.fullmatch(str(fields[guess]).strip()):
-            way = self.option.format(role="labels") if "labels" in self.roles else "the name 'ground_truth'"
-            told = f"{guess!r} is {fields[guess]!r}; if that is a label, use {way}"
-            return f"{told}; if it is a reference answer, {self.option.format(role='reference')}"
+        """What would be misread: a label, the name of a task, or the weights of a rubric; empty if nothing would."""
+        for role, words in _DOUBTS.items():
+            guess = found.get(role, "") if role not in self.given else ""
+            if folded(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip()):
+                told = f"{guess!r} is {fields[guess]!r}, which may not be the {role}"
+                label = ", or labels with --column labels=NAME" * (role == "reference")
+                return f"{told}; name the {role} with {self.option.format(role=role)}{label}"
         return next(weight_columns(fields, fields.get(found.get("rubric", ""))), "")
 
     def _note(self, role: str, column: str) -> str:
