@@ -274,12 +274,15 @@ def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None
     """
     columns = dict.fromkeys(name for item in items for name in item.metadata)
     bare = [item.metadata for item in items if not prompt and item.prompt is None]
-    paths = ((item, path[1:]) for item in items[:100] for path in text_paths(item.metadata, ""))
-    held = ((item, path, value_at(item.metadata, path)) for item, path in paths)
-    read = (path.partition("[-1]")[0] for item, path, text in held if is_sentence(text) and text != item.prompt)
-    texts = dict.fromkeys(read)
+    texts = {
+        path.partition("[-1]")[0]: name
+        for one in items[:100]
+        for name, value in one.metadata.items()
+        for path in text_paths(value, name)
+        if is_sentence(text := value_at(one.metadata, path)) and text != one.prompt
+    }
     has_query = len(bare) < len(items)
-    unseen = [name for name in columns if is_for_models(name) or (has_query and name in map(first_part, texts))]
+    unseen = [name for name in columns if is_for_models(name) or (has_query and name in texts.values())]
     notes = []
     if unseen:
         told = f"models do not see {listed(unseen)}; join what they need with the query"
@@ -288,7 +291,7 @@ def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None
         advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
         notes.append(f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}")
     elif bare and texts:
-        told = f"no column is read as the query, perhaps {listed(texts)}"
+        told = f"no column is read as the query, perhaps {listed([*texts])}"
         option = COLUMN_OPTION.format(role="query")
         notes.append(f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt")
     return notes
