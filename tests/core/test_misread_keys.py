@@ -20,6 +20,7 @@ VERIFIERS = {"choices": ["MET", "UNMET"], "text": "Is rude."}
     ("entry", "known", "said"),
     [
         ({"score_1": "poor", "score_5": "good"}, {}, "'score_1', 'score_5' describe a scale"),
+        ({"tier 1 description": "all", "tier 2 description": "some"}, {}, "'tier 1 description', 'tier 2 de"),
         ({"score_1": "poor"}, {}, ""),
         ({"score_1": "poor", "score_5": "good"}, {"options": ["Good"]}, ""),
         (VERIFIERS, {}, WRONG_WAY),
@@ -54,6 +55,7 @@ def test_a_key_that_would_change_the_criterion_is_told(
             ["2 of 3 criteria have no weight and count 10, the first is criterion 2"],
         ),
         ([{"requirement": "A"}, {"requirement": "B"}], []),
+        ([{"requirement": "A", "name": "a", "keywords": ["sun", "moon", "tide"]}], ["'keywords' of the criteria is"]),
         (
             [{"requirement": "A"}, {"requirement": "B", "tags": ["pitfall"]}],
             ["criterion 2 has the tags ['pitfall'] and a positive weight"],
@@ -111,6 +113,8 @@ def test_scores_in_the_number_of_the_criteria_are_told() -> None:
         ([("Grand Total", 5)], [3]),
         ([("Subtotal", 5), ("C", 1), ("Subtotal", 1), ("Grand total", 6)], [3, 5, 6]),
         ([("Subtotal (points)", 5), ("C", 1)], [3]),
+        ([("Sub-total", 5), ("C", 1), ("Sub total", 1), ("Zwischensumme", 6), ("合计", 6)], [3, 5, 6, 7]),
+        ([("Sous-total", 5), ("Subtask", 5)], [3]),
         ([("Total", 4)], []),
         ([("Names the total.", 5)], []),
         ([("Is kind.", 5)], []),

@@ -194,6 +194,25 @@ def test_texts_are_submissions_wherever_they_are_named(tmp_path: Path) -> None:
             read_dataset(data, RUBRIC, submissions, None)
 
 
+def test_a_text_that_is_a_table_with_answers_is_read_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "answers.txt"
+    table = "id,question,answer\na,Why?,So.\nb,How?,Thus.\n"
+    with offenders() as case:
+        for text, count in (
+            (table, 2),
+            (table.replace(",", "\t"), 2),
+            (table.replace(",", "|"), 2),
+            ('{"id": "a", "answer": "So."}\n{"id": "b", "answer": "Thus."}\n', 2),
+            ("The answer, in short\nis wind, not rain\n", 1),
+            ("Answer: the wind.\n", 1),
+            ("one,two\n1,2\n", 1),
+            ('Essay, by Ann\nWind is "air", moving, they say.\nIt is, "so".\n', 1),
+        ):
+            with case(text):
+                path.write_text(text)
+                assert len(read_dataset(path, RUBRIC, None, "Why?").items) == count
+
+
 def test_a_rubric_that_is_prose_is_refused_as_such(tmp_path: Path) -> None:
     row = {"question": "Why?", "response": "So.", "rubric": "# Rubric\n- Is kind (3 points)"}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row))
@@ -218,19 +237,22 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
     told = r"no column is read as the query, perhaps 'ticket'; choose one with --column query=NAME"
     with pytest.warns(UserWarning, match=told):
         read_dataset(None, RUBRIC, tmp_path / "rows.csv", None)
-    read_dataset(None, RUBRIC, tmp_path / "rows.csv", "Why?")
+    with pytest.warns(UserWarning, match="models do not see 'ticket'; join what they need with the query, or name"):
+        read_dataset(None, RUBRIC, tmp_path / "rows.csv", "Why?")
     read_dataset(None, RUBRIC, tmp_path / "rows.csv", None, {"query": "ticket"})
     read_dataset(None, RUBRIC, tmp_path / "kinds.csv", None)
+    (tmp_path / "twice.csv").write_text("prompt,text,answer\nWhy is it late?,Why is it late?,So.\n")
+    read_dataset(None, RUBRIC, tmp_path / "twice.csv", None, {"submission": "answer"})
     (tmp_path / "merged.csv").write_text("question,answer\nWhy?,So.\n,Because.\nHow?,No.\n")
     with pytest.warns(UserWarning, match="merged.csv: judges do not see what was asked in 1 of 3 rows: fill"):
         read_dataset(None, RUBRIC, tmp_path / "merged.csv", None)
     read_dataset(None, RUBRIC, tmp_path / "merged.csv", "Why?")
     (tmp_path / "context.csv").write_text("system_prompt,question,answer\nBe kind.,Why?,So.\n")
-    with pytest.warns(UserWarning, match="context.csv: models do not see 'system_prompt'; if the query refers to it"):
+    with pytest.warns(UserWarning, match="context.csv: models do not see 'system_prompt'; join what they need"):
         read_dataset(None, RUBRIC, tmp_path / "context.csv", None)
     notes: list[str] = []
     QueryFile(tmp_path / "context.csv").with_guesses(notes)
-    told = "models do not see 'system_prompt'; if the query refers to it, join it with the query"
+    told = "models do not see 'system_prompt'; join what they need with the query"
     assert notes == [f"{tmp_path}/context.csv: {told}"]
 
 

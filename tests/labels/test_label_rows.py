@@ -195,7 +195,7 @@ REFUSED: list[tuple[str, str | list[Any], str]] = [
      "labels.csv:2: the id is that of item 'q1', but the submission is that of 'q2'"),
     ("a text of two items",
      f"text,criterion,label,annotator\n{TEXTS[0]},Moon,MET,ana\n", "2 items have its submission"),
-    ("no item", "text,criterion,label,annotator\nOther.,Moon,MET,ana\n", "the label does not name its item"),
+    ("no item", "text,criterion,label,annotator\nOther.,Moon,MET,ana\n", "name its item; of merged"),
     ("pass", "id,criterion,label,annotator\nq0,Moon,pass,ana\n", "'pass' is not one of MET, UNMET, CANNOT_ASSESS"),
     ("N/A", "id,criterion,label,annotator\nq0,Moon,N/A,ana\n", "'N/A' is not one of MET, UNMET, CANNOT_ASSESS"),
     ("a number that is not a verdict", "id,criterion,label,annotator\nq0,Moon,2,ana\n", "'2' is not one of MET"),

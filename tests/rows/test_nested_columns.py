@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,14 @@ import pandas
 import pytest
 
 from autorubric.core.rubric import Rubric
-from autorubric.dataset import DataItem
+from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.formats.conversion import Options, convert
 from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.notes import Note
-from autorubric.rows.columns import RowReader, context_notes, value_at
+from autorubric.rows.columns import COLUMN_OPTION, RowReader, is_for_models, value_at
 from autorubric.rows.record import Record, as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
@@ -43,6 +45,11 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
 def items(path: Path, **columns: str) -> tuple[list[DataItem], list[str]]:
     source = Submissions(path, columns)
     return [item for _, item in source._items([])], source.notes
+
+
+def read_dataset_quietly(path: Path) -> RubricDataset:
+    with pytest.warns(Note):
+        return read_dataset(path, None, None, None)
 
 
 def test_a_path_names_what_a_column_contains(tmp_path: Path) -> None:
@@ -325,7 +332,7 @@ def test_the_label_of_a_single_criterion_may_be_a_word() -> None:
     ]
     with pytest.raises(InputError, match="Ground truth has 1 value, but rubric has 2 criteria"):
         Submissions([{**row, "rubrics": ["Is brief.", "Is kind."]}]).items()
-    with pytest.raises(InputError, match="'ground_truth' is 'Paris'; expected a list of verdicts; if it is a ref"):
+    with pytest.raises(InputError, match="'ground_truth' is 'Paris'; expected MET or UNMET, or a list of them; if"):
         Submissions([{**row, "ground_truth": "Paris"}]).items()
 
 
@@ -359,11 +366,78 @@ def test_weights_in_a_column_beside_texts_of_criteria_are_refused(
     assert [*problems] == ([f"a.csv:2: {column!r} has the weights of the criteria; {way}"] if told else [])
 
 
-def test_columns_of_context_by_the_words_of_their_names_are_noted() -> None:
+def test_columns_for_models_are_known_by_the_words_of_their_names() -> None:
     seen = ("query", "system_output", "context_id", "documented", "subsystem", "historian", "source")
     unseen = "context retrieved_contexts retrieval_context Chat-History conversation_history system system_message "
-    unseen += "system_instruction developer_message background source_text article document passages"
+    unseen += "system_instruction developer_message background source_text article document passages gold "
+    unseen += "gold_answer golden_response target correct_answer ideal expected_output solution reference_text"
     with offenders() as case:
         for name in (*seen, *unseen.split()):
             with case(name):
-                assert bool(context_notes("a.csv", [name])) == (name not in seen)
+                assert is_for_models(name) == (name not in seen)
+
+
+@each(
+    ("role", "column", "value", "is_refused"),
+    [
+        ("reference", "expected", "MET", True),
+        ("reference", "Expected Output", " pass ", True),
+        ("reference", "ideal", False, True),
+        ("reference", "expected_answer", "No, never.", False),
+        ("reference", "expected", "1", False),
+        ("reference", "reference", "Yes", False),
+        ("query", "task", "travel_plan", True),
+        ("query", "task", "t1", True),
+        ("query", "task", "Why?", False),
+        ("query", "user_input", "Add 1 and 2", False),
+        ("query", "prompt", "t1", False),
+    ],
+)
+def test_a_last_resort_is_refused_if_it_has_a_verdict_or_a_name(
+    role: str, column: str, value: Any, is_refused: bool
+) -> None:
+    row = Record("a.csv:2", 2, {"answer": "So.", column: value})
+    roles = ("submission", "query", "labels", "reference")
+    problems: Sequence[str] = ()
+    try:
+        assert RowReader("a.csv", roles).read(row).columns[role] == column
+    except InputError as error:
+        problems = error.problems
+    way = f"name the {role} with {COLUMN_OPTION.format(role=role)}"
+    told = f"{column!r} is {value!r}, which may not be the {role}; {way}"
+    label = ", or labels with --column labels=NAME" * (role == "reference")
+    assert [*problems] == ([f"a.csv:2: {told}{label}"] if is_refused else [])
+    for given in ("labels", "reference", "query"):
+        assert RowReader("a.csv", roles, given={given: column}).read(row).columns[given] == column
+
+
+def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(tmp_path: Path) -> None:
+    rubric = [{"requirement": "Says why.", "weight": 2}]
+    rows = [{"id": name, "messages": [ASKED, SAID], "rubric": rubric} for name in "ab"]
+    path = written(tmp_path / "a.jsonl", *rows)
+    [query] = read_queries(path).queries
+    assert (query.text, query.answers) == ("Why?", (("a", "So."), ("b", "So.")))
+    convert(path, tmp_path / "b.jsonl", "autorubric")
+    [first, _] = RubricDataset.from_file(tmp_path / "b.jsonl").items
+    assert (first.prompt, first.submission) == ("Why?", "So.")
+
+
+def test_files_in_chinese_are_read_by_their_usual_columns(tmp_path: Path) -> None:
+    rubric = [{"评分点": "指出密度", "分值": 3}, {"评分点": "指出氢键", "分值": 2}]
+    row = {"题目": "为什么冰会浮起来？", "回答": "因为密度小。", "评分标准": rubric, "参考答案": "冰的密度小于水。"}
+    dataset = read_dataset_quietly(written(tmp_path / "a.jsonl", row))
+    [item] = dataset.items
+    assert (item.prompt, item.submission) == (row["题目"], row["回答"])
+    assert [(one.requirement, one.weight) for one in item.rubric or ()] == [("指出密度", 3), ("指出氢键", 2)]
+
+
+def test_a_list_under_another_key_than_criteria_is_named() -> None:
+    points = [{"description": "Names the wind.", "score": 2}]
+    with pytest.raises(
+        InputError, match="'grading_points'; if 'grading_points' has the criteria, rename it to 'crit"
+    ):
+        Rubric.from_dict({"question_id": "q1", "tags": ["a"], "grading_points": points})
+    with pytest.raises(
+        InputError, match=re.escape("'style'; write groups of criteria as a list of {'name': …, 'criteria'")
+    ):
+        Rubric.from_dict({"metadata": {"a": 1}, "facts": points, "style": points})

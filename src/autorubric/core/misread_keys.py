@@ -22,7 +22,8 @@ _SENSES = {
     # A weight in a key that has no other word, except those that say which.
     "amount": "percent percentage pct ratio share proportion credit credits multiplier coefficient w max maximum "
     "value point mark grade score 分 分数 满分 占比 比例 系数 puntos",
-    "total": "total sum maximum max subtotal grand possible 满分 总分 小计",
+    "total": "total sum maximum max subtotal grand possible gesamt gesamtsumme summe zwischensumme "
+    "满分 总分 小计 合计 总计",
     # What is so called is a fault.
     "fault": "pitfall pitfalls negative penalty penalties deduction deductions deduct negate negated invert inverted "
     "reverse reversed 扣分 扣分项 减分 减分项 陷阱 负面 负向",
@@ -35,7 +36,7 @@ _SENSES = {
     "competent fair adequate developing emerging beginning novice poor inadequate unsatisfactory unacceptable "
     "mastery meets exceeds approaching 优秀 优 良好 良 中等 中 合格 及格 不合格 不及格 差 较差 一般",
     "besides": "of the in for is criterion rubric item score scores grade point points pts marks credit level no not "
-    "expectations standard standards",
+    "expectations standard standards sub sous",
 }
 """What words in keys mean, in the languages of files that were seen; every reader looks here."""
 _MEANT: dict[str, frozenset[str]] = {sense: frozenset(words.split()) for sense, words in _SENSES.items()}
@@ -50,7 +51,7 @@ _SECTIONS = frozenset(("section", "category", "group", "dimension"))
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
     r"((score|rating)s?[ _-]?)?\d+([-–~]\d+)?\Z"
-    r"|(score|rating|level|grade|band|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
+    r"|(score|rating|level|grade|band|tier|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
     re.IGNORECASE,
 )
 _OWN = frozenset(("metadata", "tags", "check"))

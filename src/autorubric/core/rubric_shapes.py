@@ -196,8 +196,13 @@ def _no_holder(data: Mapping[str, Any]) -> str:
 
 def _keys(data: Mapping[str, Any]) -> str:
     """The keys of a mapping without a list of criteria, and how to write what it holds, unless this is open."""
-    keys, kinds = ", ".join(map(repr, data)) or "none", {type(value) for value in data.values()}
-    return f"its keys are {keys:.200}{_ADVICE.get(kinds.pop(), '') if len(kinds) == 1 else ''}"
+    keys = ", ".join(map(repr, data)) or "none"
+    lists = [key for key, value in data.items() if isinstance(value, list) and isinstance((*value, 0)[0], dict)]
+    kinds = {list} if lists else {type(value) for value in data.values()}
+    advice = _ADVICE.get(kinds.pop(), "") if len(kinds) == 1 else ""
+    if len(lists) == 1:
+        advice = f"; if {lists[0]!r} has the criteria, rename it to 'criteria'"
+    return f"its keys are {keys:.200}{advice}"
 
 
 def _metadata(rest: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader, label_meant
 from autorubric.errors import InputError, counted
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import COLUMN_OPTION, context_notes, first_part, folded, inner_path, value_at
+from autorubric.rows.columns import COLUMN_OPTION, first_part, folded, inner_path, is_for_models, value_at
 from autorubric.rows.record import as_text, from_cell, is_blank, is_sentence, plain, read_message, speaker, text_paths
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
@@ -151,7 +151,7 @@ def item_records(
         [{'submission': 'So.', 'prompt': 'Why?', 'description': '', 'metadata': {'model': 'm'}}]
     """
     has_submission = False
-    for record in map(partial(_with_last_turn, reader), reader.rows(records)):
+    for record in map(partial(with_last_turn, reader), reader.rows(records)):
         record = _with_submission(reader, record)  # noqa: PLW2901
         is_item = not is_table and "submission" in record.fields
         has_submission = has_submission or "submission" in record.columns
@@ -168,8 +168,15 @@ def item_records(
             problems += error.problems
 
 
-def _with_last_turn(reader: RowReader, record: Record) -> Record:
-    """The row; without a submission, the answer at the end of its conversation is one."""
+def with_last_turn(reader: RowReader, record: Record) -> Record:
+    """The row; without a submission, the answer at the end of its conversation is one.
+
+    Example:
+        >>> row = {"messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]}
+        >>> reader = item_reader("a.jsonl", None, None)
+        >>> with_last_turn(reader, reader.read(Record("a.jsonl:1", 1, row))).value("submission")
+        'So.'
+    """
     column, path = record.columns.get("query", ""), record.columns.get("submission", "")
     if path and folded(path) != "submission" and is_missing(record.fields[path]):
         path = ""
@@ -239,7 +246,7 @@ def _truth(record: Record, labels: Any) -> Any:
         return labels
     if label_meant(_BINARY, str(labels)) is not None:
         return [labels]
-    told = f"{record.columns['labels']!r} is {labels!r:.60}; expected a list of verdicts"
+    told = f"{record.columns['labels']!r} is {labels!r:.60}; expected MET or UNMET, or a list of them"
     option = COLUMN_OPTION.format(role="reference")
     raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
 
@@ -256,25 +263,38 @@ def _nested(record: Record) -> Iterator[str]:
             yield f"{record.where}: {told}; {advice} with --column {role}={inner or 'NAME'}"
 
 
-def query_notes(where: str, items: Sequence[DataItem]) -> list[str]:
-    """Notes on what judges do not see of the query: its context, or all of it where other columns may be the query.
+def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None) -> list[str]:
+    """Notes on what judges do not see: other columns with texts, and the query where none is found or given.
 
     Example:
         >>> query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
         ["a.csv: judges do not see what was asked: no column is read as the query, perhaps 'ticket'; choose one ...
+        >>> query_notes("a.csv", [DataItem("So.", "", prompt="Why?", metadata={"gold": "So.", "lang": "en"})])
+        ["a.csv: models do not see 'gold'; join what they need with the query, or name a reference with --column ...
     """
-    notes = context_notes(where, dict.fromkeys(name for item in items for name in item.metadata))
-    bare = [item.metadata for item in items if item.prompt is None]
-    if 0 < len(bare) < len(items):
+    columns = dict.fromkeys(name for item in items for name in item.metadata)
+    bare = [item.metadata for item in items if not prompt and item.prompt is None]
+    texts = {
+        path.partition("[-1]")[0]: name
+        for one in items[:100]
+        for name, value in one.metadata.items()
+        for path in text_paths(value, name)
+        if is_sentence(text := value_at(one.metadata, path)) and text != one.prompt
+    }
+    has_query = len(bare) < len(items)
+    unseen = [name for name in columns if is_for_models(name) or (has_query and name in texts.values())]
+    notes = []
+    if unseen:
+        told = f"models do not see {listed(unseen)}; join what they need with the query"
+        notes.append(f"{where}: {told}, or name a reference with {COLUMN_OPTION.format(role='reference')}")
+    if has_query and bare:
         advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
-        return [*notes, f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}"]
-    paths = ((fields, path[1:]) for fields in bare[:100] for path in text_paths(fields, ""))
-    texts = [path.partition("[-1]")[0] for fields, path in paths if is_sentence(value_at(fields, path))]
-    if not texts:
-        return notes
-    told = f"no column is read as the query, perhaps {listed(dict.fromkeys(texts))}"
-    option = COLUMN_OPTION.format(role="query")
-    return [*notes, f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt"]
+        notes.append(f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}")
+    elif bare and texts:
+        told = f"no column is read as the query, perhaps {listed([*texts])}"
+        option = COLUMN_OPTION.format(role="query")
+        notes.append(f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt")
+    return notes
 
 
 def rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:

@@ -16,7 +16,7 @@ from autorubric.errors import InputError
 from autorubric.files.printable import defused, undefused
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
 from autorubric.rows.columns import ROLES, folded
-from autorubric.rows.record import FLOAT_ID, from_cell, is_blank
+from autorubric.rows.record import FLOAT_ID, MERGED, from_cell, is_blank
 
 if TYPE_CHECKING:
     from autorubric.dataset.collection import RubricDataset
@@ -265,7 +265,7 @@ class ItemFinder:
         if given.item and not alike and all(item.id is None for item in self._dataset.items):
             raise InputError("the items of the dataset have no ids; give them ids that the labels can name")
         told = f"no item has the id {given.item!r}{FLOAT_ID * given.item.endswith('.0')}"
-        named = told if given.item else "the label does not name its item"
+        named = told if given.item else f"the label does not name its item{MERGED}"
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
 
     def verdict(self, criterion: Criterion, word: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autorubric.core.entries import find_parts, from_json_text
+from autorubric.dataset.item import with_last_turn
 from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import size_of_plain
 from autorubric.formats.containers import checked_container, iter_rows, row_writer
@@ -240,8 +241,8 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
     if reader is not None and (form is USUAL or form.name in _OF_USUAL_NAMES):
         usual = reader.read(RowRecord(place, 0, row))
     try:
-        if form is USUAL and usual is not None:
-            return read_usual(usual)
+        if form is USUAL and reader is not None and usual is not None:
+            return read_usual(with_last_turn(reader, usual))
         if not form.matches(row):
             raise InputError(f"is not a row of {form.name}; its keys are {listed(row)}")
         return form.read(row) if usual is None else with_usual(form.read(row), usual)

@@ -14,13 +14,14 @@ from autorubric.core.rubric_shapes import criterion_record, read_criteria, unfol
 from autorubric.errors import InputError
 from autorubric.files.json_values import is_finite
 from autorubric.formats.format import Format, Record, Row, only_row, read_text, table_schema
+from autorubric.rows.columns import ROLES
 from autorubric.rows.record import as_text
 
 # Rubrics of The LLM Data Company's `rubric`: requirements with weights, in JSON or YAML.
 
 _KEYS = ("name", "weight", "requirement", "scale_type", "options", "aggregation")
 _HOLDERS = ("rubric", "sections", "criteria")
-_OF_DATA = frozenset({"submission", "question", "query", "prompt", "items"})
+_OF_DATA = frozenset({"submission", "items", *ROLES["query"].names})
 
 
 def _read_llmdc(row: Row) -> Record:

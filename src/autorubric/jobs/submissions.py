@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +21,8 @@ from autorubric.errors import InputError, first_few, problems_at
 from autorubric.files import nearest, read_text
 from autorubric.notes import warn
 from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file
-from autorubric.rows.columns import SYNONYMS
+from autorubric.rows.columns import ROLES as NAMES
+from autorubric.rows.columns import SYNONYMS, folded
 from autorubric.rows.record import plain
 from autorubric.rows.stream import opened_text
 
@@ -181,7 +183,18 @@ def _is_texts(path: Path) -> bool:
     """Whether a path is a text, or a folder that is not a dataset."""
     if os.path.isdir(path):  # noqa: PTH112 (a name that is too long is not an error)
         return not is_dataset_folder(path)
-    return path.suffix.lower() in _TEXTS and not is_stream(path)
+    return path.suffix.lower() in _TEXTS and not is_stream(path) and not _is_table(path)
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a text is a table, or lines of JSON, with a column of submissions."""
+    problems: list[str] = []
+    with suppress(InputError):
+        found = row_file(path)
+        first = next(found.rows(problems), None) if found.kind in ("csv", "jsonl") else None
+        names = () if first is None or problems else first.fields
+        return any(folded(name) in NAMES["submission"].names for name in names)
+    return False
 
 
 def _texts(folder: Path) -> list[Path]:
@@ -285,7 +298,7 @@ def _read_rows(
     if path is not None or columns or not all(isinstance(one, str | DataItem) for one in submissions):
         source = Submissions(path or submissions, columns, criteria)
         items, where, name = source.items(), source.where, _name(path) if path else IN_MEMORY
-        for note in source.notes if prompt else [*source.notes, *query_notes(where, items)]:
+        for note in [*source.notes, *query_notes(where, items, prompt)]:
             warn(note)
     else:
         items = [DataItem(one, "") if isinstance(one, str) else one for one in submissions]

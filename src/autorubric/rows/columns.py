@@ -13,13 +13,19 @@ from autorubric.files.json_values import as_weight
 from autorubric.rows.record import Record, from_cell, plain, question_text, read_question, rubric_inside, text_paths
 
 _ROWS_SEEN = 100
+_SOURCES = ("source", "data_source", "domain", "ability")
+_DOUBTS = {
+    "reference": "(?i)met|unmet|cannot_assess|pass(ed)?|fail(ed)?|true|false|yes|no|accept|reject",
+    "query": r"[\w-]*[_\d][\w-]*",
+}
+"""What a column that is read for a role as a last resort may have instead: a label, or the name of a task."""
 
 
 class Role(NamedTuple):
     """What a column can contain.
 
     Attributes:
-        names: the usual names, in lower case with underscores.
+        names: the usual names, folded.
         own: the name that decides where a row has several; empty if none does.
         quiet: names that are read without a note.
         fallback: names that are read only where no other name holds something.
@@ -40,7 +46,7 @@ ROLES: Mapping[str, Role] = {
             *("convo", "conversations", "turns", "user_prompt", "user_query", "question_text", "prompt_text"),
         ),
         quiet=("question", "query", "prompt", "messages"),
-        fallback=("user_input", "user_message", "task", "contents"),
+        fallback=("user_input", "user_message", "task", "contents", "问题", "题目"),
     ),
     "rubric": Role(
         ("rubrics", "rubric", "criteria", "rubric_items"),
@@ -54,7 +60,7 @@ ROLES: Mapping[str, Role] = {
         ),
         own="submission",
         quiet=("submission", "answer", "response", "completion"),
-        fallback=("actual_output", "system_output", "llm_output", "output_text", "generated_text"),
+        fallback=("actual_output", "system_output", "llm_output", "output_text", "generated_text", "回答", "作答"),
     ),
     "submissions": Role(
         ("answers", "responses", "candidates", "completions", "outputs", "generations"),
@@ -74,11 +80,7 @@ ROLES: Mapping[str, Role] = {
     ),
     "labels": Role(("ground_truth",), quiet=("ground_truth",)),
     "domain": Role(("domain", "category", "subject", "topic"), own="domain"),
-    "source": Role(
-        ("source", "data_source", "domain", "ability"),
-        quiet=("source", "data_source", "domain", "ability"),
-        is_ranked=True,
-    ),
+    "source": Role(_SOURCES, quiet=_SOURCES, is_ranked=True),
     "criterion": Role(("criterion", "criterion_name", "criteria", "requirement")),
     "label": Role(("label", "verdict", "value", "rating", "human_label")),
     "annotator": Role(
@@ -92,10 +94,8 @@ ROLES: Mapping[str, Role] = {
 """Every role with its names. A row that holds two of them is refused, unless one is the role's `own`."""
 
 SYNONYMS = {
-    "prompt": "query",
-    "question": "query",
-    "answer": "submission",
-    "response": "submission",
+    **dict.fromkeys(("prompt", "question"), "query"),
+    **dict.fromkeys(("answer", "response"), "submission"),
     "reference_submission": "reference",
     "ground_truth": "labels",
 }
@@ -135,8 +135,6 @@ def value_at(row: Any, path: str) -> Any:
         >>> row = {"choices": [{"turns": ["So.", "No."]}], "meta": '{"rubrics": ["Is brief"]}'}
         >>> value_at(row, "choices[0].turns[-1]"), value_at(row, "meta.rubrics[0]"), value_at(row, "turns")
         ('No.', 'Is brief', None)
-        >>> value_at({"answers": {"gpt-3.5": "So."}}, "answers.gpt-3.5")
-        'So.'
     """
     value: Any = from_cell(row) if isinstance(row, str) else row
     if isinstance(value, Mapping) and path in value:
@@ -219,9 +217,7 @@ class RowReader:
         return map(self.read, itertools.chain(seen, rows))
 
     def read(self, record: Record) -> Record:
-        """The row with its columns by role; what it has no column for is left out.
-
-        A path that the user named becomes a column.
+        """The row with its columns by role, and the paths that the user named as further columns.
 
         Raises:
             InputError: two columns contain something and neither is the role's own, or one has weights of a rubric.
@@ -255,16 +251,25 @@ class RowReader:
         found, rivals = self._layouts[names]
         if rivals:
             found = {**found, **{role: self._decided(role, held, fields) for role, held in rivals.items()}}
-        if told := next(weight_columns(fields, fields.get(found.get("rubric", ""))), ""):
+        if told := self._refusal(fields, found):
             raise InputError(f"{record.where}: {told}")
         return Record(record.where, record.number, fields, found)
+
+    def _refusal(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
+        """What would be misread: a label, the name of a task, or the weights of a rubric; empty if nothing would."""
+        for role, words in _DOUBTS.items():
+            guess = found.get(role, "") if role not in self.given else ""
+            if folded(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip()):
+                told = f"{guess!r} is {fields[guess]!r}, which may not be the {role}"
+                label = ", or labels with --column labels=NAME" * (role == "reference")
+                return f"{told}; name the {role} with {self.option.format(role=role)}{label}"
+        return next(weight_columns(fields, fields.get(found.get("rubric", ""))), "")
 
     def _note(self, role: str, column: str) -> str:
         """The column; a note tells the user of a guess from an unusual name."""
         if role not in self.given and column not in ROLES[role].quiet and column != role:
             note = f"{self.where}: column {column!r} is read as the {role}"
-            if note not in self.notes:
-                self.notes.append(note)
+            self.notes += [note] * (note not in self.notes)
         return column
 
     def _decided(self, role: str, held: list[str], fields: dict[str, Any]) -> str:
@@ -303,10 +308,7 @@ def _without_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> 
 
 
 def _mirrors(value: Any, other: Any) -> bool:
-    """Whether two rubrics are one by all keys that their entries share, as in RubricHub's release.
-
-    There `reward_model` holds the checks as well, so it is the one that is read.
-    """
+    """Whether two rubrics are one by all keys that their entries share; RubricHub's `reward_model` has checks too."""
     one, two = from_cell(value), from_cell(other)
     if not isinstance(one, list) or not isinstance(two, list) or len(one) != len(two):
         return bool(one == two)
@@ -314,10 +316,9 @@ def _mirrors(value: Any, other: Any) -> bool:
 
 
 def _agree(one: Any, two: Any) -> bool:
-    if not isinstance(one, dict) or not isinstance(two, dict):
-        return bool(one == two)
-    shared = one.keys() & two.keys()
-    return bool(shared) and all(one[key] == two[key] for key in shared)
+    are_dicts = isinstance(one, dict) and isinstance(two, dict)
+    shared = one.keys() & two.keys() if are_dicts else ()
+    return all(one[key] == two[key] for key in shared) if shared else bool(not are_dicts and one == two)
 
 
 _WEIGHTS = re.compile(r"weight|(\A|_)points?(_|\Z)")
@@ -334,26 +335,29 @@ def weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
         texts, weights = from_cell(criteria), from_cell(around[key])
         is_list = isinstance(texts, list) and isinstance(weights, list) and 0 < len(texts) == len(weights)
         if is_list and all(isinstance(one, str) for one in texts) and None not in map(as_weight, weights):
-            example = {"requirement": texts[0], "weight": weights[0]}
-            yield f"{key!r} has the weights of the criteria; write each criterion as {example!r:.100}"
+            told = f"write each criterion as { {'requirement': texts[0], 'weight': weights[0]}!r:.100}"
+            yield f"{key!r} has the weights of the criteria; {told}"
 
 
 _CONTEXT = re.compile(
     r"(.*_)?(contexts?|history|documents?|passages?|articles?|background|source_text)"
     r"|(system|developer)(_(prompt|message|instruction)s?)?"
 )
+_ANSWER = re.compile(
+    r"(.*_)?(gold(en)?|targets?|references?)|expected|ideal|solution|(参考|标准)答案"
+    r"|(.*_)?(gold(en)?|ideal|expected|correct|best|reference)_(answer|response|output|solution|text)s?"
+)
 
 
-def context_notes(where: str, columns: Iterable[str]) -> list[str]:
-    """A note on columns that a query may refer to and that no model sees.
+def is_for_models(column: str, *, reference: bool = True) -> bool:
+    """Whether a column is called like a context, or a reference, which models should see.
 
     Example:
-        >>> context_notes("a.csv", ["query", "System Prompt", "chat_history", "system_output"])
-        ["a.csv: models do not see 'System Prompt', 'chat_history'; if the query refers to it, join it with ..."]
+        >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]
+        [True, True, True, False]
     """
-    unseen = [name for name in columns if _CONTEXT.fullmatch(folded(name))]
-    told = f"models do not see {listed(unseen)}; if the query refers to it, join it with the query"
-    return [f"{where}: {told}"] if unseen else []
+    name = folded(column)
+    return bool(_CONTEXT.fullmatch(name) or (reference and _ANSWER.fullmatch(name)))
 
 
 _ENDS = (".content", ".text", ".message", ".answer", ".output", ".question")
@@ -376,9 +380,7 @@ _NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
 def listed(columns: Iterable[str], most: int = 12) -> str:
-    """The names of columns for a message, the first ones if there are many; one that looks unsplit gets a hint.
-
-    Of a row, columns of mappings have the paths to the texts in them, as options take these.
+    """The names of columns for a message, the first ones if there are many; of a row, mappings have inner paths.
 
     Example:
         >>> listed(["a", "b", "c"], most=2)

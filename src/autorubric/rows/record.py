@@ -16,12 +16,13 @@ from autorubric.files.strict_json import parse_json
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _NONE: Mapping[str, str] = MappingProxyType({})
 FLOAT_ID = "; a column of numbers with blanks becomes floats, write its ids as integers"
+MERGED = "; of merged cells, only the first is filled"
 HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 
 # What files and models call the parts of a criterion, in order of preference; the keys of files in any case.
 TEXT_KEYS = (
     *("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "criteria"),
-    *("描述", "标准", "准则", "要求", "说明", "评分标准", "评价标准"),
+    *("描述", "标准", "准则", "要求", "说明", "评分标准", "评价标准", "评分点", "得分点"),
 )
 WEIGHT_KEYS = ("weight", "points", "score", "权重", "分值", "分数")
 NAME_KEYS = ("name", "title", "标题", "名称", "评分项", "评价指标", "指标")
@@ -168,13 +169,14 @@ def is_blank(value: Any) -> bool:
 
 
 def is_sentence(value: Any) -> bool:
-    """Whether a value is text of more than two words, or of eight Chinese, Japanese or Korean characters.
+    """Whether a text, or a list, has more than two words, or eight Chinese, Japanese or Korean characters.
 
     Example:
-        >>> is_sentence("Why is it late?"), is_sentence("too late"), is_sentence("回答必须指出两个原因")
+        >>> is_sentence("Why is it late?"), is_sentence(["too late"]), is_sentence("回答必须指出两个原因")
         (True, False, True)
     """
-    return isinstance(value, str) and (len(value.split()) > 2 or len(_CJK.findall(value)) > 7)
+    text = " ".join(map(str, value)) if isinstance(value, list) else value
+    return isinstance(text, str) and (len(text.split()) > 2 or len(_CJK.findall(text)) > 7)
 
 
 _CJK = re.compile("[\u3040-\u9fff\uac00-\ud7af]")

@@ -13,7 +13,7 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.files import nearest
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
-from autorubric.rows.columns import ROLES, context_notes, first_part, folded, inner_path, value_at
+from autorubric.rows.columns import ROLES, first_part, folded, inner_path, is_for_models, value_at
 from autorubric.rows.record import read_message, speaker
 from autorubric.runs.shard import Shard
 from autorubric.synthesis.stages import letters
@@ -115,7 +115,9 @@ class QueryFile:
             columns.update(dict.fromkeys(record.fields))
             if is_guessed:
                 reader.read(record)
-        notes += context_notes(input_name(self.path), columns)
+        if unseen := [name for name in columns if is_for_models(name, reference=False)]:
+            told = f"models do not see {listed(unseen)}; join what they need with the query"
+            notes.append(f"{input_name(self.path)}: {told}")
         ids = [name for name in columns if folded(name) in ROLES["id"].names]
         if self.id_column is None and "id" not in columns and len(ids) == 1:
             shown = ids[0]

@@ -16,7 +16,7 @@ from autorubric.llm.request import Answer, Failure, Message, Model, Request, Unr
 from autorubric.llm.structured import read_text
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows, row_file, without_nulls
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
-from autorubric.rows.record import FLOAT_ID, as_text, read_prompt
+from autorubric.rows.record import FLOAT_ID, MERGED, as_text, read_prompt
 from autorubric.runs.blocks import fed, note_ended, work_off
 from autorubric.runs.items_file import read_items, stored_report
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
@@ -150,8 +150,8 @@ class _Directory:
         asked = row.value("query")
         if asked is None:
             if own is None:
-                known = ", ".join(_QUERY_NAMES)
-                raise InputError(f"{where}: has no query; expected one of {known}; its keys are {listed(row.fields)}")
+                known, keys = ", ".join(_QUERY_NAMES), listed(row.fields)
+                raise InputError(f"{where}: has no query; expected one of {known}; its keys are {keys}{MERGED}")
             raise InputError(f"{where}: the data has no query with the id {own!r}{FLOAT_ID * own.endswith('.0')}")
         text = as_text(read_prompt(list(read_turns(asked, where)), "the query")).strip()
         held = self._by_text.get(text, [])

@@ -5,18 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import RubricDataset
+from autorubric.dataset.item import with_last_turn
 from autorubric.dataset.storage import load
 from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, input_name, iter_objects, listed, row_file
-from autorubric.rows.columns import ROLES
+from autorubric.rows.columns import COLUMN_OPTION, ROLES
 from autorubric.rows.record import as_text, as_turns, plain, read_prompt, read_question, speaker
 
 Turn = dict[str, str]
@@ -96,17 +97,18 @@ def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: M
     lines: dict[str, int] = {}
     queries: dict[str | tuple[str, Rubric], RubricQuery] = {}
     reader = RowReader(input_name(path), _ROLES, given=columns)
-    for row in reader.rows(rows):
+    for row in map(partial(with_last_turn, reader), reader.rows(rows)):
         where, number = row.where, row.number
         try:
             query = _of_row(row)
         except InputError as error:
             problems += error.problems
             continue
-        if query.answers:
+        first = lines.setdefault(query.id, number)
+        if query.answers and (first == number or (query.text, query.rubric) in queries):
             _gather(queries, query)
-        elif lines.setdefault(query.id, number) != number:
-            problems.append(f"{where}: id {query.id!r} is already used on line {lines[query.id]}; ids must be unique")
+        elif first != number:
+            problems.append(f"{where}: id {query.id!r} is already used on line {first}; ids must be unique")
         else:
             queries[query.id] = query
     if not queries and not problems:
@@ -129,15 +131,16 @@ def _of_row(row: Record) -> RubricQuery:
         known = ", ".join(ROLES["query"].quiet)
         raise InputError(f"{row.where}: no query; expected one of {known}, the row has {listed(row.fields)}")
     if value is None:
-        known = ", ".join(ROLES["rubric"].quiet)
-        raise InputError(f"{row.where}: no rubric; expected criteria under one of {known}")
-    sample, answer, source = row.value("sample"), row.value("submission"), row.value("source")
+        known, way = ", ".join(ROLES["rubric"].quiet), COLUMN_OPTION.format(role="rubric")
+        raise InputError(f"{row.where}: no rubric; expected criteria under one of {known}; name it with {way}")
+    answer, source = row.value("submission"), row.value("source")
+    name = f"row-{row.number}" if row.id is None else row.id
     return RubricQuery(
-        id=f"row-{row.number}" if row.id is None else row.id,
+        id=name,
         turns=read_turns(asked, row.where),
         rubric=rubric_from(value, row.where),
         source="" if source is None else str(source),
-        answers=() if sample is None or not isinstance(answer, str) else ((str(sample), answer),),
+        answers=((str(row.value("sample") or name), answer),) if isinstance(answer, str) else (),
         where=row.where,
     )
 
