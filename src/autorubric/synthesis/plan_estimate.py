@@ -37,9 +37,9 @@ class NeededCalls:
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
     conditional: Counter[str] = field(default_factory=Counter)
 
-    def add_example(self, stage: Stage, fields: Mapping[str, Any], models: Models) -> None:
-        """Count the calls of a stage for an example row."""
-        for call in stage.calls(fields, models):
+    def add_example(self, stages: Iterable[Stage], fields: Mapping[str, Any], models: Models) -> None:
+        """Count the calls of stages for an example row."""
+        for stage, call in ((one, call) for one in stages for call in one.calls(fields, models)):
             if stage.only_if:
                 self.conditional[stage.only_if] += 1
             else:
@@ -94,8 +94,7 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Es
     plan, queries, rows = prepared.plan, prepared.source, prepared.report.rows
     needed = await _count_needed(plan, queries, runner)
     per_query, example = NeededCalls(), _make_example(next(iter(queries)), plan, models, {})
-    for stage in plan.stages:
-        per_query.add_example(stage, example, models)
+    per_query.add_example(plan.stages, example, models)
     sampled = {
         judging: _sample_calls(other, queries, models, measured) for judging, other in _build_plans(prepared).items()
     }
@@ -138,8 +137,7 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
         mark = _fingerprint(plan, later, row.query, besides="question")  # its words do not change their number
         if later and mark not in not_reached:
             example, not_reached[mark] = _make_example(row.query, plan, runner.models, {}), NeededCalls()
-            for stage in later:
-                not_reached[mark].add_example(stage, example, runner.models)
+            not_reached[mark].add_example(later, example, runner.models)
         counted = not_reached.get(mark, NeededCalls())
         needed.fixed.update(counted.fixed)
         needed.conditional.update(counted.conditional)
@@ -209,6 +207,5 @@ def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | 
 def _fingerprint(plan: Plan, unfinished: Iterable[Stage], query: Query, besides: str = "") -> bytes:
     """What decides which calls some stages of a row need, and which replies answer them; `besides` is left out."""
     names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)} - {besides})
-    read = [query.fields.get(name) for name in names]
-    content = json.dumps([[stage.name for stage in unfinished], read], default=str)
-    return blake2b(content.encode(), digest_size=16).digest()
+    read = [[stage.name for stage in unfinished], [query.fields.get(name) for name in names]]
+    return blake2b(json.dumps(read, default=str).encode(), digest_size=16).digest()
