@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -111,6 +112,15 @@ class Started:
         if self.is_running:
             self._process.kill()
             self._process.communicate()
+
+
+def cpu_seconds(pid: int) -> float:
+    """Seconds of CPU of a process; 0 once it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def on_our_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -17,11 +17,11 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.testing import LoopbackProcess
-from benchmarks.command import Figures, measured, on_our_loop
+from benchmarks.command import Figures, Started, cpu_seconds, measured, on_our_loop
 from benchmarks.record import Record
 
 ITEMS, CRITERIA, IN_FLIGHT = 2000, 10, 256
-PAIRS = 5
+PAIRS = 3
 ROUNDS = 9
 CALLS = ITEMS * CRITERIA
 MOST_CPU, MOST_WALL, MOST_OF_COMMAND = 2.0, 1.11, 1.1
@@ -44,10 +44,14 @@ def dataset_file(folder: Path, items: int, characters: int = 1000) -> Path:
     return path
 
 
+def grade_words(source: Path, out: Path, base_url: str, *more: str) -> list[str]:
+    """The words of `autorubric grade`."""
+    return ["grade", str(source), "-o", str(out), "--judge", f"judge@{base_url}", "-j", str(IN_FLIGHT), *more]
+
+
 def grade(source: Path, out: Path, base_url: str, *more: str, **variables: str) -> Figures:
     """Run `autorubric grade` in a process of its own."""
-    flags = ["-o", str(out), "--judge", f"judge@{base_url}", "-j", str(IN_FLIGHT), *more]
-    return measured(["grade", str(source), *flags], **variables)
+    return measured(grade_words(source, out, base_url, *more), **variables)
 
 
 _API = """
@@ -69,11 +73,6 @@ else:
     result = EvalRunner(RubricDataset.from_file(source), grader, EvalConfig(**settings)).run_sync()
 status = 1 if result.errors else 0
 """
-
-
-def from_python(how: str, source: Path, out: Path, base_url: str) -> Figures:
-    """The same from Python, in a process of its own: `grade`, `evaluate` in `asyncio.run`, or `run_sync`."""
-    return measured([how, str(source), str(out), base_url], _API)
 
 
 async def floor(base_url: str, calls: int) -> tuple[float, float]:
@@ -117,9 +116,9 @@ def run() -> Record:
         ]
         record.table("command", header, rows)
         header = ["function", "µs of CPU per call", "command µs", "ratio", "least", "most"]
-        record.table("python", header, _python(record, folder, start))
+        record.table("python", header, _python(record, folder))
         header = ["times the CPU of the floor", "least", "most"]
-        record.table("overhead", header, _overhead(record, folder))
+        record.table("overhead", header, _overhead(record, source, folder))
     header = ["8 kB submissions", "prompt tokens per item", "cached"]
     record.table("prefix", header, _prefix_caches())
     return record
@@ -150,46 +149,57 @@ def _speed(record: Record, source: Path, out: Path, latency: str, start: Figures
     return [latency, *rates, f"{cpu:.0f}", f"{floor_cpu / CALLS * 1e6:.0f}", memory, f"{again.wall:.1f}"]
 
 
-def _python(record: Record, folder: Path, start: Figures) -> list[list[str]]:
-    """The CPU of a call from Python against the command's, in pairs of alternating order, so that noise hits both.
+def _python(record: Record, folder: Path) -> list[list[str]]:
+    """The CPU of a call from Python against the command's; both run at the same time, so that noise hits both.
 
-    Single pairs differ by up to 15 %. The limit is that of all ratios but the least, which is above the true median
-    in 2 % of all cases: (1 + 9) / 2^9.
+    The limit is that of all ratios but the least, which is above the true median in 2 % of all cases: (1 + 9) / 2^9.
     """
     rows, half, small = [], dataset_file(folder / "half", ITEMS // 2), dataset_file(folder / "small", 1)
-    for how in ("grade", "evaluate", "run_sync"):
-        spent: dict[str, list[float]] = {"python": [], "command": []}
-        with LoopbackProcess("--latency", "fixed:0") as endpoint:
-            began = from_python(how, small, folder / f"{how}-start", endpoint.base_url)
-            for number in range(ROUNDS):
-                for side in ("command", "python")[:: 1 if number % 2 else -1]:
-                    out = folder / f"{how}-{side}-{number}"
-                    if side == "python":
-                        cpu = from_python(how, half, out, endpoint.base_url).cpu - began.cpu
-                    else:
-                        cpu = grade(half, out, endpoint.base_url).cpu - start.cpu
-                    spent[side].append(cpu * 2 / CALLS * 1e6)
-        ratios = sorted(python / command for python, command in zip(*spent.values(), strict=True))
-        record.limit(f"{how}: times the CPU of the command in all pairs but one", ratios[1], most=MOST_OF_COMMAND)
-        shown = [f"{value:.2f}" for value in (statistics.median(ratios), ratios[0], ratios[-1])]
-        rows.append([how, *(f"{statistics.median(side):.0f}" for side in spent.values()), *shown])
+    with LoopbackProcess("--latency", "fixed:0") as endpoint, LoopbackProcess("--latency", "fixed:0") as other:
+        urls = endpoint.base_url, other.base_url
+        for how in ("grade", "evaluate", "run_sync"):
+            began = _both(how, small, folder / f"{how}-start", urls)
+            runs = [_both(how, half, folder / f"{how}-{number}", urls) for number in range(ROUNDS)]
+            python, command = ([(run[n] - began[n]) * 2 / CALLS * 1e6 for run in runs] for n in range(2))
+            ratios = sorted(ours / theirs for ours, theirs in zip(python, command, strict=True))
+            record.limit(f"{how}: times the CPU of the command in all pairs but one", ratios[1], most=MOST_OF_COMMAND)
+            shown = [f"{value:.2f}" for value in (statistics.median(ratios), ratios[0], ratios[-1])]
+            rows.append([how, *(f"{statistics.median(side):.0f}" for side in (python, command)), *shown])
     return rows
 
 
-def _overhead(record: Record, folder: Path) -> list[list[str]]:
-    """The CPU of a call against that of a bare loop, measured in turn."""
+def _both(how: str, source: Path, out: Path, urls: tuple[str, str]) -> tuple[float, float]:
+    """The CPU seconds of a function (`grade`, `evaluate` in `asyncio.run`, or `run_sync`) and of the command."""
+    words = grade_words(source, out.with_name(f"{out.name}-command"), urls[1])
+    with Started([how, str(source), str(out), urls[0]], _API) as python, Started(words) as command:
+        return python.figures().cpu, command.figures().cpu
+
+
+def _overhead(record: Record, source: Path, folder: Path) -> list[list[str]]:
+    """The CPU of a call against that of a bare loop that runs at the same time, so that noise hits both."""
     ratios = []
-    many, one = dataset_file(folder / "half", ITEMS // 2), dataset_file(folder / "one", 1)
-    with LoopbackProcess("--latency", "fixed:0") as endpoint:
+    with LoopbackProcess("--latency", "fixed:0") as endpoint, LoopbackProcess("--latency", "fixed:0") as other:
         for number in range(PAIRS):
-            floor_cpu = on_our_loop(floor(endpoint.base_url, CALLS // 2))[1]
-            out = folder / f"overhead-{number}"
-            began = grade(one, out.with_suffix(".one"), endpoint.base_url)
-            figures = grade(many, out, endpoint.base_url)
-            ratios.append((figures.cpu - began.cpu) / floor_cpu)
+            with Started(grade_words(source, folder / f"overhead-{number}", endpoint.base_url)) as started:
+                ratios.append(_times_the_floor(started, endpoint, other.base_url))
     median = statistics.median(ratios)
     record.limit("times the CPU of a bare loop", median, most=MOST_CPU)
     return [[f"{value:.2f}" for value in (median, min(ratios), max(ratios))]]
+
+
+def _times_the_floor(started: Started, endpoint: LoopbackProcess, base_url: str) -> float:
+    """The CPU of a call of a command, while a bare loop makes half as many, over that of a call of the loop."""
+    before = first = endpoint.stats()["completed_calls"]
+    while started.is_running and first == before:
+        time.sleep(0.05)
+        first = endpoint.stats()["completed_calls"]
+    cpu = -cpu_seconds(started.pid)
+    floor_cpu = on_our_loop(floor(base_url, CALLS // 2))[1] / (CALLS // 2)
+    calls: int = endpoint.stats()["completed_calls"] - first
+    cpu += cpu_seconds(started.pid)
+    started.figures()
+    _expect(endpoint.stats()["completed_calls"] - before, CALLS)
+    return cpu / calls / floor_cpu
 
 
 def _prefix_caches() -> list[list[str]]:

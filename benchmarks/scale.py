@@ -7,14 +7,17 @@ about as much, which answers every call with the same work: growth is stated rel
 from __future__ import annotations
 
 import os
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from autorubric.testing import LoopbackProcess
-from benchmarks.command import Figures, Started
+from benchmarks.command import Figures, Started, cpu_seconds
 from benchmarks.grading_speed import CRITERIA, IN_FLIGHT, dataset_file
 from benchmarks.record import Record
 from benchmarks.synthesis_speed import CALLS_A_QUERY, queries_file, synthesis_words
@@ -42,6 +45,13 @@ class Sample:
     memory: float
 
 
+class Cost(NamedTuple):
+    """Microseconds of CPU per call: of the command and of the endpoint."""
+
+    command: float
+    endpoint: float
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """A command that ended: its figures, samples in order, and the bytes of its ledger and of its other files."""
@@ -56,11 +66,19 @@ class Watched:
         calls = share * self.samples[-1].calls
         return next(sample for sample in self.samples if sample.calls >= calls)
 
-    def cost(self, begin: float, end: float) -> tuple[float, float]:
-        """Microseconds of CPU per call between two shares of the calls: of the command and of the endpoint."""
-        first, last = self.at(begin), self.at(end)
-        calls = (last.calls - first.calls) / 1e6
-        return (last.cpu - first.cpu) / calls, (last.endpoint_cpu - first.endpoint_cpu) / calls
+    def cost(self, begin: float, end: float) -> Cost:
+        """The median from sample to sample between two shares of the calls.
+
+        The speed of a machine changes within seconds, so the command is compared with the endpoint in each of them.
+        """
+        most = self.samples[-1].calls
+        inside = [sample for sample in self.samples if begin <= sample.calls / most <= end]
+        steps = [
+            (after.calls - before.calls, after.cpu - before.cpu, after.endpoint_cpu - before.endpoint_cpu)
+            for before, after in pairwise(inside)
+        ]
+        endpoint = statistics.median(theirs / calls * 1e6 for calls, _, theirs in steps)
+        return Cost(endpoint * statistics.median(ours / theirs for _, ours, theirs in steps), endpoint)
 
 
 def watch(words: Sequence[str], out: Path, endpoint: LoopbackProcess) -> Watched:
@@ -70,26 +88,17 @@ def watch(words: Sequence[str], out: Path, endpoint: LoopbackProcess) -> Watched
     with Started(words) as started:
         while started.is_running:
             calls = endpoint.stats()["completed_calls"] - before
-            sample = Sample(calls, _cpu(started.pid), _cpu(endpoint.pid), _peak(started.pid))
+            sample = Sample(calls, cpu_seconds(started.pid), cpu_seconds(endpoint.pid), _peak(started.pid))
             if sample.memory and calls > (samples[-1].calls if samples else 0):
                 samples.append(sample)
             time.sleep(_SECONDS)
         figures = started.figures()
     calls = endpoint.stats()["completed_calls"] - before
     if calls > (samples[-1].calls if samples else 0):  # the last ones came shortly before the end
-        samples.append(Sample(calls, figures.cpu, _cpu(endpoint.pid), figures.memory))
+        samples.append(Sample(calls, figures.cpu, cpu_seconds(endpoint.pid), figures.memory))
     files = [(path, path.stat().st_size) for path in out.rglob("*") if path.is_file()]
     ledger = sum(size for path, size in files if path.parent.name == "ledger")
     return Watched(figures, samples, ledger, sum(size for _, size in files) - ledger)
-
-
-def _cpu(pid: int) -> float:
-    """Seconds of CPU of a process; 0 once it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak(pid: int) -> float:
@@ -105,8 +114,8 @@ def run() -> Record:
     """Both runs, their limits, and the table from which docs/scale.md extrapolates."""
     size = float(os.environ.get("SIZE", "1"))
     queries, items = round(QUERIES * size), round(ITEMS * size)
-    if min(queries, items) < 100:
-        raise SystemExit(f"SIZE={size:g} is too small; expected at least 0.001")
+    if min(queries, items) < 1000:
+        raise SystemExit(f"SIZE={size:g} is too small; expected at least 0.01")
     record = Record(
         f"SIZE={size:g}: {queries:,} queries x {CALLS_A_QUERY} calls, {items:,} submissions x {CRITERIA} criteria, "
         f"{IN_FLIGHT} in flight, endpoint without latency, replies of 1,200 characters and of a verdict, load "
@@ -179,26 +188,27 @@ def _tell(record: Record, runs: Sequence[Ran]) -> None:
     for ran in runs:
         name, paid, calls = ran.name, ran.paid, f"{ran.calls:,}"
         peaks = [paid.at(share).memory for share in (0.1, 0.5, 1)]
-        (first, first_endpoint), (last, last_endpoint) = paid.cost(0, 0.1), paid.cost(0.9, 1)
-        growth = (last / first) / (last_endpoint / first_endpoint)
+        # The last calls are left out: the last sample can include the end of the run.
+        first, last = paid.cost(0, 0.3), paid.cost(0.65, 0.95)
+        growth = (last.command / first.command) / (last.endpoint / first.endpoint)
         after = ran.a_call(paid.figures.cpu - paid.samples[-1].cpu) * 1e6
         ledger, files, written = map(ran.a_call, (paid.ledger, paid.files, paid.figures.written))
         warm = paid.at(min(1.0, max(0.1, _WARM / ran.calls))).memory
         record.limit(f"{name}: peak memory, all calls to a tenth", peaks[2] / warm, most=MOST_MEMORY_GROWTH)
-        record.limit(f"{name}: CPU per call, last tenth to first", growth, most=MOST_GROWTH)
+        record.limit(f"{name}: CPU per call, late calls to early ones", growth, most=MOST_GROWTH)
         record.limit(f"{name}: bytes per call in the ledger", ledger, most=MOST_BYTES[name][0])
         record.limit(f"{name}: bytes per call in other files", files, most=MOST_BYTES[name][1])
         record.limit(f"{name}: microseconds a call of the finished run again", ran.repeat, most=MOST_REPEAT)
         more = [f"{one:.0f}" for one in (*peaks, paid.figures.memory, ran.again.figures.memory)]
         memory.append([name, calls, *more])
-        costs = [f"{one:.0f}" for one in (first, last, first_endpoint, last_endpoint)]
+        costs = [f"{one:.0f}" for one in (first.command, last.command, first.endpoint, last.endpoint)]
         cost.append([name, calls, *costs, f"{growth:.2f}", f"{after:.0f}", f"{ran.repeat:.0f}"])
         size.append([name, calls, f"{ledger:.0f}", f"{files:.0f}", f"{written:.0f}"])
         extrapolated.append(_extrapolated(ran))
     record.table(
         "memory", ["command", "calls", "MB at 10 %", "at 50 %", "at 100 %", "at the end", "repeated"], memory
     )
-    header = ["µs per call, first tenth", "last tenth", "endpoint, first tenth", "last tenth", "growth"]
+    header = ["µs per call, first 30 %", "at 65 to 95 %", "endpoint, first 30 %", "at 65 to 95 %", "growth"]
     record.table("cpu", ["command", "calls", *header, "after the calls", "repeated"], cost)
     record.table("bytes", ["command", "calls", "ledger, bytes per call", "other files", "written to the disk"], size)
     header = ["hours of CPU", "hours at 10,000 calls per minute", "ledger, GB", "other files, GB"]

@@ -339,8 +339,8 @@ def _first_surrogate(text: str) -> str:
     return next(f"U+{ord(char):04X}" for char in text if "\ud800" <= char <= "\udfff")
 
 
-_SLOW_MARK = b" "
-"""Starts what the slow way wrote."""
+SLOW_MARK = b" "
+"""Starts what the slow way wrote, which alone can hold half characters."""
 
 
 def json_bytes(value: Any) -> bytes:
@@ -357,7 +357,7 @@ def json_bytes(value: Any) -> bytes:
         return to_json(value, inf_nan_mode="null")
     except PydanticSerializationError:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return _SLOW_MARK + text.encode("utf-8", "surrogatepass")
+        return SLOW_MARK + text.encode("utf-8", "surrogatepass")
 
 
 def json_value(data: bytes, *, share_texts: bool = True) -> Any:
@@ -369,7 +369,7 @@ def json_value(data: bytes, *, share_texts: bool = True) -> Any:
         >>> json_value(b'{"a": [1, 2.5, null]}')
         {'a': [1, 2.5, None]}
     """
-    if data[:1] == _SLOW_MARK:
+    if data[:1] == SLOW_MARK:
         return json.loads(data)
     try:
         return from_json(data, allow_inf_nan=False, cache_strings="all" if share_texts else "keys")

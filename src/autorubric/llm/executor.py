@@ -26,6 +26,7 @@ FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
 # Failures that every later call of the same model would repeat.
 _ENDS_MODEL = frozenset({"auth", "quota", "no_model", "unreachable"})
 _CUT_OFF = Unreadable("truncated", "the reply was cut off")
+_KILLED = [Failure("network", "the process was killed while the call was in flight", sent=s) for s in (False, True)]
 
 
 class Executor:
@@ -368,7 +369,7 @@ class Executor:
             self.ledger.check_writable()
         if not self.ledger.in_flight.is_open:
             return
-        killed = Failure("network", "the process was killed while the call was in flight", sent=sent)
+        killed = _KILLED[sent]
         charged = bill(model, request, killed, reservation)
         if charged.token_bound is None:
             self.ledger.in_flight.remove(key)

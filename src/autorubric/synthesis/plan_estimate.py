@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import ModelEstimate
@@ -17,7 +17,7 @@ from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.slots import find_shape, refreshed_slots
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
-from autorubric.synthesis.stages import Models, Outcome, Plan, Stage
+from autorubric.synthesis.stages import Call, Models, Outcome, Plan, Stage
 
 if TYPE_CHECKING:
     from autorubric.synthesis.synthesis_run import Prepared
@@ -37,9 +37,9 @@ class NeededCalls:
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
     conditional: Counter[str] = field(default_factory=Counter)
 
-    def add_example(self, stage: Stage, fields: Mapping[str, Any], models: Models) -> None:
-        """Count the calls of a stage for an example row."""
-        for call in stage.calls(fields, models):
+    def add_example(self, stages: Iterable[Stage], fields: Mapping[str, Any], models: Models) -> None:
+        """Count the calls of stages for an example row."""
+        for stage, call in ((one, call) for one in stages for call in one.calls(fields, models)):
             if stage.only_if:
                 self.conditional[stage.only_if] += 1
             else:
@@ -94,13 +94,12 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Es
     plan, queries, rows = prepared.plan, prepared.source, prepared.report.rows
     needed = await _count_needed(plan, queries, runner)
     per_query, example = NeededCalls(), _make_example(next(iter(queries)), plan, models, {})
-    for stage in plan.stages:
-        per_query.add_example(stage, example, models)
-    slots = _estimate_slots(plan, queries, models, needed, measured)
-    plans = _build_plans(prepared)
-    judges = {
-        judging: price for judging, other in plans.items() if (price := _price_judges(other, queries, models, rows))
+    per_query.add_example(plan.stages, example, models)
+    sampled = {
+        judging: _sample_calls(other, queries, models, measured) for judging, other in _build_plans(prepared).items()
     }
+    slots = _estimate_slots(next(iter(sampled.values())), models, needed, measured)
+    judges = {judging: price for judging, calls in sampled.items() if (price := _price_judges(calls, models, rows))}
     return Estimate(rows, slots, per_query, needed, judges)
 
 
@@ -119,23 +118,29 @@ def _build_plans(prepared: Prepared) -> dict[str, Plan]:
 async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunner) -> NeededCalls:
     """How many calls each stage still needs: those without a recorded reply."""
     needed, seen = NeededCalls(), set[bytes]()
+    not_reached: dict[bytes, NeededCalls] = {}  # stages that build no calls yet, by what decides their number
 
     def count(row: Row) -> None:
-        mark = _fingerprint(plan, row)
+        unfinished = [stage for stage in plan.stages if stage.slots and row.outcomes[stage.name].failure is not None]
+        mark = _fingerprint(plan, unfinished, row.query)
         if mark in seen:  # rows with the same requests share their calls
             return
         seen.add(mark)
-        example: dict[str, Any] = {}
-        for stage in plan.stages:
-            if row.outcomes[stage.name].failure is None or not stage.slots:
-                continue
+        later: list[Stage] = []
+        for stage in unfinished:
             calls = stage.calls(row.fields, runner.models) if row.unreached.isdisjoint(stage.reads) else ()
             if calls:
                 asked = [call for call in calls if not runner.is_recorded(call.slot, call.request)]
                 needed.fixed.update((stage.name, call.slot) for call in asked or calls[:1])
             else:
-                example = example or _make_example(row.query, plan, runner.models, {})
-                needed.add_example(stage, example, runner.models)
+                later.append(stage)
+        mark = _fingerprint(plan, later, row.query, besides="question")  # its words do not change their number
+        if later and mark not in not_reached:
+            example, not_reached[mark] = _make_example(row.query, plan, runner.models, {}), NeededCalls()
+            not_reached[mark].add_example(later, example, runner.models)
+        counted = not_reached.get(mark, NeededCalls())
+        needed.fixed.update(counted.fixed)
+        needed.conditional.update(counted.conditional)
 
     await run_plan(plan, queries, runner, window=64, finished=count)
     return needed
@@ -157,47 +162,50 @@ def _make_example(query: Query, plan: Plan, models: Models, measured: Mapping[st
     return fields
 
 
-def _estimate_slots(
-    plan: Plan, queries: Iterable[Query], models: Models, needed: NeededCalls, measured: Mapping[str, float]
-) -> dict[str, ModelEstimate]:
-    """Calls, tokens and cost of every slot, scaled up from the first rows of the input."""
+_Sampled: TypeAlias = list[tuple[Stage, list[Sequence[Call]]]]
+"""The calls of each stage of a plan, for the first rows of the input."""
+
+
+def _sample_calls(plan: Plan, queries: Iterable[Query], models: Models, measured: Mapping[str, float]) -> _Sampled:
     # The full profile has so many requests that a few rows are enough.
     sample = islice(queries, 8 if any(stage.work for stage in plan.stages) else SAMPLED_ROWS)
     examples = [_make_example(query, plan, models, measured) for query in sample]
+    return [(stage, [stage.calls(fields, models) for fields in examples]) for stage in plan.stages if stage.slots]
+
+
+def _estimate_slots(
+    sampled: _Sampled, models: Models, needed: NeededCalls, measured: Mapping[str, float]
+) -> dict[str, ModelEstimate]:
+    """Calls, tokens and cost of every slot, scaled up from the first rows of the input."""
     found: dict[str, ModelEstimate] = {}
-    for stage in plan.stages:
-        asked = [call for fields in examples for call in stage.calls(fields, models)]
+    for stage, rows in sampled:
         for slot in stage.slots:
-            sampled = ModelEstimate(models[slot])
-            for call in asked:
+            one = ModelEstimate(models[slot])
+            for call in chain.from_iterable(rows):
                 if call.slot == slot:
-                    sampled.add(call.request, measured.get(stage.role) or stage.reply_tokens)
-            made = sampled.scale(needed.fixed[stage.name, slot])
+                    one.add(call.request, measured.get(stage.role) or stage.reply_tokens)
+            made = one.scale(needed.fixed[stage.name, slot])
             found[slot] = found[slot] + made if slot in found else made
     return found
 
 
-def _price_judges(plan: Plan, queries: Iterable[Query], models: Models, rows: int) -> JudgePrice | None:
+def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | None:
     """What the judges of all queries take, scaled up from the first rows; None if nothing is judged."""
-    calls, costs, sampled = 0, list[float | None](), 0
-    for query in islice(queries, 8):
-        sampled += 1
-        fields = _make_example(query, plan, models, {})
-        for stage in plan.stages:
-            for call in stage.calls(fields, models) if stage.role == "judge" else ():
-                one = ModelEstimate(models[call.slot])
-                one.add(call.request, stage.reply_tokens)
-                calls, costs = calls + 1, [*costs, one.cost]
+    costs: list[float | None] = []
+    for stage, calls in sampled:
+        for call in chain.from_iterable(calls) if stage.role == "judge" else ():
+            one = ModelEstimate(models[call.slot])
+            one.add(call.request, stage.reply_tokens)
+            costs.append(one.cost)
+    if not costs:
+        return None
     known = [cost for cost in costs if cost is not None]
-    scale = rows / sampled if sampled else 0
-    return (
-        JudgePrice(round(calls * scale), sum(known) * scale if len(known) == len(costs) else None) if calls else None
-    )
+    scale = rows / len(sampled[0][1])
+    return JudgePrice(round(len(costs) * scale), sum(known) * scale if len(known) == len(costs) else None)
 
 
-def _fingerprint(plan: Plan, row: Row) -> bytes:
-    """What decides which calls a row needs, and which replies answer them."""
-    unfinished = [stage.name for stage in plan.stages if row.outcomes[stage.name].failure is not None]
-    names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)})
-    read = [row.query.fields.get(name) for name in names]
-    return blake2b(json.dumps([unfinished, read], default=str).encode(), digest_size=16).digest()
+def _fingerprint(plan: Plan, unfinished: Iterable[Stage], query: Query, besides: str = "") -> bytes:
+    """What decides which calls some stages of a row need, and which replies answer them; `besides` is left out."""
+    names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)} - {besides})
+    read = [[stage.name for stage in unfinished], [query.fields.get(name) for name in names]]
+    return blake2b(json.dumps(read, default=str).encode(), digest_size=16).digest()

@@ -53,6 +53,12 @@ def test_equal_responses_and_those_that_are_filtered_are_not_stated(stand: Make,
     # 2 judges on the 3 responses for what is new, likewise for a rewrite with its own call and licences.
     assert added == 6 + (1 + 6 + 5)
     assert fixed < made(s, *more) <= fixed + added
+    # Of two new rows, one has another question only, and one has more equal responses: 2 differ.
+    rows = [("one?", answers), ("two?", answers), ("one?", [*answers[:3], "F1", answers[-1]])]
+    texts = [json.dumps({"id": f"q{n}", "question": q, "answers": given}) for n, (q, given) in enumerate(rows)]
+    (s.folder / "q.jsonl").write_text("\n".join(texts) + "\n")
+    new = "--out", str(s.folder / "new")
+    assert stated(s, capsys, *more, *new) == (17 + 17 + 15, 18 + 18 + (4 + 1 + 4 + 5))
 
 
 def test_a_role_that_is_to_be_asked_anew_is_stated(stand: Make, capsys: Captured) -> None:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from autorubric.files.json_values import is_finite
-from autorubric.files.strict_json import json_bytes, json_value
+from autorubric.files.strict_json import SLOW_MARK, json_bytes, json_value
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.address import WEB_PAGE
 from autorubric.llm.http.negotiation import Terms
@@ -185,11 +185,7 @@ def _plain_name(name: str) -> str:
 def encode_body(body: Mapping[str, Any]) -> bytes:
     """`body` as JSON in UTF-8; lone surrogates, which UTF-8 cannot represent, become U+FFFD."""
     data = json_bytes(body)
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return clean(data.decode("utf-8", "surrogatepass")).encode()
-    return data
+    return clean(data.decode("utf-8", "surrogatepass")).encode() if data.startswith(SLOW_MARK) else data
 
 
 _FINISHES: dict[str, FinishReason] = {
