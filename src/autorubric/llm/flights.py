@@ -85,9 +85,9 @@ class Flights:
         return outcome
 
     def abandon(self, *, unsent: bool = False) -> None:
-        """Cancel all calls, or only those of which nothing was sent; those who wait get the failure `stopped`."""
+        """Cancel all calls, or only those that wait for an attempt; those who wait for them get the failure `stopped`."""
         for flight in self.open.values():
-            waits = flight.reservation is None or flight.reservation.waits_to_be_sent
+            waits = flight.reservation is None or not flight.reservation.in_flight
             if not flight.abandoned and (waits or not unsent):
                 flight.abandoned = True
                 flight.task.cancel()
