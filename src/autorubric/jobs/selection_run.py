@@ -343,7 +343,7 @@ async def _graded(
         score = None if result.error else share
         found[result.item_idx] = ScoredCandidate(candidates[result.item_idx], score, failure, result.item_idx)
         if result.error is not None:
-            failures.add_text(result.error, str(result.item_idx))
+            failures.add_text(result.error, result.name)
 
     content = dataset.to_json().encode()
     graded = await run_experiment(

@@ -85,7 +85,7 @@ class Flights:
         return outcome
 
     def abandon(self, *, unsent: bool = False) -> None:
-        """Cancel all calls, or only those that wait for an attempt; those who wait for them get the failure `stopped`."""
+        """Cancel all calls, or only those that wait to be sent; those who wait for them get the failure `stopped`."""
         for flight in self.open.values():
             waits = flight.reservation is None or not flight.reservation.in_flight
             if not flight.abandoned and (waits or not unsent):
