@@ -110,7 +110,8 @@ async def test_a_server_that_never_replies_ends_the_run_and_a_short_outage_costs
                 endpoint.bodies.clear()
                 endpoint.answer = lambda n, body, failing=failing: failing(endpoint)
                 result = await graded(endpoint, tmp_path / name)
-                assert MOST_ATTEMPTS <= len(endpoint.bodies) <= MOST_ATTEMPTS + CONCURRENCY, len(endpoint.bodies)
+                # Without waits between retries, some requests follow while the last ones are being recorded.
+                assert MOST_ATTEMPTS <= len(endpoint.bodies) < 2 * ITEMS, len(endpoint.bodies)
                 assert "judge requests ended without a usable reply; the last: HTTP " in (result.stopped or "")
                 assert result.summary is not None and not result.summary.refused
                 assert result.get_scores() == []
