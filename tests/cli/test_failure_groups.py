@@ -54,7 +54,7 @@ GRADE = ("grade", "--submissions", "essays.jsonl", "--rubric", "rubric.json", "-
 
 def test_a_grading_run_and_its_status_quote_the_server(capsys: pytest.CaptureFixture[str]) -> None:
     quote = f"HTTP 500 from j: '{WORDS}, Bearer <hidden>'"
-    line = f"4 judgments failed: {quote} (items 1, 2, 4, …); look at the server's log"
+    line = f"4 judgments failed: {quote} (items e1, e2, e4, …); look at the server's log"
     with LoopbackEndpoint(faults=failing(1, 2, 4, 5)).in_thread() as endpoint:
         status, out = told(capsys, *GRADE, "--judge", f"j@{endpoint.base_url}")
     assert status == 1
@@ -64,7 +64,7 @@ def test_a_grading_run_and_its_status_quote_the_server(capsys: pytest.CaptureFix
     assert out.count("failures") == 1  # the requests behind the judgments are not told a second time
     _, out = told(capsys, "status", "out", "--json")
     [group] = json.loads(out)["failure_groups"]
-    assert (group["kind"], group["count"], group["items"]) == ("server", 4, ["1", "2", "4"])
+    assert (group["kind"], group["count"], group["items"]) == ("server", 4, ["e1", "e2", "e4"])
 
 
 def test_why_a_run_ended_and_what_to_do_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +74,7 @@ def test_why_a_run_ended_and_what_to_do_are_told_once(capsys: pytest.CaptureFixt
         status, out = told(capsys, *GRADE, "-j", "1", "--judge", f"j@{one.base_url}")
     assert status == 1
     for text in (out, told(capsys, "status", "out")[1]):
-        assert f"1 judgment failed (item 3); {advice}\n" in text
+        assert f"1 judgment failed (item e3); {advice}\n" in text
         assert [text.count(words) for words in ("Incorrect key", "check the key")] == [1, 1]
     assert "  2 judgments were not requested\n" in out
 
@@ -115,7 +115,7 @@ def test_unreadable_replies_are_shown_at_the_end_and_by_status(capsys: pytest.Ca
     assert status == 1
     begins = "the reply begins: 'I would rather tell you about the weather"
     [line] = [line for line in out.splitlines() if "1 judgment failed: unreadable: " in line]
-    assert begins in line and "(item 3); see whole replies with --log-json FILE --log-prompts" in line
+    assert begins in line and "(item e3); see whole replies with --log-json FILE --log-prompts" in line
     _, out = told(capsys, "status", "out")
     [line] = [line for line in out.splitlines() if "failures" in line]
     assert "1 judgment failed: unreadable: " in line and begins in line
@@ -127,8 +127,8 @@ def test_a_selection_tells_failures_of_sampling_and_of_judging(capsys: pytest.Ca
     with LoopbackEndpoint(faults=failing(0, 5)).in_thread() as endpoint:
         status, out = told(capsys, *select, "--judge", f"j@{endpoint.base_url}")
     assert status == 1
-    assert f"\n  2 candidates failed: HTTP 500 from j: '{WORDS}" in out
-    assert "(items 0, 5)" in out
+    assert f"\n  judge: 2 candidates failed: HTTP 500 from j: '{WORDS}" in out
+    assert "(items q0-0, q5-0)" in out
 
     wrong = Fault("400", 400, body=b'{"error": {"message": "the prompt is too long"}}')
     with LoopbackEndpoint(

@@ -16,6 +16,7 @@ import pytest
 
 from autorubric import Criterion, CriterionVerdict, EnsembleEvaluationReport, EvalResult, Rubric, RubricDataset
 from autorubric.cli.app import run
+from autorubric.llm.records.lock import lock_holder, run_lock
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.in_process import NearEndpoint
 from tests.processes import start, wait_until
@@ -398,6 +399,13 @@ def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
         assert running.returncode == 130
         assert f"interrupted\nresume with:\n  {shlex.quote(sys.executable)} -m autorubric grade" in told
         assert json.loads((out / "manifest.json").read_text())["error"] == "interrupted"
+        worker = out / "ledger" / "shards" / "a-1" / "ledger"
+        with run_lock(worker):  # as a worker of a killed run that has not ended yet
+            waiting = start(command, **FRESH)
+            wait_until(lambda: lock_holder(out / "ledger") is not None, "it did not begin")
+            waiting.send_signal(signal.SIGINT)
+            told = waiting.communicate(timeout=600)[1]
+            assert (told.endswith("interrupted\n"), waiting.returncode) == (True, 130), told
         assert run(command) == 0
         assert set(endpoint.calls_by_body().values()) == {1}
 

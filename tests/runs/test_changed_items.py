@@ -127,6 +127,11 @@ def test_a_weight_that_was_flipped_is_told_until_the_run_is_repeated(
         path.write_bytes(spoiled)
         after = agreed()
         assert (before[1], after[1]) == (False, True)
+        manifest = path.with_name("manifest.json")
+        ended = manifest.read_text()
+        manifest.write_text(ended.replace('"status": "completed"', '"status": "running"'))  # as a kill leaves it
+        assert agreed()[1]
+        manifest.write_text(ended)
         assert run(["report", str(tmp_path / "run"), "-o", str(tmp_path / "page.html")]) == 0
         assert capsys.readouterr().err.count(told) == 1
         assert after[0] != before[0]

@@ -266,8 +266,12 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(main)
+        try:
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                return runner.run(main)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise
     return wait_for(main)
 
 

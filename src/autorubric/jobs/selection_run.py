@@ -343,14 +343,14 @@ async def _graded(
         score = None if result.error else share
         found[result.item_idx] = ScoredCandidate(candidates[result.item_idx], score, failure, result.item_idx)
         if result.error is not None:
-            failures.add_text(result.error, str(result.item_idx))
+            failures.add_text(result.error, candidates[result.item_idx].sample_id, "judge")
 
     content = dataset.to_json().encode()
     graded = await run_experiment(
         plan, content, on_item=take, progress=settings.progress, stop=settings.stop, keep=False
     )
     for index in {*range(len(candidates))} - found.keys():
-        failures.add_text(why := f"stopped: {graded.stopped}")
+        failures.add_text(why := f"stopped: {graded.stopped}", where="judge")
         found[index] = ScoredCandidate(candidates[index], None, why, index)
     return graded, [found[index] for index in sorted(found)], failures
 

@@ -81,7 +81,7 @@ class Executor:
         self._replayed: dict[bytes, Failure] = {}
         self._never_sent: Failure | None = None
         self._flights = Flights(lambda: self._stopped, detached=detached)
-        self._trials = Trials()
+        self._trials = Trials(None if detached else self.stop)
         self._tally = Tally(Activity)
         self._limits = ReplyLimits(ledger)
         how = batching.get()
@@ -159,8 +159,8 @@ class Executor:
                 await trial.turn()
             outcome = await self.ask(model, asking)
             if isinstance(outcome, Failure):
-                is_no_call = outcome is self._never_sent or outcome.kind == "unusable"
-                return (trial.unread if is_no_call else None) or outcome
+                is_no_call = outcome is self._never_sent or outcome.kind in ("unusable", "no_reply")
+                return (trial.unread if is_no_call else None) or trial.lost(outcome, self.ledger)
             found = read(outcome)
             if not isinstance(found, Unreadable):
                 if not standing.usable:
@@ -172,8 +172,7 @@ class Executor:
             again = replace(follow_up(trial.request, outcome, found), reask=asking.reask + 1)
             following = self._find_following(trial, asking, outcome, found, again)
             if isinstance(following, Failure):
-                trial.note_lost(following)
-                return following
+                return trial.lost(following, self.ledger)
             asking = following
 
     def _find_following(

@@ -85,9 +85,10 @@ class Flights:
         return outcome
 
     def abandon(self, *, unsent: bool = False) -> None:
-        """Cancel all calls, or only those of which nothing was sent; those who wait get the failure `stopped`."""
+        """Cancel all calls, or only those that wait to be sent; those who wait for them get the failure `stopped`."""
         for flight in self.open.values():
-            waits = flight.reservation is None or flight.reservation.waits_to_be_sent
+            call = flight.reservation  # without a watch once its outcome is being recorded
+            waits = call is None or (call.watch is not None and not call.in_flight)
             if not flight.abandoned and (waits or not unsent):
                 flight.abandoned = True
                 flight.task.cancel()

@@ -161,6 +161,7 @@ FailureKind: TypeAlias = Literal[
     "unreachable",  # nothing ever answered at the address; ends the run
     "no_model",  # 404 or 400 about the model's name; ends the run
     "unusable",  # not one reply of the model could be used; ends the run
+    "no_reply",  # not one request to the model had a reply; ends the run
     "rejected",  # 400, 413, 422: this request is not acceptable
     "rate_limit",  # 429 after all retries
     "server",  # 5xx after all retries
@@ -175,7 +176,7 @@ FailureKind: TypeAlias = Literal[
     "missing_input",  # an earlier step of the same record failed
 ]
 
-ENDS_RUN: frozenset[str] = frozenset({"auth", "quota", "no_model", "unreachable", "unusable", "budget", "stopped"})
+ENDS_RUN = frozenset(("auth", "quota", "no_model", "unreachable", "unusable", "no_reply", "budget", "stopped"))
 
 
 @dataclass(frozen=True, slots=True)

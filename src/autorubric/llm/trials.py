@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
+from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Message, Model, Reply, Request, Unreadable
 
 MOST_UNUSABLE = 8
 """Requests of one role that end without a usable reply before a model that never gave one is not asked any more."""
-_ITEMS = 4
-"""The least number of items that these requests are about: one odd text can spoil all requests about it."""
+MOST_REJECTED = 200
+"""The same for requests that the endpoint or a firewall does not accept: that may depend on their texts."""
+MOST_ATTEMPTS = 16
+"""The same for attempts without a reply, as an outage may be short: all retries of at least four requests."""
+_ENOUGH = {"unusable": (MOST_UNUSABLE, 4), "no_reply": (MOST_ATTEMPTS, 4), "rejected": (1, MOST_REJECTED)}
+"""By how the requests ended, how many, and about how many items: one odd text can spoil all requests about it."""
+_NO_REPLY = frozenset({"server", "network", "timeout", "rate_limit"})  # after all retries
 _LONGEST_QUOTE = 120  # characters of a reply that a message repeats
 
 
@@ -21,15 +29,15 @@ class Standing:
     Attributes:
         model: kept, so that its place in memory stays its own.
         usable: whether it gave a usable reply.
-        doubted: whether it gave one that could not be used.
-        lost: the item of each request that ended without a usable reply.
+        doubted: whether a request to it had none.
+        lost: by how they ended, the item of each request without a usable reply, and for how much it counts.
         turns: of the requests that may be asked while the model is doubted.
     """
 
     model: Model
     usable: bool = False
     doubted: bool = False
-    lost: dict[tuple[Message, ...], str] = field(default_factory=dict)
+    lost: dict[str, dict[tuple[Message, ...], tuple[str, int]]] = field(default_factory=lambda: defaultdict(dict))
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_UNUSABLE))
 
 
@@ -37,11 +45,13 @@ class Trials:
     """What a session has learned about its models; by object, since two may differ in nothing but their key.
 
     Attributes:
+        stop: ends the session with a model that gives no usable reply; None if it goes on without the model.
         refusing: the models whose last call ended like every later one, with its failure.
         ended: the failures of those that are not asked any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stop: Callable[[str], None] | None = None) -> None:
+        self.stop = stop
         self.refusing: dict[int, tuple[Model, Failure]] = {}
         self.ended: dict[int, Failure] = {}
         self._standings: dict[tuple[int, str], Standing] = {}
@@ -80,7 +90,6 @@ class Trial:
         standing: of the model.
         request: the first one.
         asked: new replies that could not be used, without truncated ones.
-        is_new: whether no reply to it is on record from an earlier session.
         unread: the failure of the last of them.
         has_turn: whether others wait for its end.
     """
@@ -89,7 +98,6 @@ class Trial:
     standing: Standing
     request: Request
     asked: int = 0
-    is_new: bool = True
     unread: Failure | None = None
     has_turn: bool = False
 
@@ -110,24 +118,32 @@ class Trial:
 
     def note_unusable(self, reply: Reply, problem: Failure) -> None:
         """Note that a reply could not be used, and why."""
-        self.is_new &= reply.fresh or self.asked > 0
         if problem.kind != "truncated":
             self.asked, self.unread = self.asked + reply.fresh, problem
         self.standing.doubted |= reply.fresh and problem.kind != "refusal"
 
-    def note_lost(self, failure: Failure) -> None:
-        """Note that the request ended without a usable reply; no request follows the last of `MOST_UNUSABLE`."""
-        standing, reply, model = self.standing, failure.reply, self.standing.model
-        # Failures of earlier sessions don't count, so that a resumed run gets past items that cannot be judged.
-        if standing.usable or failure.kind == "refusal" or reply is None or not (reply.fresh and self.is_new):
-            return
-        lost = standing.lost
-        lost[self.request.messages] = self.request.item
-        is_useless = len(lost) >= MOST_UNUSABLE and len({*lost.values()}) >= _ITEMS
-        if is_useless and id(model) not in self.trials.ended:
-            which = f"{model.name}: the first {len(lost)} {self.request.role} requests"
-            told = f"{which} ended without a usable reply; the last: {failure.message}"
-            self.trials.note_refusal(model, Failure("unusable", told))
+    def lost(self, failure: Failure, records: Records) -> Failure:
+        """The failure of the request, which has no usable reply; the last of `_ENOUGH` ends the run."""
+        standing, model, request = self.standing, self.standing.model, self.request
+        how = "no_reply" if failure.kind in _NO_REPLY else "unusable" if failure.reply else failure.kind
+        if standing.usable or failure.kind == "refusal" or how not in _ENOUGH:
+            return failure
+        # What was asked in earlier sessions does not count, so that a resumed run gets past items that always fail.
+        if records.was_asked(request.item, request.role, model.name):
+            return failure
+        standing.doubted |= how == "no_reply"
+        lost = standing.lost[how]
+        lost[request.messages] = request.item, failure.attempts if how == "no_reply" else 1
+        most, items = _ENOUGH[how]
+        is_enough = sum(n for _, n in lost.values()) >= most and len({item for item, _ in lost.values()}) >= items
+        if is_enough and id(model) not in self.trials.ended:
+            which = f"{model.name}: the first {len(lost)} {request.role} requests ended without a usable reply"
+            told = f"{which}; the last: {failure.message.removeprefix(f'{model.name}: ')}"
+            failure = replace(failure, kind="unusable" if how == "unusable" else "no_reply", message=told)
+            self.trials.note_refusal(model, Failure(failure.kind, told))
+            if self.trials.stop is not None:
+                self.trials.stop(told)
+        return failure
 
 
 def unread_failure(problem: Unreadable, reply: Reply) -> Failure:

@@ -158,7 +158,7 @@ class ExperimentManifest:
 
     def warn_of_change(self, path: Path) -> str:
         """Warn if the dataset at `path`, the run's copy, is not the one that the run wrote; the warning, or empty."""
-        if self.status == "running" or not self.dataset_hash:
+        if not self.dataset_hash:
             return ""
         if not path.is_file():  # AutoRubric 1.6 stored none
             return warn_of_change(path) if self.dataset_path else ""

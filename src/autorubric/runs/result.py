@@ -58,6 +58,11 @@ class ItemResult(Displayed):
     duration_seconds: float
     error: str | None = None
 
+    @property
+    def name(self) -> str:
+        """The item's id, or its place where it has none."""
+        return self.item.id or str(self.item_idx)
+
     def __repr__(self) -> str:
         name = self.item.id or self.item.description
         shown = f" {clipped(name, 60)!r}" if name else ""

@@ -20,9 +20,9 @@ from autorubric.llm.records.accounts import Spent, Totals, read_spent_file
 from autorubric.llm.records.ledger_view import LedgerView, Pace, ledger_view, seconds_since
 from autorubric.llm.records.lock import lock_holder
 from autorubric.runs.items_file import StoredLines
-from autorubric.runs.manifest import ITEMS_FILE, LEDGER_FOLDER, ledger_folder, read_manifest
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER, ledger_folder, read_manifest
 from autorubric.runs.run_folder import SPENT_FILE
-from autorubric.runs.shard import WORKERS_FOLDER
+from autorubric.runs.shard import WORKERS_FOLDER, Part
 from autorubric.runs.stopping import resumption
 
 State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
@@ -222,7 +222,7 @@ def _united(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
         again=whole.again or parts[0].again,
         kind=parts[0].kind if whole.kind == "unknown" else whole.kind,
         state=whole.state if whole.state == "running" else "died",
-        row_counts=_united_rows(whole.row_counts, [one.row_counts for one in parts]),
+        row_counts=_united_rows(whole.row_counts, parts),
         failures=failures,
         unanswered=_united_groups(one.unanswered for one in (whole, *parts)),
         spent=reduce(Spent.plus, (one.spent for one in parts), whole.spent),
@@ -233,14 +233,14 @@ def _united(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
     )
 
 
-def _united_rows(whole: RowCounts, parts: Sequence[RowCounts]) -> RowCounts:
-    rows = [one.rows for one in parts if one.rows is not None]
+def _united_rows(whole: RowCounts, parts: Sequence[RunStatus]) -> RowCounts:
+    part, counts = Part.of_manifest(read_manifest(Path(parts[0].directory)) or {}), [one.row_counts for one in parts]
     return RowCounts(
-        (sum(rows) if len(rows) == len(parts) else None) if whole.rows is None else whole.rows,
-        max(whole.done, sum(one.done for one in parts)),
-        sum(one.failed for one in parts),
-        groups=_united_groups(one.groups for one in parts),
-        lost_votes=_united_groups(one.lost_votes for one in parts),
+        whole.rows if part is None else part.rows,
+        max(whole.done, sum(one.done for one in counts)),
+        sum(one.failed for one in counts),
+        groups=_united_groups(one.groups for one in counts),
+        lost_votes=_united_groups(one.lost_votes for one in counts),
     )
 
 
@@ -331,6 +331,7 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
         RowCounts(rows=3, done=0, failed=0, calls_per_row=None, groups=(), lost_votes=())
     """
     lines = StoredLines(directory / ITEMS_FILE)
+    items: list[Any] | None = None
     done = not_asked = 0
     groups, lost_votes = FailureGroups(), FailureGroups()
     for index, line in lines.in_order():
@@ -340,9 +341,18 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
         not_asked += not is_fine and any(words in head for words in _NOT_ASKED)
         if not is_fine or _FAILED.search(line):
             with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):  # not a result
-                _add_failures(groups, lost_votes, str(index), json.loads(line))
+                items = _read_items(directory) if items is None else items
+                name = (items[index].get("id") if index < len(items) else None) or str(index)
+                _add_failures(groups, lost_votes, name, json.loads(line))
     total, failed = read_count(manifest.get("total_items")), len(lines) - done - not_asked
     return RowCounts(total, done, failed, groups=tuple(groups), lost_votes=tuple(lost_votes))
+
+
+def _read_items(directory: Path) -> list[Any]:
+    """The stored items of a run, for their ids; none where there is no readable dataset."""
+    with suppress(OSError, ValueError, KeyError, RecursionError):
+        return list(json.loads((directory / DATASET_FILE).read_bytes())["items"])
+    return []
 
 
 def _add_failures(groups: FailureGroups, lost_votes: FailureGroups, item: str, record: dict[str, Any]) -> None:

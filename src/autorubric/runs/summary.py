@@ -238,7 +238,7 @@ class EvaluationSummary:
         if report.score is not None and result.error is None:
             self.scores.add(report.score)
         if report.report is None:
-            self.failures.add_text(result.error, str(result.item_idx))
+            self.failures.add_text(result.error, result.name)
             return
         criteria: Sequence[CriterionReport | EnsembleCriterionReport] = report.report
         add_repeats(self.consistency, criteria)
@@ -246,12 +246,12 @@ class EvaluationSummary:
         for number, criterion in enumerate(criteria, start=1):
             self._add_criterion(criterion, number)
             if criterion.error is not None:
-                self.failures.add_text(criterion.error, str(result.item_idx))
+                self.failures.add_text(criterion.error, result.name)
             elif isinstance(criterion, EnsembleCriterionReport):
                 votes: Sequence[JudgeVote | MultiChoiceJudgeVote] = [*criterion.votes, *criterion.multi_choice_votes]
                 for vote in votes:
                     if vote.is_error:
-                        self.lost_votes.add_text(vote.error, str(result.item_idx), vote.judge_id)
+                        self.lost_votes.add_text(vote.error, result.name, vote.judge_id)
 
     def most_influential(self, count: int) -> Sequence[CriterionSummary]:
         """The criteria that decided most, the first one most; those that decided nothing are left out."""

@@ -14,18 +14,11 @@ from autorubric.llm.http.retry import Fault, in_quotes, unreachable, wrong_addre
 WEB_PAGE = "the answer is a web page, not a chat completion"
 """The message for an address that serves web pages; a failing gateway may serve one too."""
 
-MOST_BLOCKED = 200
-"""Items that may be refused by a firewall before the first reply."""
-
 MOST_BROKEN = 8
 """Requests in a row that may be broken off, or have an answer that cannot be read, before the first answer."""
 
 _ONE_TEXT = (
     "a firewall or proxy refuses this text, and lets other requests pass; ask its operator, or leave the text out"
-)
-_ALL_TEXTS = (
-    f"a firewall or proxy in front of the endpoint refused the texts of {MOST_BLOCKED} items and accepted none; "
-    "ask its operator"
 )
 _NOW_ALL = (
     "a firewall or proxy in front of the endpoint refuses all requests now, though it accepted some before; ask its "
@@ -45,7 +38,6 @@ class Address:
 
     def __init__(self) -> None:
         self.answered = self.accepted = False
-        self._blocked: set[str] = set()
         self._broken: list[str] = []
         self._passed_at = self._refused_at = -math.inf
         self._asking: asyncio.Future[None] | None = None
@@ -75,16 +67,12 @@ class Address:
             self._broken.append(item)
             if len(self._broken) >= MOST_BROKEN and len(set(self._broken)) > 1:
                 return unreachable(fault)
-        return await self._by_firewall(fault, sent_at, item, ask) if _is_of_firewall(fault) else fault
+        return await self._by_firewall(fault, sent_at, ask) if _is_of_firewall(fault) else fault
 
-    async def _by_firewall(self, fault: Fault, sent_at: float, item: str, ask: Ask) -> Fault:
+    async def _by_firewall(self, fault: Fault, sent_at: float, ask: Ask) -> Fault:
         """The fault of one text that a firewall refuses, or of all calls."""
         if await self._refuses_all(fault, sent_at, ask):
             return _with_reason(fault, _NOW_ALL) if self.accepted else fault
-        if not self.accepted:
-            self._blocked.add(item)
-            if len(self._blocked) >= MOST_BLOCKED:
-                return _with_reason(fault, _ALL_TEXTS)
         return replace(_with_reason(fault, _ONE_TEXT), kind="rejected")
 
     def holds_back(self, fault: Fault) -> bool:

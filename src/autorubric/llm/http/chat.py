@@ -149,6 +149,7 @@ class ChatModel:
                 tries += 1
                 if isinstance(outcome, Reply):
                     open_gates(ahead)
+                    gates[0].note_reply()
                     self._dialect.took_format |= "response_format" in body
                     reply = self._billed(with_limit(outcome, body), tries)
                     self._tell(request, tries, reply)
@@ -162,7 +163,7 @@ class ChatModel:
                     asking = other
                     continue
                 before = outcome = final_if_same(before, outcome)
-                self._pass_on(outcome, gates, ahead)
+                self._pass_on(outcome, gates, ahead, outcome.maybe_billed and reservation.budget is not None)
                 retries = retries or Retries(self._config.max_retries, self._backoff)
                 wait = retries.wait(outcome, time.monotonic())
                 self._tell(request, tries, outcome, wait)
@@ -306,8 +307,8 @@ class ChatModel:
         where = (self.name, self.endpoint.model, self.endpoint.base_url)
         attempts.tell(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
-    def _pass_on(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate]) -> None:
-        """Tell the calls that wait for the first one what it met."""
+    def _pass_on(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], waits_for_budget: bool) -> None:
+        """Tell the calls that wait for the first one what it met; none waits for one that waits for the budget."""
         failure = dataclasses.replace(self._failure(fault, 0), sent=False)
         if fault.kind in ("auth", "quota", "unreachable"):
             for gate in gates:
@@ -316,6 +317,10 @@ class ChatModel:
             gates[0].refuse(failure)
             gates[1].open()
         elif self._limiter.address.holds_back(fault):
+            return
+        elif fault.kind in ("server", "network") and not (gates[0].has_reply or waits_for_budget):
+            gates[0].hold()
+            gates[1].open()
             return
         else:
             open_gates(ahead)

@@ -214,11 +214,12 @@ SCOUT_PATIENCE = 2.0
 class Gate:
     """Lets one call go first, and the others once it has shown that such calls are accepted.
 
-    A wrong key, model name or parameter then costs one request. Open, it stays so until it refuses, for `refusal`.
+    A wrong key, model name or parameter then costs one request. Open, it stays so until it refuses, for `refusal`, or
+    is held: until the first reply (`has_reply`), calls then go one after the other, each with its retries.
     """
 
     def __init__(self) -> None:
-        self.is_open = False
+        self.is_open = self.has_reply = self._is_held = False
         self.refusal: Failure | None = None
         self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
         self._timer: asyncio.TimerHandle | None = None
@@ -229,7 +230,7 @@ class Gate:
         while not self.is_open:
             if self._ahead is None or self._ahead.get_loop() is not loop:
                 self._ahead = loop.create_future()
-                self._timer = loop.call_later(SCOUT_PATIENCE, self.open)
+                self._timer = None if self._is_held else loop.call_later(SCOUT_PATIENCE, self.open)
                 return True
             failure = await asyncio.shield(self._ahead)
             if failure is not None:
@@ -238,8 +239,20 @@ class Gate:
 
     def open(self) -> None:
         """Let all calls through, now and later."""
-        self.is_open = True
+        self.is_open, self._is_held = True, False
         self._end(None)
+
+    def hold(self) -> None:
+        """Let calls through one after the other until one has a reply: the endpoint fails."""
+        self.is_open, self._is_held = False, True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def note_reply(self) -> None:
+        """Note that a call had a reply, and open the gate if it is held."""
+        self.has_reply = True
+        if self._is_held:
+            self.open()
 
     def refuse(self, failure: Failure) -> None:
         """Fail the waiting calls with `failure`; the next call goes first again."""
@@ -254,8 +267,9 @@ class Gate:
     def _end(self, failure: Failure | None) -> None:
         """Let those who wait go on, or fail; of several who find the gate closed, the first goes first."""
         ahead, self._ahead = self._ahead, None
-        if ahead is not None and self._timer is not None and not ahead.get_loop().is_closed():
-            self._timer.cancel()
+        if ahead is not None and not ahead.get_loop().is_closed():
+            if self._timer is not None:
+                self._timer.cancel()
             ahead.set_result(failure)
 
 

@@ -164,6 +164,11 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             return None
         return unpack_reply(value, fresh=self._keys.is_fresh(found.call))
 
+    def was_asked(self, item: str, role: str, model: str) -> bool:
+        """Whether an earlier session called a model in a role about an item."""
+        calls = self.calls_about(item)
+        return any((call.role, call.model) == (role, model) and call.at < (self.began or 0.0) for call in calls)
+
     def begin_session(self) -> None:
         """Count all replies as those of an earlier session, so that unreadable ones are requested again."""
         self._keys.forget_fresh()

@@ -35,6 +35,10 @@ class NoRecords:
     def begin_session(self) -> None:
         """Nothing: no reply is from an earlier session."""
 
+    def was_asked(self, item: str, role: str, model: str) -> bool:
+        """False: no call is stored."""
+        return False
+
     def queue(self, row: CallRow) -> asyncio.Future[None]:
         """Store nothing; the future has ended."""
         stored = asyncio.get_running_loop().create_future()

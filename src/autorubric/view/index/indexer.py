@@ -265,7 +265,7 @@ class _Batch:
         tally.flags.update(flags)
         errors = [one["error"] for one in reports if one.get("error") is not None]
         for error in errors or ([] if record["error"] is None else [record["error"]]):
-            tally.failures.add_text(error, str(index))
+            tally.failures.add_text(error, str(item.get("id") or index))
 
     def _item(self, index: int) -> Mapping[str, Any]:
         if self._dataset is None or self._file is None:

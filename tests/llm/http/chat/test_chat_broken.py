@@ -10,6 +10,7 @@ from aiohttp import web
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, LLMConfig, Rubric, RubricDataset, evaluate
 from autorubric.llm.http.address import MOST_BROKEN
+from autorubric.llm.trials import MOST_ATTEMPTS
 from tests.offenders import offenders
 
 if TYPE_CHECKING:
@@ -91,3 +92,50 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again_and_costs_no_oth
                 result = await graded(endpoint, tmp_path / name)
                 assert (result.stopped, result.get_scores()) == (None, [1.0] * ITEMS)
                 assert len(endpoint.bodies) == ITEMS + 3
+
+
+FAILING = {
+    "the same words": lambda endpoint: endpoint.error(500, "no worker"),  # twice is final; the others are retried
+    "a page": lambda endpoint: web.Response(status=502, text="<h1>Bad Gateway</h1>", content_type="text/html"),
+    "an error under status 200": lambda endpoint: web.json_response({"error": {"message": "overloaded"}}),
+}
+
+
+async def test_a_server_that_never_replies_ends_the_run_and_a_short_outage_costs_no_judgment(
+    endpoint: Loopback, tmp_path: Path
+) -> None:
+    with offenders() as case:
+        for name, failing in FAILING.items():
+            with case(name):
+                endpoint.bodies.clear()
+                endpoint.answer = lambda n, body, failing=failing: failing(endpoint)
+                result = await graded(endpoint, tmp_path / name)
+                # Without waits between retries, some requests follow while the last ones are being recorded.
+                assert MOST_ATTEMPTS <= len(endpoint.bodies) < 2 * ITEMS, len(endpoint.bodies)
+                assert "judge requests ended without a usable reply; the last: HTTP " in (result.stopped or "")
+                assert result.summary is not None and not result.summary.refused
+                assert result.get_scores() == []
+                endpoint.bodies.clear()
+                endpoint.answer = lambda n, body, failing=failing: (
+                    failing(endpoint) if n < 2 else endpoint.ok(VERDICT)
+                )
+                result = await graded(endpoint, tmp_path / name)
+                assert (result.stopped, result.get_scores()) == (None, [1.0] * (ITEMS - result.failed_items))
+                assert result.failed_items == (name == "the same words")
+                assert len(endpoint.bodies) == ITEMS - result.failed_items + 2
+
+
+async def test_a_run_gets_past_items_that_failed_in_an_earlier_session(endpoint: Loopback, tmp_path: Path) -> None:
+    texts: list[str] = []
+
+    def answer(number: int, body: dict[str, Any]) -> Any:
+        texts.append(str(body["messages"]))
+        is_odd = texts[-1] in odd or not odd
+        return endpoint.error(500, "cannot parse") if is_odd else endpoint.ok(VERDICT)
+
+    endpoint.answer, odd = answer, set[str]()
+    first = await graded(endpoint, tmp_path)
+    assert "the first 8 judge requests ended without a usable reply" in (first.stopped or "")
+    odd.update(texts)
+    second = await graded(endpoint, tmp_path)
+    assert (second.stopped, second.failed_items, len(second.get_scores())) == (None, len(odd), ITEMS - len(odd))

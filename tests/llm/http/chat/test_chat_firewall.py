@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, LLMConfig, Rubric, RubricDataset, evaluate
-from autorubric.llm.http.address import MOST_BLOCKED
 from autorubric.llm.request import CallError, Failure
+from autorubric.llm.trials import MOST_REJECTED
 
 if TYPE_CHECKING:
     from tests.llm.http.chat.conftest import Loopback
@@ -97,20 +97,22 @@ async def run(endpoint: Loopback, folder: Path, submissions: list[str]) -> EvalR
 async def test_a_run_grades_the_texts_that_a_firewall_lets_pass(endpoint: Loopback, tmp_path: Path) -> None:
     filtering(endpoint)
     # More in a row than a run may meet before its first reply; with that on record it goes on
-    submissions = ["So.", *(f"' OR 1=1 {n}" for n in range(MOST_BLOCKED + 5)), "Thus."]
+    submissions = ["So.", *(f"' OR 1=1 {n}" for n in range(MOST_REJECTED + 5)), "Thus."]
     for _ in range(2):
         result = await run(endpoint, tmp_path, submissions)
-        assert (result.get_scores(), result.failed_items, result.stopped) == ([1.0] * 2, MOST_BLOCKED + 5, None)
+        assert (result.get_scores(), result.failed_items, result.stopped) == ([1.0] * 2, MOST_REJECTED + 5, None)
     assert sum("So." in text or "Thus." in text for text in texts(endpoint)) == 4
 
 
 async def test_a_run_whose_every_prompt_a_firewall_refuses_ends(endpoint: Loopback, tmp_path: Path) -> None:
     endpoint.answer = lambda n, body: page() if "messages" in body else endpoint.error(400, "no messages")
     result = await run(endpoint, tmp_path, [f"So {n}." for n in range(300)])
-    assert len({word for text in texts(endpoint) for word in re.findall(r"So \d+", text)}) == MOST_BLOCKED
-    assert len(texts(endpoint)) < 2 * MOST_BLOCKED
+    asked = {word for text in texts(endpoint) for word in re.findall(r"So \d+", text)}
+    assert MOST_REJECTED <= len(asked) < 250  # some follow while the last ones are being recorded
+    assert len(texts(endpoint)) < 2 * MOST_REJECTED
     assert result.stopped is not None
-    assert f"refused the texts of {MOST_BLOCKED} items and accepted none; ask its operator)" in result.stopped
+    assert "judge requests ended without a usable reply; the last: HTTP 403: 'Attention" in result.stopped
+    assert "(a firewall or proxy refuses this text, and lets other requests pass; ask its operator" in result.stopped
 
 
 async def test_a_firewall_that_refuses_everything_after_a_reply_is_not_taken_for_a_wrong_key(

@@ -168,17 +168,19 @@ async def test_retry_after_is_the_least_wait(endpoint: Loopback) -> None:
 
 
 async def test_a_call_that_waits_for_its_retry_holds_no_place(endpoint: Loopback) -> None:
-    # One place; the first call fails and waits. The second one must be answered in the meantime.
+    # One place; of two calls the first fails and waits. The second one must be answered in the meantime. One call
+    # before them has a reply: until then, calls wait for each other's retries.
     def fail_first(number: int, body: dict[str, Any]) -> web.Response:
-        if number == 0:
+        if number == 1:
             return endpoint.error(500, "", headers={"Retry-After": "0.3"})
         return endpoint.ok()
 
     endpoint.answer = fail_first
     model = endpoint.model(max_parallel_requests=1)
+    await model.complete(endpoint.ask("before"))
     await asyncio.gather(model.complete(endpoint.ask("first")), model.complete(endpoint.ask("second")))
     order = [body["messages"][0]["content"] for body in endpoint.bodies]
-    assert order == ["first", "second", "first"]
+    assert order == ["before", "first", "second", "first"]
 
 
 async def test_an_endpoints_words_are_cut(endpoint: Loopback) -> None:
