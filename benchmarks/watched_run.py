@@ -30,7 +30,10 @@ MOST_NOISE = 0.08
 
 
 def run() -> Record:
-    """The medians of the ratios; which of a pair goes first alternates. Fails three standard errors above `MOST`, at most a tenth."""
+    """The medians of the ratios; which of a pair goes first alternates.
+
+    Fails three standard errors above `MOST`, and always above a tenth.
+    """
     rounds = int(os.environ.get("WATCHED_ROUNDS", "7"))
     cpu, walls = [], []
     with tempfile.TemporaryDirectory() as name, LoopbackProcess("--latency", LATENCY) as endpoint:
