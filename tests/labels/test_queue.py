@@ -161,6 +161,16 @@ def test_undo_opens_the_last_pair_again_also_in_a_later_session(run: Path) -> No
     assert read_history(run).annotators() == {"ana": 1}
 
 
+def test_pairs_that_were_undone_come_before_new_ones(run: Path) -> None:
+    with label_queue(run, Ask(size=5), second_share=0.0) as queue:
+        pairs = drain(queue, "ana", most=3)
+        for _ in range(2):
+            queue.undo("ana")
+        first, second, third = drain(queue, "ana", most=3)
+    assert [first, second] == pairs[1:]  # the last one that was undone comes first
+    assert third not in pairs
+
+
 def test_adjudication_is_an_event_of_its_own_and_wins(run: Path) -> None:
     with label_queue(run) as queue:
         queue.label("ana", 0, 0, "MET")
