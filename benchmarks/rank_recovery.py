@@ -95,6 +95,7 @@ def run() -> Record | None:
     ])  # fmt: skip
     is_offline = model == "builtin/offline"
     least = floor.right / max(1, floor.pairs)
+    record.limit("queries whose answers all have a score", found.queries, least=len(answers))
     record.limit("pairs in known order", found.right / max(1, found.pairs), least=least, known=is_offline)
     record.figure("known", "; ".join(record.known) or "none")
     return record

@@ -6,6 +6,7 @@ where it has them, else the excerpts in `benchmarks/data`. `python -m benchmarks
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -208,8 +209,8 @@ def agreement(record: Record, sets: Sequence[Runs]) -> None:
                     f"{found.criterion_gwet:.3f}",
                 ]
             )
-            floor = criterion.majority_baseline or 0.0
-            record.limit(f"{runs.data.title}, {name}, accuracy", found.criterion_accuracy or 0.0, least=floor)
+            accuracy, floor = _or_nan(found.criterion_accuracy), _or_nan(criterion.majority_baseline)
+            record.limit(f"{runs.data.title}, {name}, accuracy", accuracy, least=floor)
     record.table("agreement", ["data", "judge", "items", "baseline", "accuracy", "κ", "AC1"], rows)
 
 
@@ -271,6 +272,11 @@ def repeats(record: Record, sets: Sequence[Runs]) -> None:
     record.table("repeats", [*header.split("|"), "accuracy of one verdict", "accuracy of the majority"], rows)
 
 
+def _or_nan(value: float | None) -> float:
+    """NaN for what is undefined, which is within no limit."""
+    return math.nan if value is None else value
+
+
 def _share(right: Sequence[bool]) -> str:
     return f"{np.mean(right):.3f} of {len(right)}" if right else "–"
 
@@ -297,7 +303,7 @@ def cascades(record: Record, runs: Runs) -> None:
                 _with(loss.difference, loss.ci, "+"),
             ]
         )
-        record.limit(f"cascade {first} then {then}, gain over the cheap judge", gain.difference or 0.0, least=0.0)
+        record.limit(f"cascade {first} then {then}, gain over the cheap judge", _or_nan(gain.difference), least=0.0)
     header = "first, three times|then|first alone|cascade|second alone|second asked about|cascade − first alone"
     record.table("cascades", [*header.split("|"), "cascade − second alone"], rows)
 

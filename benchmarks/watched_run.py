@@ -26,10 +26,15 @@ _IN_FLIGHT = "-j", "64"
 
 MOST = 0.02
 """The claim: what a view may add to the CPU and to the wall time of the run that it shows."""
+MOST_NOISE = 0.08
+"""On a busy machine, so that no noise hides a tenth more."""
 
 
 def run() -> Record:
-    """The medians of the ratios; which of a pair goes first alternates. Fails three standard errors above `MOST`."""
+    """The medians of the ratios; which of a pair goes first alternates.
+
+    Fails three standard errors above `MOST`, and always above a tenth.
+    """
     rounds = int(os.environ.get("WATCHED_ROUNDS", "7"))
     cpu, walls = [], []
     with tempfile.TemporaryDirectory() as name, LoopbackProcess("--latency", LATENCY) as endpoint:
@@ -52,7 +57,7 @@ def run() -> Record:
     for what, ratios in (("wall", walls), ("cpu", cpu)):
         more, error = statistics.median(ratios) - 1, statistics.stdev(ratios) / rounds**0.5
         record.figure(what, f"{more:+.1%} ± {error:.1%}")
-        record.limit(f"{what}, more than without a view", more, most=MOST + 3 * error)
+        record.limit(f"{what}, more than without a view", more, most=MOST + min(3 * error, MOST_NOISE))
     return record
 
 

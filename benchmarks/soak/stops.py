@@ -27,7 +27,8 @@ def rows() -> Iterator[Row]:
                 yield _once(make(Path(folder), endpoint.base_url), endpoint, kind)
         with LoopbackProcess("--latency", "fixed:2") as endpoint, tempfile.TemporaryDirectory() as folder:
             yield _twice(make(Path(folder), endpoint.base_url, 8), endpoint)
-        with LoopbackProcess("--latency", "fixed:0.4") as endpoint, tempfile.TemporaryDirectory() as folder:
+        # Slow, so that on a busy machine the first process still runs when the second has started.
+        with LoopbackProcess("--latency", "fixed:1") as endpoint, tempfile.TemporaryDirectory() as folder:
             yield _second(make(Path(folder), endpoint.base_url), endpoint)
 
 

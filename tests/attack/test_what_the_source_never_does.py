@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,9 @@ FORBIDDEN_ATTRIBUTES = {
     *(("os", "system"), ("os", "popen"), ("yaml", "load"), ("yaml", "unsafe_load"), ("yaml", "full_load")),
     *(("jinja2", "Environment"), ("jinja2", "Template"), ("tempfile", "mktemp")),
 }
+_WORDS = {*FORBIDDEN_MODULES, *FORBIDDEN_NAMES, *(name for _, name in FORBIDDEN_ATTRIBUTES), "shell"}
+SUSPECT = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b")
+"""A file without one of these words has no offence: most files need not be parsed."""
 
 
 def offences(tree: ast.AST) -> Iterator[str]:
@@ -54,10 +58,11 @@ def test_no_file_carries_out_data() -> None:
     with offenders() as case:
         for path in sorted(SOURCE.rglob("*.py")):
             with case(str(path.relative_to(SOURCE))):
-                assert list(offences(ast.parse(path.read_text(encoding="utf-8")))) == []
+                text = path.read_text(encoding="utf-8")
+                assert SUSPECT.search(text) is None or list(offences(ast.parse(text))) == []
 
 
 def test_the_search_finds_what_it_looks_for() -> None:
     lines = ("import pickle", "from marshal import loads", "eval('1')", "yaml.load(text)", "os.system('ls')")
     for line in (*lines, "run(x, shell=True)"):
-        assert list(offences(ast.parse(line))), line
+        assert SUSPECT.search(line) and list(offences(ast.parse(line))), line

@@ -64,11 +64,11 @@ def test_rare_labels_of_a_large_set_are_all_on_both_sides() -> None:
 
 def test_each_of_many_rare_labels_of_a_large_set_gets_its_share() -> None:
     # Four items a label: at random an eighth of the labels would lie wholly on one side, and swaps alone mend few.
-    labels = [[f"x{number % 3_000}"] for number in range(12_000)]
-    for size, each in ((6_000, 2), (3_000, 1)):
+    labels = [[f"x{number % 2_000}"] for number in range(8_000)]
+    for size, each in ((4_000, 2), (2_000, 1)):
         chosen = balanced_sample(labels, size, random.Random(1))
         count = Counter(labels[index][0] for index in chosen)
-        assert (len(count), set(count.values())) == (3_000, {each})
+        assert (len(count), set(count.values())) == (2_000, {each})
 
 
 @given(
@@ -114,7 +114,7 @@ def test_small_sets_come_near_the_best_of_all_choices(labels: list[list[str]], s
     assert found[1] <= best[1] + 1.0
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.lists(st.lists(st.sampled_from("abcdefg"), max_size=4, unique=True), min_size=2, max_size=25),
     st.integers(1, 24),

@@ -131,8 +131,8 @@ def test_the_groups_that_would_decide_are_counted_from_the_measured_spread() -> 
 
 @each("labels", [60, 400])
 def test_the_simulated_writer_gets_no_more_wrong_wordings_through_than_the_level_allows(labels: int) -> None:
-    # 20 runs of the benchmark; with a true rate of 5 %, more than 4 wrong ones have a probability of 0.3 %.
-    assert simulate(labels, (0.3, 0.12), 20, has_better=False, measure="agreement").wrong <= 4
-    found = simulate(labels, (0.3, 0.12), 20, has_better=True, measure="agreement")
-    assert found.wrong <= 4
-    assert found.better >= {60: 2, 400: 17}[labels]
+    # 12 runs of the benchmark; with a true rate of 5 %, more than 3 wrong ones have a probability of 0.2 %.
+    assert simulate(labels, (0.3, 0.12), 12, has_better=False, measure="agreement").wrong <= 3
+    found = simulate(labels, (0.3, 0.12), 12, has_better=True, measure="agreement")
+    assert found.wrong <= 3
+    assert found.better >= {60: 1, 400: 10}[labels]

@@ -76,14 +76,14 @@ def calls(directory: Path) -> list[Any]:
 def jobs(folder: Path, url: str) -> dict[str, tuple[int, list[str]]]:
     graded = ["grade", str(essays(folder)), "-f", "csv", "-f", "parquet", "--judge", f"a@{url}", "--judge", OFFLINE]
     selected = ["select", str(rubrics(folder)), "--judge", OFFLINE, "--threshold", "0.1"]
-    made = ["synthesize", str(QUERIES), "--limit", "5", "--models", OFFLINE]
+    made = ["synthesize", str(QUERIES), "--models", OFFLINE, "--limit"]
     return {
         "panel": (2, graded),
         "cascade": (3, [*graded, "--escalate-to", f"strong@{url}"]),
         "checks": (3, ["grade", str(checked(folder))]),
         "sampled": (3, [*selected, "--sample", OFFLINE, "-k", "2", "--keep", "all"]),
-        "basic": (2, made),
-        "full": (2, [*made, "--profile", "full"]),
+        "basic": (2, [*made, "5"]),
+        "full": (2, [*made, "3", "--profile", "full"]),
     }
 
 

@@ -125,7 +125,7 @@ def test_weighted_agreement_is_unbiased_where_plain_agreement_on_drawn_pairs_is_
     plain, weighted, covered, scores = [], [], [], []
     pairs = drawn.pairs
     score = float((pairs.starts + pairs.summed(drawn.truth.ravel() * pairs.shares)).mean())
-    for seed in range(40):
+    for seed in range(25):
         history = drawn.history("uncertain", 4, 30, 1000 * seed)
         whole = drawn.measured(history)
         found = whole.judge.accuracy
@@ -148,7 +148,7 @@ def test_batches_labelled_in_part_stand_for_all_pairs() -> None:
     drawn = Drawn(*truth_and_verdicts(120, seed=5))
     finder, agree = PairFinder(drawn.dataset), drawn.truth == drawn.judged
     totals, plain = [], []
-    for seed in range(50):
+    for seed in range(30):
         history = drawn.history("uncertain", 6, 30, 1000 * seed, last=8)
         found = weighted_labels(history, finder, drawn.pairs)
         right = np.array([agree[pair.index, pair.place] for pair in found.labels])
@@ -185,7 +185,7 @@ def test_two_runs_and_corrected_means_are_unbiased_on_drawn_labels() -> None:
     drawn = Drawn(*truth_and_verdicts(120, seed=11))
     other = Drawn(drawn.truth, drawn.truth ^ (np.random.default_rng(1).random(drawn.truth.shape) < 0.15))
     differences, means, covered = [], [], []
-    for seed in range(30):
+    for seed in range(20):
         history = drawn.history("uncertain", 3, 30, 1000 * seed)
         found = compare_by_labels((drawn.run, other.run), drawn.dataset, history, Modes(), QUICK)
         differences.append(found.accuracy.difference)
@@ -195,9 +195,9 @@ def test_two_runs_and_corrected_means_are_unbiased_on_drawn_labels() -> None:
         assert interval is not None and corrected.weighted
         covered.append(interval.holds(drawn.truth[:, 0].mean()))
     values, expected = np.array(differences, float), drawn.accuracy - other.accuracy
-    assert abs(values.mean() - expected) < 3 * values.std() / np.sqrt(30)
+    assert abs(values.mean() - expected) < 3 * values.std() / np.sqrt(20)
     rates = np.array(means, float)
-    assert (abs(rates.mean(axis=0) - drawn.truth.mean(axis=0)) < 3.5 * rates.std(axis=0) / np.sqrt(30)).all()
+    assert (abs(rates.mean(axis=0) - drawn.truth.mean(axis=0)) < 3.5 * rates.std(axis=0) / np.sqrt(20)).all()
     assert np.mean(covered) >= 0.85
 
 
@@ -285,7 +285,7 @@ def test_a_census_gives_the_plain_metrics_whatever_the_probabilities() -> None:
 def test_the_projected_half_width_is_what_more_labels_bring() -> None:
     drawn = Drawn(*truth_and_verdicts(200, seed=9))
     projected, reached = [], []
-    for seed in range(12):
+    for seed in range(6):
         few = drawn.measured(drawn.history("random", 1, 60, seed)).judge
         many = drawn.measured(drawn.history("random", 1, 180, seed + 500)).judge
         assert many.accuracy.interval is not None

@@ -161,6 +161,26 @@ def test_undo_opens_the_last_pair_again_also_in_a_later_session(run: Path) -> No
     assert read_history(run).annotators() == {"ana": 1}
 
 
+def test_pairs_that_were_undone_come_before_new_ones(run: Path) -> None:
+    with label_queue(run, Ask(size=5), second_share=0.0) as queue:
+        pairs = drain(queue, "ana", most=3)
+        for _ in range(2):
+            queue.undo("ana")
+        first, second, third = drain(queue, "ana", most=3)
+    assert [first, second] == pairs[1:]  # the last one that was undone comes first
+    assert third not in pairs
+
+
+def test_a_pair_counts_as_labelled_while_a_label_or_a_decision_stands(run: Path) -> None:
+    with label_queue(run) as queue:
+        for item in range(3):
+            queue.label("ana", item, 0, "MET")
+        queue.adjudicate("cy", 2, 0, "MET")
+        for _ in range(2):  # the label of item 2, which the decision outlives, and that of item 1
+            queue.undo("ana")
+        assert [*queue.history.labelled()] == [queue.task(item, 0).pair.key for item in (0, 2)]
+
+
 def test_adjudication_is_an_event_of_its_own_and_wins(run: Path) -> None:
     with label_queue(run) as queue:
         queue.label("ana", 0, 0, "MET")

@@ -73,6 +73,20 @@ def test_a_judge_without_a_usable_reply_ends_the_run_and_a_repaired_one_resumes_
                 assert again["good"] in (0, JUDGMENTS)  # nothing is paid twice
 
 
+def test_few_requests_are_asked_again_at_once_until_a_reply_is_usable(tmp_path: Path) -> None:
+    rubric = Rubric.from_dict([{"requirement": "Names a cause.", "weight": 1}])
+    says: list[Say] = [lambda body: ""]
+    with LoopbackEndpoint(replier=partial(_say_last, says), latency="fixed:0.1").in_thread() as endpoint:
+        settings = {"judge": f"m@{endpoint.base_url}", "rubric": rubric, "out": tmp_path, "concurrency": 32}
+        texts = [f"Text {n}." for n in range(64)]
+        assert grade(texts, **settings).stopped
+        # All 32 in flight would be asked three times. Of eight in turn, each is re-asked twice, and so are at most
+        # the eight that get their turns.
+        assert len(endpoint.received) <= 32 + 2 * 8 + 2 * 8
+        says.append(lambda body: MET)
+        assert [item.report.score for item in grade(texts, **settings).item_results] == [1.0] * 64
+
+
 def test_a_run_whose_first_items_are_odd_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
     rubric = Rubric.from_dict([{"requirement": f"Names cause {n}.", "weight": 1} for n in range(2)])
     texts = [*(f"Odd {n}." for n in range(6)), *(f"Text {n}." for n in range(8))]

@@ -88,7 +88,7 @@ def test_the_sampled_score_is_unbiased_over_draws_and_batches() -> None:
     dataset, reports = example_run()
     truth = {(4, 0): "UNMET", (4, 1): "MET", (4, 2): "UNMET", (5, 0): "MET", (5, 1): "MET", (5, 2): "UNMET"}
     pairs, figures = read_pairs(reports, dataset), []
-    for seed in range(1500):
+    for seed in range(800):
         labels: list[CellLabel] = []
         for batch in (0, 1):
             asked = choose_pairs(pairs, 2, labels, 2 * seed + batch)
@@ -151,7 +151,7 @@ def test_the_sampled_score_of_rubrics_of_their_own_is_unbiased() -> None:
     # 1/4 of item 0; (2 - 1)/4 of item 1; item 2 falls into no pitfall and has it all.
     assert sampled_score(reports, dataset, everything).value == pytest.approx((0.25 + 0.25 + 1.0) / 3)
     pairs, figures = read_pairs(reports, dataset), []
-    for seed in range(1500):
+    for seed in range(800):
         asked = choose_pairs(pairs, 5, (), seed)
         labels = [CellLabel(r.item, r.criterion, truth[r.item, r.criterion], r.probability) for r in asked]
         figures.append(score_from_labels(pairs, labels, 0.95).value or 0.0)

