@@ -110,7 +110,7 @@ def test_an_installed_statistic_is_in_the_view_and_in_reports(install: Callable[
     # As above: pi = 1/3. p_e is 1/2, so that AC = (2/3 - 1/2) / (1/2); half of the labels are MET.
     found = json.loads(made["json"].text)["statistics"]["0"]
     assert found == {"AC": pytest.approx(1 / 3), "baseline": 0.5, "Scott's pi": pytest.approx(1 / 3)}
-    assert '<td data-label="Scott&#39;s pi" class="n">0.33</td>' in made["html"].text
+    assert '<td class="n" data-label="Scott&#39;s pi">0.33</td>' in made["html"].text
     assert all(autorubric.verify(made[form].path, run=folder).is_verified for form in made)
 
 

@@ -144,7 +144,7 @@ def test_a_template_that_fails_when_filled_in_is_refused_when_it_is_loaded(
 
 def test_two_files_for_one_prompt_are_refused(tmp_path: Path) -> None:
     path = folder(tmp_path, {"rubric.jinja": "{{ query }}", "rubric_generation.txt": SEED["rubric_generation.txt"]})
-    assert problems(path) == (f"{path}/rubric_generation.txt: prompt 'rubric' is in {path}/rubric.jinja already",)
+    assert problems(path) == (f"{path}/rubric_generation.txt: prompt 'rubric' is already in {path}/rubric.jinja",)
 
 
 def test_a_folder_that_is_missing_or_empty_is_refused(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_an_id_of_two_queries_with_answers_is_refused(tmp_path: Path) -> None:
     rows = [{"id": "1", "question": asked, "answer": "So.", "rubrics": RUBRICS} for asked in ("Why?", "Why?", "How?")]
     found = read_queries(lines(tmp_path / "rows.jsonl", rows))
     assert [(one.text, len(one.answers)) for one in found.queries] == [("Why?", 2)]
-    assert found.problems == [f"{tmp_path}/rows.jsonl:3: id '1' is used on line 1 already; ids must be unique"]
+    assert found.problems == [f"{tmp_path}/rows.jsonl:3: id '1' is already used on line 1; ids must be unique"]
 
 
 def test_a_verl_row_and_a_healthbench_row_are_read_as_conversations(tmp_path: Path) -> None:
