@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, Rubric, Stop, grade
+from autorubric import Criterion, Rubric, Stop, grade, synthesize_async
 from autorubric.cli.app import run
 from autorubric.errors import ConfigError, InputError
 from autorubric.jobs.grade import GradeSettings
@@ -592,6 +593,23 @@ def test_a_run_can_be_stopped_while_it_waits_for_a_batch_of_an_earlier_session(
         assert graded(tmp_path, stop=stop).stopped == "interrupted"
     [record] = run_status(tmp_path / "run", {}).batches
     assert record.state == "sent"
+
+
+def test_a_run_can_be_stopped_while_a_batch_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, send = Stop(), Carrier.send
+
+    async def stopped(carrier: Carrier, *given: Any) -> Any:
+        asyncio.get_running_loop().call_soon(stop)
+        await asyncio.sleep(0.05)
+        return await send(carrier, *given)
+
+    monkeypatch.setattr(Carrier, "send", stopped)
+    (tmp_path / "prices.json").write_text(json.dumps({"openai/m": LISTED}))
+    settings: dict[str, Any] = {"models": "openai/m", "batch": True, "batch_poll": 0.05, "stop": stop}
+    with serving(monkeypatch, replier=offline) as endpoint:
+        run = synthesize_async(["Why?"], out=tmp_path / "run", prices=tmp_path / "prices.json", **settings)
+        made = asyncio.run(asyncio.wait_for(run, 5))  # after ten seconds, calls in flight are abandoned
+        assert (made.stopped, len(endpoint.books.jobs)) == ("interrupted", 0)
 
 
 def test_a_provider_that_cancels_no_batch_is_said_and_its_batch_stays_collectable(

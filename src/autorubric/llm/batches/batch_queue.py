@@ -255,6 +255,11 @@ class BatchQueue:
                 await self._fetch(model, record, held)
         except LinkFault as problem:
             self._break_off(problem, record, held)
+        except asyncio.CancelledError:
+            if self.left is not None:
+                for one in held:
+                    one.fail(CallError(self.left))
+            raise
         except Exception as error:
             for one in held:
                 one.fail(error)
