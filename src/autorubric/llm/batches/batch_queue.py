@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -93,7 +94,7 @@ class BatchQueue:
         self._quiet = min(_QUIET_MOST, max(_QUIET_LEAST, how.poll / 10))
         self._waiting: list[Waiting] = []
         self._sent: dict[bytes, Waiting] = {}
-        self._open: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], Sequence[Waiting]] = {}
         self._resuming: asyncio.Task[Failure | None] | None = None
         self._clerk: asyncio.Task[None] | None = None
         self._last = 0.0
@@ -177,7 +178,7 @@ class BatchQueue:
                 hold.budget.give_back(hold)
         if self._ahead is not None:
             self._ahead.cancel()
-        for one in (*self._waiting, *self._sent.values()):
+        for one in (*self._waiting, *self._sent.values(), *itertools.chain(*self._open.values())):
             one.fail(CallError(self.left))
         self._waiting.clear()
         self._sent.clear()
@@ -232,8 +233,8 @@ class BatchQueue:
                 one.settle(None)
             return
         task = asyncio.create_task(self._carry(model, chunk))
-        self._open.add(task)
-        task.add_done_callback(self._open.discard)
+        self._open[task] = chunk
+        task.add_done_callback(self._open.pop)
 
     async def _carry(self, model: BatchModel, chunk: Sequence[Waiting]) -> None:
         held: Sequence[Waiting] = chunk
@@ -255,11 +256,6 @@ class BatchQueue:
                 await self._fetch(model, record, held)
         except LinkFault as problem:
             self._break_off(problem, record, held)
-        except asyncio.CancelledError:
-            if self.left is not None:
-                for one in held:
-                    one.fail(CallError(self.left))
-            raise
         except Exception as error:
             for one in held:
                 one.fail(error)
