@@ -81,10 +81,10 @@ class Executor:
         self._replayed: dict[bytes, Failure] = {}
         self._never_sent: Failure | None = None
         self._flights = Flights(lambda: self._stopped, detached=detached)
-        self._trials = Trials(None if detached else self.stop)
         self._tally = Tally(Activity)
         self._limits = ReplyLimits(ledger)
         how = batching.get()
+        self._trials = Trials(None if detached else self.stop, in_batches=how is not None)
         self._batch_queue = None if how is None else open_batch_queue(how, ledger, budget, self._tally)
         if budget is not None:
             budget.keep_in(ledger)

@@ -46,12 +46,14 @@ class Trials:
 
     Attributes:
         stop: ends the session with a model that gives no usable reply; None if it goes on without the model.
+        in_batches: whether requests are sent in batches; those without a reply fail together, so an end saves none.
         refusing: the models whose last call ended like every later one, with its failure.
         ended: the failures of those that are not asked any more.
     """
 
-    def __init__(self, stop: Callable[[str], None] | None = None) -> None:
+    def __init__(self, stop: Callable[[str], None] | None = None, *, in_batches: bool = False) -> None:
         self.stop = stop
+        self.in_batches = in_batches
         self.refusing: dict[int, tuple[Model, Failure]] = {}
         self.ended: dict[int, Failure] = {}
         self._standings: dict[tuple[int, str], Standing] = {}
@@ -127,6 +129,8 @@ class Trial:
         standing, model, request = self.standing, self.standing.model, self.request
         how = "no_reply" if failure.kind in _NO_REPLY else "unusable" if failure.reply else failure.kind
         if standing.usable or failure.kind == "refusal" or how not in _ENOUGH:
+            return failure
+        if how == "no_reply" and self.trials.in_batches:
             return failure
         # What was asked in earlier sessions does not count, so that a resumed run gets past items that always fail.
         if records.was_asked(request.item, request.role, model.name):
