@@ -46,7 +46,7 @@ class Trials:
 
     Attributes:
         stop: ends the session with a model that gives no usable reply; None if it goes on without the model.
-        in_batches: whether requests are sent in batches; those without a reply fail together, so an end saves none.
+        in_batches: whether requests are sent in batches, which fail together: stopping early would save nothing.
         refusing: the models whose last call ended like every later one, with its failure.
         ended: the failures of those that are not asked any more.
     """
