@@ -54,10 +54,15 @@ def test_a_conversation_of_the_final_file_is_asked_as_one(tmp_path: Path) -> Non
 
 
 def test_an_id_of_two_queries_with_answers_is_refused(tmp_path: Path) -> None:
-    rows = [{"id": "1", "question": asked, "answer": "So.", "rubrics": RUBRICS} for asked in ("Why?", "Why?", "How?")]
+    asked = [("1", "Why?"), ("1", "Why?"), ("1", "How?"), ("2", "Who?"), ("2", "Why?")]
+    rows = [{"id": name, "question": text, "answer": "So.", "rubrics": RUBRICS} for name, text in asked]
     found = read_queries(lines(tmp_path / "rows.jsonl", rows))
-    assert [(one.text, len(one.answers)) for one in found.queries] == [("Why?", 2)]
-    assert found.problems == [f"{tmp_path}/rows.jsonl:3: id '1' is already used on line 1; ids must be unique"]
+    assert [(one.text, len(one.answers)) for one in found.queries] == [("Why?", 2), ("Who?", 1)]
+    told = [
+        f"{tmp_path}/rows.jsonl:{n}: id '{name}' is already used on line {first}"
+        for n, name, first in ((3, 1, 1), (5, 2, 4))
+    ]
+    assert found.problems == [f"{one}; ids must be unique" for one in told]
 
 
 def test_a_verl_row_and_a_healthbench_row_are_read_as_conversations(tmp_path: Path) -> None:

@@ -144,9 +144,9 @@ _OF_ITSELF = re.compile(
     r"\bstatus|\babove\b|Urteil|Bewertung|判[断斷定]|结论|結論))"
 )
 _COURTESY = re.compile(
-    r"^(?!.*(?:wrong|error|mistak|incorrect)).*(?:let me know|would you like|if you|\b(?:hope|happy|glad|confiden|"
-    r"bas[ei]|follow|contain|reflect|rest|limited|final|end\b|complete|explan|justif|reason|stated|instruct|given|"
-    r"provid|ignor|chose|(?:gave|rated|scored)\b.*\bbecause)|以上|如果|希望|hoffe|beruht)",
+    r"^(?!.*(?:wrong|error|mistak|incorrect))(?:(?>.*?\b(?:gave|rated|scored)\b).*\bbecause|.*(?:let me know|"
+    r"would you like|if you|\b(?:hope|happy|glad|confiden|bas[ei]|follow|contain|reflect|rest|limited|final|end\b|"
+    r"complete|explan|justif|reason|stated|instruct|given|provid|ignor|chose)|以上|如果|希望|hoffe|beruht))",
     re.IGNORECASE,
 )
 

@@ -105,7 +105,8 @@ def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: M
             problems += error.problems
             continue
         first = lines.setdefault(query.id, number)
-        if query.answers and (first == number or (query.text, query.rubric) in queries):
+        same = queries.get((query.text, query.rubric))
+        if query.answers and (first == number or (same is not None and query.id in (same.id, *same.aliases))):
             _gather(queries, query)
         elif first != number:
             problems.append(f"{where}: id {query.id!r} is already used on line {first}; ids must be unique")

@@ -20,7 +20,6 @@ from autorubric.files.printable import csv_text
 from autorubric.view.page import Page
 
 FORMATS = ("html", "json", "csv")
-_MACROS = {"cards": "judged.html", "parts": "parts.html"}
 KINDS = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
 
 

@@ -79,6 +79,8 @@ class ChatModel:
         self._endpoints = shared_endpoints() if endpoints is None else endpoints
         self._limiter = self._endpoints.limiter(self.endpoint)
         self._dialect = self._endpoints.dialect(self.endpoint)
+        for gate in self._dialect.gates:
+            gate.renew()
         self._key = self.endpoint.key.reveal() if self.endpoint.key else None
         self._url = self.endpoint.url("/chat/completions")
         proxy_for(self._url)

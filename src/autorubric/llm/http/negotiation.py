@@ -209,18 +209,21 @@ def _names(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
 
 SCOUT_PATIENCE = 2.0
 """Seconds after which the first call no longer holds the others: a wrong key or parameter is refused sooner."""
+MOST_HELD = 16
+"""Calls that go one after the other where each fails: as many as may end the run, if none is retried."""
 
 
 class Gate:
     """Lets one call go first, and the others once it has shown that such calls are accepted.
 
     A wrong key, model name or parameter then costs one request. Open, it stays so until it refuses, for `refusal`, or
-    is held: until the first reply (`has_reply`), calls then go one after the other, each with its retries.
+    is held: until a first reply (`has_reply`), `MOST_HELD` calls then go one after the other, each with its retries.
     """
 
     def __init__(self) -> None:
         self.is_open = self.has_reply = self._is_held = False
         self.refusal: Failure | None = None
+        self._held = 0
         self._ahead: asyncio.Future[Failure | None] | None = None  # ends when the first call has shown something
         self._timer: asyncio.TimerHandle | None = None
 
@@ -230,6 +233,7 @@ class Gate:
         while not self.is_open:
             if self._ahead is None or self._ahead.get_loop() is not loop:
                 self._ahead = loop.create_future()
+                self._held += self._is_held
                 self._timer = None if self._is_held else loop.call_later(SCOUT_PATIENCE, self.open)
                 return True
             failure = await asyncio.shield(self._ahead)
@@ -243,10 +247,18 @@ class Gate:
         self._end(None)
 
     def hold(self) -> None:
-        """Let calls through one after the other until one has a reply: the endpoint fails."""
+        """Let calls through one after the other, as the endpoint fails, until one has a reply or enough have none."""
+        if self._held > MOST_HELD:
+            self.open()
+            return
         self.is_open, self._is_held = False, True
         if self._timer is not None:
             self._timer.cancel()
+
+    def renew(self) -> None:
+        """Let a call of a new run go first, unless one had a reply."""
+        if not self.has_reply:
+            self.is_open, self._held = False, 0
 
     def note_reply(self) -> None:
         """Note that a call had a reply, and open the gate if it is held."""

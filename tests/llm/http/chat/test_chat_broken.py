@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from aiohttp import web
 
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, LLMConfig, Rubric, RubricDataset, evaluate
 from autorubric.llm.http.address import MOST_BROKEN
+from autorubric.llm.http.negotiation import MOST_HELD
 from autorubric.llm.trials import MOST_ATTEMPTS
 from tests.offenders import offenders
 
@@ -139,3 +141,16 @@ async def test_a_run_gets_past_items_that_failed_in_an_earlier_session(endpoint:
     odd.update(texts)
     second = await graded(endpoint, tmp_path)
     assert (second.stopped, second.failed_items, len(second.get_scores())) == (None, len(odd), ITEMS - len(odd))
+
+
+async def test_a_server_that_never_replies_is_not_asked_one_by_one_for_ever(endpoint: Loopback) -> None:
+    # Each call is made twice; calls that wait for each other give the order 0 0 1 1 2 2.
+    endpoint.answer = lambda n, body: endpoint.error(503, "overloaded")
+    for _ in range(2):  # a second run waits as the first one did
+        endpoint.bodies.clear()
+        model = endpoint.model(max_retries=1)
+        asked = (model.complete(endpoint.ask(str(n))) for n in range(60))
+        await asyncio.gather(*asked, return_exceptions=True)
+        order = [body["messages"][0]["content"] for body in endpoint.bodies]
+        in_pairs = [order[n] == order[n + 1] for n in range(0, 120, 2)]
+        assert len(order) == 120 and all(in_pairs[: MOST_HELD + 1]) and not any(in_pairs[-20:]), order
