@@ -279,7 +279,7 @@ def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None
         for one in items[:100]
         for name, value in one.metadata.items()
         for path in text_paths(value, name)
-        if is_sentence(text := value_at(one.metadata, path)) and text != one.prompt
+        if is_sentence(text := value_at(one.metadata, path)) and text not in (one.prompt or "")
     }
     has_query = len(bare) < len(items)
     unseen = [name for name in columns if is_for_models(name) or (has_query and name in texts.values())]

@@ -123,30 +123,18 @@ _WEIGHED = re.compile(
 _WORD = re.compile(r"\w")
 CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 """How a text opens that takes back what stands before it."""
-# After a verdict: what opens like a second thought; and a judge that goes on to speak of itself or of the verdict.
-_SECOND_THOUGHT = re.compile(
-    r"^\W*(?:(?:oh|ah|but|however|so|and|well|please|note|ok(?:ay)?)\b\W*)?(?:wait|hold on|hmm+|oops|whoops|"
-    r"actually,|no(?:pe)?[,.!:;—]|no wait|not (?:so|quite)|wrong[.!]|scratch|strike|flip|undo|forget|never ?mind|"
-    r"change (?:it|that|the|to)|disregard|error:|edit:|update:|ignore (?:the|that|this|it|my)|erratum|typo|amend|"
-    r"mea culpa|apolog|(?:to )?(?:self-?)?correct(?:ion|ing|ed)?\b|in (?:hindsight|fact),|except|then again|"
-    r"sorry(?!,? but)|double-|(?:having )?re-?(?:vis|consider|think|read|evaluat|assess|check|examin)\w*|"
-    r"(?:a )?second look|let['’]s re|(?:(?:up)?on|after|at) (?:(?!the )\w+ ){0,2}(?:re(?!view|ading)\w*-?|second|"
-    r"further|closer?|careful|double)|(?:look|think|read|check)ing\b.*\b(?:again|more|closer|back)\b|moment\b|"
-    r"doch |nein|korrig|korrektur|entschuldig|rectif|pardon|perdón|en fait|すみません|やはり|잠깐|抱歉|等|不对|"
-    r"不對|不，|更正|纠正|訂正|其实|重新|仔细|再看)|\bth(?:at|is)(?: is| was|['’]s) (?:(?:too|(?:not )?(?:right|"
-    r"true)|(?:not |in)(?:correct|accurate)|wrong)\b|premature|an? (?:mistake|error))|\bthat (?:can['’]t|cannot|"
-    r"does(?: not|n['’]t))|be (?:flipp|revers|invert|swapp)ed|\b(?:opposite|contrary)\b|other way|turns out|"
-    r"after all|nochmal",
-    re.IGNORECASE,
-)
-_OF_ITSELF = re.compile(
-    r"\b(?:I|me|[Mm]y|[Mm]yself|(?i:ich|mich|je|moi))\b|我|(?i:(?<!/)(?:verdict|jud?ge?ment|assessment|evaluation|"
-    r"\bstatus|\babove\b|Urteil|Bewertung|判[断斷定]|结论|結論))"
-)
-_COURTESY = re.compile(
-    r"^(?!.*(?:wrong|error|mistak|incorrect))(?:(?>.*?\b(?:gave|rated|scored)\b).*\bbecause|.*(?:let me know|"
-    r"would you like|if you|\b(?:hope|happy|glad|confiden|bas[ei]|follow|contain|reflect|rest|limited|final|end\b|"
-    r"complete|explan|justif|reason|stated|instruct|given|provid|ignor|chose)|以上|如果|希望|hoffe|beruht))",
+_RETRACTION = re.compile(
+    # How a second thought opens; other remarks after a verdict are explanations.
+    r"^\W*(?:(?:oh|ah|but|however|so|no|well)\b\W*)?(?:wait\b(?! for)|hold on\b|oops|whoops|(?:scratch|strike) that|"
+    r"never ?mind|(?:disregard|ignore) (?:the|that|this|it|my)|actually,|"
+    r"(?:self-?)?correction\b|erratum|mea culpa|my (?:mistake|bad)|sorry(?!,? but)|"
+    r"(?:up)?on (?:a )?(?:second|further|closer|reflection|re-?reading|reconsider)|bei genauerem|"
+    r"korrektur|rectif|pardon\b|すみません|抱歉|等等|不对|不對|更正|纠正|訂正)|"
+    # What takes a verdict back.
+    r"(?<!if )\bI (?:now )?(?:retract|withdraw|misread|misjudged|was (?:wrong|mistaken)|stand corrected|apolog)|"
+    r"\btake (?:it|that|this|the \w+) back\b|\b(?:nehme|ziehe) \w+ zurück|"
+    r"\b(?:verdict|jud?ge?ment|json|status|explanation|urteil)s?\b[^,;:]{0,30}\b(?:is|are|was|were|be|est|ist)\b "
+    r"(?:wrong|mistaken|incorrect|erron|invert|revers|flipp|falsch|too )|(?:判[断斷定]|结论|結論|看|读|弄)错|收回",
     re.IGNORECASE,
 )
 
@@ -204,11 +192,7 @@ def find_retractions(after: str) -> list[str]:
         >>> find_retractions("I retract that judgment. My verdict is MET. The verdict above is final. It is wrong.")
         ['I retract that judgment.']
     """
-    told = [
-        (one, _OF_ITSELF.search(one) and not _COURTESY.search(one) and not HINT.search(one))
-        for one in _END.split(after)
-    ]
-    return [one for one, is_doubt in told if is_doubt or _SECOND_THOUGHT.search(one)]
+    return [one for one in _END.split(after) if _RETRACTION.search(one)]
 
 
 def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tuple[str, Stated | None]]:
