@@ -385,6 +385,8 @@ def test_columns_for_models_are_known_by_the_words_of_their_names() -> None:
         ("reference", "ideal", False, True),
         ("reference", "expected_answer", "No, never.", False),
         ("reference", "expected", "1", False),
+        ("reference", "expected", "incorrect", True),
+        ("reference", "expected", "不满足", True),
         ("reference", "reference", "Yes", False),
         ("query", "task", "travel_plan", True),
         ("query", "task", "t1", True),
