@@ -15,7 +15,7 @@ from autorubric.rows.record import Record, from_cell, plain, question_text, read
 _ROWS_SEEN = 100
 _SOURCES = ("source", "data_source", "domain", "ability")
 _DOUBTS = {
-    "reference": r"(?i)(un)?met|cannot_assess|pass(ed)?|fail(ed)?|true|false|yes|no|accept|reject|(in)?correct|不?满足",
+    "reference": r"(?i)(un)?met|cannot_assess|(pass|fail)(ed)?|true|false|yes|no|accept|reject|(in)?correct|不?满足",
     "query": r"[\w-]*[_\d][\w-]*",
 }
 """What a column that is read for a role as a last resort may have instead: a label, or the name of a task."""
