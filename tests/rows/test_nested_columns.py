@@ -429,7 +429,7 @@ def test_files_in_chinese_are_read_by_their_usual_columns(tmp_path: Path) -> Non
     row = {"题目": "为什么冰会浮起来？", "回答": "因为密度小。", "评分标准": rubric, "参考答案": "冰的密度小于水。"}
     dataset = read_dataset_quietly(written(tmp_path / "a.jsonl", row))
     [item] = dataset.items
-    assert (item.prompt, item.submission) == (row["题目"], row["回答"])
+    assert (item.prompt, item.submission, item.reference_submission) == (row["题目"], row["回答"], row["参考答案"])
     assert [(one.requirement, one.weight) for one in item.rubric or ()] == [("指出密度", 3), ("指出氢键", 2)]
 
 

@@ -76,7 +76,7 @@ ROLES: Mapping[str, Role] = {
     "reference": Role(
         ("reference_submission", "reference_answer", "reference"),
         own="reference_submission",
-        fallback=("expected", "expected_output", "expected_answer", "ideal"),
+        fallback=("expected", "expected_output", "expected_answer", "ideal", "参考答案", "标准答案"),
     ),
     "labels": Role(("ground_truth",), quiet=("ground_truth",)),
     "domain": Role(("domain", "category", "subject", "topic"), own="domain"),
