@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cached_property, lru_cache
 
-from autorubric.core.wording import late_pattern, unquoted, without_asides
+from autorubric.core.wording import late_pattern, strip_asides, strip_quotes
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = late_pattern(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
@@ -63,12 +63,12 @@ class Wording:
     @cached_property
     def own(self) -> str:
         """The text in lower case without what it quotes: quoted words are mentioned, not used."""
-        return unquoted(self.text.lower())
+        return strip_quotes(self.text.lower())
 
     @cached_property
     def bare(self) -> str:
         """The text in lower case without quotes, the reasons given for it, and asides in brackets."""
-        return without_asides(self.own)
+        return strip_asides(self.own)
 
 
 class Hints:

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import Parts, find_parts, is_foreign, written_weights
-from autorubric.core.misread_keys import misread_keys, total_rows, uneven_weights
+from autorubric.core.entries import Parts, find_parts, is_foreign, read_weights
+from autorubric.core.misread_keys import find_misread, find_total_rows, find_uneven_weights
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
-from autorubric.core.rule_tags import check_of_tags
+from autorubric.core.rule_tags import read_check_tags
 from autorubric.errors import InputError, collected
 from autorubric.files.json_values import as_number, as_weight, is_finite
 from autorubric.files.keys import nearest, unknown_key
@@ -136,9 +136,9 @@ def read_raw_rubric(
         with collected(problems, f"{where}criterion {number}: "):
             found.append(read_raw_criterion(entry))
     if not problems and is_foreign(entries):
-        uneven = uneven_weights(written_weights(entries))
+        uneven = find_uneven_weights(read_weights(entries))
         problems += (f"{where}criterion {place + 1}: it {told}" for place, told in uneven)
-        problems += (f"{where}{told}" for told in total_rows((one.text, one.weight) for one in found))
+        problems += (f"{where}{told}" for told in find_total_rows((one.text, one.weight) for one in found))
     if problems:
         raise InputError(problems)
     return RawRubric(found, query, reference, place or Place(), find_refusals(entries))
@@ -201,7 +201,7 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
     if not is_own and not problems:
         unknown = {key: value for key, value in entry.items() if key not in {*used} - {"text"}}
         known = {"weight": entry.get(used.weight), "options": options, "tags": entry.get("tags")}
-        problems += misread_keys(unknown, known)
+        problems += find_misread(unknown, known)
     if problems:
         raise InputError(problems)
     name = str(entry.get(used.name) or "")
@@ -289,7 +289,7 @@ def _read_check(entry: Mapping[str, Any], problems: list[str]) -> Mapping[str, A
     if isinstance(check, str) and check.lstrip().startswith(("{", "null")):
         check = parse_json(check, "check")
     with collected(problems):
-        check = check_of_tags(entry.get("tags")) if check is None else check
+        check = read_check_tags(entry.get("tags")) if check is None else check
     if isinstance(check, Mapping | None):
         return check
     problems.append(f"check is {check!r:.60}; expected a mapping with a name and parameters")

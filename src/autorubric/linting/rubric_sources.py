@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.entries import table_criterion
+from autorubric.core.entries import read_table_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF
 from autorubric.errors import InputError, collected
@@ -86,7 +86,7 @@ def _iter_file(path: str | Path, problems: list[str], columns: Mapping[str, str]
         next(rows)
         yield from _iter_dataset(head, rows, found.name, problems)
     elif not columns and not is_row(first[1]) and _is_criterion(first[1], is_table=found.is_table):
-        criteria = [table_criterion(fields) if found.is_table else fields for _, fields in rows]
+        criteria = [read_table_criterion(fields) if found.is_table else fields for _, fields in rows]
         yield from _iter_document(criteria, found.name, problems)
     else:
         yield from _iter_rows(rows, found.name, problems, columns)

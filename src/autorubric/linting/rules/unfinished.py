@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import late_pattern, unquoted
+from autorubric.core.wording import late_pattern, strip_quotes
 from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 
@@ -157,7 +157,7 @@ _ABOUT_PLACEHOLDERS = late_pattern(
 
 
 def _find_placeholder(criterion: RawCriterion) -> str:
-    text = unquoted(criterion.text)
+    text = strip_quotes(criterion.text)
     low = text.lower()
     found = _NOTHING.fullmatch(criterion.text)
     if not found and _HINTS.occur_in(low):
