@@ -262,10 +262,8 @@ def numeric_value(
     """
     units = [unit] if isinstance(unit, str) else unit or []
     numbers = _find_numbers(text.translate(_SIGNS), units)
-    target, margin = (
-        _as_decimal(expected),
-        max(_as_decimal(tolerance), _as_decimal(relative_tolerance) * abs(_as_decimal(expected))),
-    )
+    target = _as_decimal(expected)
+    margin = max(_as_decimal(tolerance), _as_decimal(relative_tolerance) * abs(target))
     candidates = {"first": numbers[:1], "last": numbers[-1:]}.get(which, numbers)
     close = [abs(value - target) <= margin for value, _ in candidates]
     passed = any(close) if which == "any" else bool(close) and all(close)

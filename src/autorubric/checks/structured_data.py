@@ -13,6 +13,7 @@ from pydantic import AfterValidator
 from autorubric.checks.check import CannotCheck, CheckOutcome, check, quote
 from autorubric.checks.markdown import find_fenced_blocks, strip_fence
 from autorubric.checks.patterns import find_problem, has_match
+from autorubric.core.display import clipped
 from autorubric.files.strict_yaml import yaml_words
 
 _MOST_STEPS = 100_000
@@ -59,7 +60,7 @@ def describe_violations(document: Any, schema: Any) -> str | None:
         raise CannotCheck(f"the schema refers to {error.ref!r}, which it does not hold") from None
     except RecursionError:
         raise CannotCheck("the schema or the document is nested too deeply") from None
-    return "; ".join(f"at {_describe_place(error)}: {_shorten(error.message)}" for error in errors) or None
+    return "; ".join(f"at {_describe_place(error)}: {clipped(error.message, 161)}" for error in errors) or None
 
 
 def _read_draft(schema: Any) -> str:
@@ -159,10 +160,6 @@ def _iter_keywords(part: Any) -> Iterator[str]:
 
 def _describe_place(error: Any) -> str:
     return "/".join(map(str, error.absolute_path)) or "the top"
-
-
-def _shorten(message: str, longest: int = 160) -> str:
-    return message if len(message) <= longest else f"{message[:longest]}…"
 
 
 LONGEST = 1_000_000

@@ -183,16 +183,14 @@ def _find_holder(data: Mapping[str, Any], inside: str) -> str:
         if strangers and (strays := list(find_stray_keys(strangers, data[holder]))):
             raise InputError(strays)
         return holder
+    raise InputError(_describe_missing_holder(data, inside))
+
+
+def _describe_missing_holder(data: Mapping[str, Any], inside: str) -> str:
     if inside == "rubric":
-        raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")
-    raise InputError(
-        f"Expected '{inside}' to be a list, got dict; {_list_keys(data)}"
-        if inside
-        else _describe_missing_holder(data)
-    )
-
-
-def _describe_missing_holder(data: Mapping[str, Any]) -> str:
+        return "'rubric' must be a list, or a dict with 'sections' or 'criteria'"
+    if inside:
+        return f"Expected '{inside}' to be a list, got dict; {_list_keys(data)}"
     if "sub_tasks" in data:
         return TREE
     return f"Dict must contain either 'sections' or 'rubric' key, or 'criteria'; {_list_keys(data)}"

@@ -59,10 +59,8 @@ def _describe_rule(rule: Rule, docs: str) -> dict[str, Any]:
 def _build_result(finding: Finding, places: dict[str, int]) -> dict[str, Any]:
     place = finding.place
     which = "" if finding.criterion is None else f"criterion {finding.criterion} ({finding.name}): "
-    physical: dict[str, Any] = {
-        "artifactLocation": {"uri": quote(os.fsencode(PurePath(place.file).as_posix()), safe="/:")}
-    }
-    physical["region"] = {"startLine": _find_line(finding)}
+    uri = quote(os.fsencode(PurePath(place.file).as_posix()), safe="/:")
+    physical = {"artifactLocation": {"uri": uri}, "region": {"startLine": _find_line(finding)}}
     return {
         "ruleId": finding.rule,
         "ruleIndex": places[finding.rule],

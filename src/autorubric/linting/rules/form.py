@@ -94,11 +94,8 @@ _FEWEST = 3
 def _find_equal(rubric: RawRubric) -> Iterator[Hit]:
     weights = {criterion.weight for criterion in rubric.criteria}
     if len(rubric.criteria) >= _FEWEST and len(weights) == 1 and 0 not in weights:
-        yield Hit(
-            None,
-            f"all {len(rubric.criteria)} criteria have weight {weights.pop():g}",
-            "Give the most important criteria a higher weight, unless all matter equally",
-        )
+        advice = "Give the most important criteria a higher weight, unless all matter equally"
+        yield Hit(None, f"all {len(rubric.criteria)} criteria have weight {weights.pop():g}", advice)
 
 
 def _find_dominant(rubric: RawRubric) -> Iterator[Hit]:
@@ -108,20 +105,14 @@ def _find_dominant(rubric: RawRubric) -> Iterator[Hit]:
     heaviest, position = max(rewards, key=lambda pair: pair[0])
     total = sum(weight for weight, _ in rewards)
     if heaviest * 2 > total:
-        yield Hit(
-            position,
-            f"it holds {heaviest:g} of {total:g} points, more than all other criteria together",
-            "Lower its weight, or split it",
-        )
+        told = f"it holds {heaviest:g} of {total:g} points, more than all other criteria together"
+        yield Hit(position, told, "Lower its weight, or split it")
 
 
 def _find_no_reward(rubric: RawRubric) -> Iterator[Hit]:
     if rubric.criteria and not any(criterion.weight > 0 for criterion in rubric.criteria):
-        yield Hit(
-            None,
-            "no criterion has a positive weight, so no submission can earn a point",
-            "Add criteria for what a good submission shows, or change the signs",
-        )
+        told = "no criterion has a positive weight, so no submission can earn a point"
+        yield Hit(None, told, "Add criteria for what a good submission shows, or change the signs")
 
 
 EQUAL_WEIGHTS = Rule("equal-weights", "note", "all weights of a rubric are the same", _find_equal)
