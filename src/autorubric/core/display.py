@@ -57,7 +57,7 @@ class Displayed(ABC):
 
     def _repr_html_(self) -> str:
         above = self._shown_above()
-        return render_table(repr(self), self._shown_rows(), _MOST_ROWS if not above else _MOST_ROWS_BELOW, above)
+        return render_table(repr(self), self._shown_rows(), _MOST_ROWS_BELOW if above else _MOST_ROWS, above)
 
     def to_dataframe(self) -> Any:
         """The rows as a pandas DataFrame.
@@ -87,10 +87,8 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
         {'n': 3, 'rate_value': 0.5, 'rate_low': None}
     """
     found: dict[str, Any] = {}
-    for name, value in row.items():
-        found |= (
-            {f"{name}_{key}": one for key, one in flat(value).items()} if isinstance(value, dict) else {name: value}
-        )
+    for name, cell in row.items():
+        found |= {f"{name}_{key}": one for key, one in flat(cell).items()} if isinstance(cell, dict) else {name: cell}
     return found
 
 

@@ -148,7 +148,7 @@ def negations_in(text: str) -> int:
     """How many words of a text negate: an even number of them may cancel out.
 
     Example:
-        >>> [negations_in(text) for text in ("Does not fail to warn.", "Names the dose.", "未说明剂量", "非常清楚")]
+        >>> [negations_in(text) for text in ("Does not fail to warn.", "Names it.", "未说明剂量", "非常清楚")]
         [2, 0, 1, 0]
     """
     return len(_NEGATION.findall(text.lower()))
