@@ -186,7 +186,7 @@ def said(text: str) -> WordedMeaning:
     Quotes, asides in brackets and reasons don't count.
 
     Example:
-        >>> [said(text).meaning for text in ("Avoids jargon.", "Omits doses.", "Does not name it.", "Names it.")]
+        >>> [said(text).meaning for text in ("Avoids it.", "Omits doses.", "Does not name it.", "Names it.")]
         ['good', 'fault', 'negated', 'plain']
         >>> said("未能说明剂量")
         WordedMeaning(meaning='fault', words='未能')
