@@ -44,7 +44,7 @@ def markdown_headings(
     following = iter(title.casefold() for title in headings)
     missing = next((title for title in titles or [] if title.casefold().strip() not in following), None)
     if missing is not None:
-        return CheckOutcome(False, f"no heading {quote(missing)} in its place")
+        return CheckOutcome(False, f"the heading {quote(missing)} is missing or out of order")
     return judge_count(len(headings), "heading", at_least=at_least, at_most=at_most)
 
 

@@ -260,7 +260,7 @@ def _find_misspelt_key(entry: Mapping[Any, Any]) -> str | None:
 def _read_section(section: dict[str, Any], where: str, problems: list[str]) -> list[Any]:
     entries = section["criteria"]
     if not isinstance(entries, list):
-        problems.append(f"{where}: 'criteria' must be a list; the text of one criterion is 'criterion'")
+        problems.append(f"{where}: 'criteria' must be a list; the key of one criterion's text is 'criterion'")
         return []
     name = section.get("name") or section.get("title")
     if name is not None and not isinstance(name, str):

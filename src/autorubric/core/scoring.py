@@ -217,5 +217,5 @@ def measured(text: str, count: CountFn | None) -> float:
     """
     length = (count or word_count)(text)
     if isinstance(length, bool) or not isinstance(length, int | float) or not 0 <= length < math.inf:
-        raise InputError(f"count_fn returned {length!r} for a text; expected a number from 0")
+        raise InputError(f"count_fn returned {length!r} for a text; expected a number of at least 0")
     return length

@@ -114,7 +114,7 @@ def japanese_every_nth(text: str, *, N: Positive) -> CheckOutcome:
     """
     words = [word.strip(EDGES) for word in text.split()[N - 1 :: N]]
     foreign = next((word for word in words if word and not word.isdigit() and not _JAPANESE.search(word)), None)
-    return pass_unless(f"{quote(foreign)} is not Japanese" if foreign else None, "every word due is Japanese")
+    return pass_unless(f"{quote(foreign)} is not Japanese" if foreign else None, "these words are all Japanese")
 
 
 @rule("count:pronouns", packages=("nltk", "punkt"))
@@ -145,7 +145,7 @@ def keywords_one_to_seven(
         said = expect(text.lower().count(keyword.strip().lower()), f"{quote(keyword.strip())} place", expected)
         if not said.passed:
             return said
-    return CheckOutcome(True, "every keyword occurs as often as asked")
+    return CheckOutcome(True, "every keyword occurs as often as required")
 
 
 @rule("ratio:stop_words")
@@ -198,7 +198,7 @@ def trigram_overlap(text: str, *, reference_text: Annotated[str, MinLen(1)], per
     """
     ours, theirs = ({part[i : i + 3] for i in range(len(part) - 2)} for part in (text, reference_text))
     if not ours:
-        return CheckOutcome(False, "less than three characters")
+        return CheckOutcome(False, "fewer than three characters")
     share = len(ours & theirs) / len(ours) * 100
     passed = percentage - 2 <= share <= percentage + 2
     return CheckOutcome(passed, f"{share:.1f} % of the trigrams are shared; expected {percentage:g} % ± 2 %")

@@ -167,7 +167,7 @@ def csv_of_products(text: str) -> CheckOutcome:
         True
     """
     if not _has_header(text, _PRODUCT_COLUMNS, r",[ \t]*"):
-        return CheckOutcome(False, "the header is another")
+        return CheckOutcome(False, "the header has other columns")
     rows = _read_rows(text.replace('"', '"""'), ",")
     if rows is None or len(rows) != 15:
         return expect(len(rows or ()), "CSV line", 15)
@@ -189,7 +189,7 @@ def csv_of_students(text: str) -> CheckOutcome:
         True
     """
     if not _has_header(text, _STUDENT_COLUMNS, r"\t *"):
-        return CheckOutcome(False, "the header is another")
+        return CheckOutcome(False, "the header has other columns")
     rows = _read_rows(text.replace('"', '"""'), "\t")
     if rows is None or len(rows) != 4:
         return expect(len(rows or ()), "line", 4)
@@ -208,7 +208,9 @@ def napoleonic_dates(text: str) -> CheckOutcome:
         (True, False)
     """
     wrong = next((date for date in map(str.strip, text.strip().split(",")) if not _is_date(date)), None)
-    return pass_unless(None if wrong is None else f"{quote(wrong)} is not such a date", "every date is as asked")
+    return pass_unless(
+        None if wrong is None else f"{quote(wrong)} is not a date from 1769 to 1821", "every date is valid"
+    )
 
 
 def _is_date(date: str) -> bool:

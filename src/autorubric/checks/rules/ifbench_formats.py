@@ -229,7 +229,9 @@ def title_case(text: str) -> CheckOutcome:
         (True, False)
     """
     small = next((token for token in tokenize_words(text) if _is_small(token)), None)
-    return pass_unless(f"{quote(small)} starts small" if small else None, "every word starts with a capital")
+    return pass_unless(
+        f"{quote(small)} starts with a small letter" if small else None, "every word starts with a capital"
+    )
 
 
 def _is_small(token: str) -> bool:

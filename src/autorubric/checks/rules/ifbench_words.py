@@ -233,7 +233,7 @@ def keyword_second_from_both_ends(text: str, *, keyword: Word) -> CheckOutcome:
     tokens = tokenize_words(text)
     words = tokens[:-1] if tokens and tokens[-1] in punctuation else tokens
     if len(words) < 2:
-        return CheckOutcome(False, "less than two words")
+        return CheckOutcome(False, "fewer than two words")
     second, last = words[1], words[-2]
     passed = second.lower() == last.lower() == keyword.strip().lower()
     return CheckOutcome(passed, f"the second word is {quote(second)}, the second to last {quote(last)}")

@@ -217,7 +217,7 @@ def starts_as_it_ends(text: str) -> CheckOutcome:
     """
     tokens = tokenize_words(text)
     if len(tokens) < 2:
-        return CheckOutcome(False, "it has less than two tokens")
+        return CheckOutcome(False, "it has fewer than two tokens")
     passed = tokens[0].lower() == tokens[-1].lower()
     return CheckOutcome(passed, f"it starts with {quote(tokens[0])} and ends with {quote(tokens[-1])}")
 
