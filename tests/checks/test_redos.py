@@ -3,7 +3,7 @@ import time
 import pytest
 
 from autorubric.checks import CheckFailure, CheckOutcome, run_check
-from autorubric.checks.patterns import SECONDS, find_problem, as_pattern
+from autorubric.checks.patterns import SECONDS, as_pattern, find_problem
 from tests.offenders import each
 
 CATASTROPHIC = [

@@ -1,5 +1,5 @@
 from autorubric import Criterion
-from autorubric.core.criterion import criterion_names, build_criterion_rows
+from autorubric.core.criterion import build_criterion_rows, criterion_names
 from tests.offenders import each
 
 

@@ -37,7 +37,7 @@ class PlainModel(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate_data(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
             return handler(data)
         except ValidationError as error:
@@ -75,7 +75,7 @@ class KeepingModel(PlainModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate_data(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if type(data) is dict and not cls.known_keys.issuperset(data):
             data, strangers = _move_keys(data, cls)
             if strangers:

@@ -226,7 +226,7 @@ class EnsembleCriterionReport(_Judged, BriefModel):
     flags: list[str] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _with_agreement(self) -> Self:
+    def _fill_agreement(self) -> Self:
         if self.agreement != 0.0 or self.error is not None:
             return self
         if self.final_multi_choice_verdict is not None:

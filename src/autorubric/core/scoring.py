@@ -169,7 +169,7 @@ class LengthPenalty(PlainModel):
     penalty_type: PenaltyType = "ALL"
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.max_cap < self.free_budget:
             message = f"max_cap={self.max_cap} is below free_budget={self.free_budget}; expected at least as much"
             raise PydanticCustomError("value_error", "{message}", {"message": message})
