@@ -33,7 +33,7 @@ class PlainModel(BaseModel):
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     _expected: ClassVar[Mapping[str, str]] = {}
-    """What a field accepts, if its type does not say so; under an empty name, what the model accepts."""
+    """What a field accepts, where its type is too general; the empty name stands for the whole model."""
 
     @model_validator(mode="wrap")
     @classmethod
