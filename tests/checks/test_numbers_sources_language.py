@@ -113,13 +113,13 @@ def test_a_text_without_words_has_no_language(text: str) -> None:
 def test_the_language_is_the_same_on_every_call_whatever_others_seeded() -> None:
     from langdetect import DetectorFactory
 
-    from autorubric.checks.language import _detected
+    from autorubric.checks.language import _run_detector
 
     text = "OUR ODD OUTINGS, OUR OLD OASIS"
     answers = set()
     for seed in range(4):
         DetectorFactory.seed = seed
-        _detected.cache_clear()
+        _run_detector.cache_clear()
         said = run_check("language", {"code": "en"}, text)
         assert isinstance(said, CheckOutcome)
         answers.add(said.reason)

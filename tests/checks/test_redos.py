@@ -3,7 +3,7 @@ import time
 import pytest
 
 from autorubric.checks import CheckFailure, CheckOutcome, run_check
-from autorubric.checks.patterns import SECONDS, find_problem, keyword_pattern
+from autorubric.checks.patterns import SECONDS, as_pattern, find_problem
 from tests.offenders import each
 
 CATASTROPHIC = [
@@ -75,4 +75,4 @@ def test_a_broken_pattern_is_told_before_it_runs(pattern: str) -> None:
 
 
 def test_a_plain_keyword_stays_what_it_is() -> None:
-    assert keyword_pattern("colou?r") == "colou?r"
+    assert as_pattern("colou?r") == "colou?r"

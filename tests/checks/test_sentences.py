@@ -1,4 +1,4 @@
-from autorubric.checks.length import rule_sentences, sentences, word_tokens
+from autorubric.checks.length import split_by_rules, split_sentences, tokenize_words
 from tests.offenders import each
 
 
@@ -18,7 +18,7 @@ from tests.offenders import each
     ],
 )
 def test_punkt_sentences(text: str, expected: tuple[str, ...]) -> None:
-    assert sentences(text) == expected
+    assert split_sentences(text) == expected
 
 
 @each(
@@ -44,7 +44,7 @@ def test_punkt_sentences(text: str, expected: tuple[str, ...]) -> None:
     ],
 )
 def test_rule_sentences(text: str, expected: tuple[str, ...]) -> None:
-    assert rule_sentences(text) == expected
+    assert split_by_rules(text) == expected
 
 
 @each(
@@ -59,4 +59,4 @@ def test_rule_sentences(text: str, expected: tuple[str, ...]) -> None:
     ],
 )
 def test_word_tokens(text: str, expected: tuple[str, ...]) -> None:
-    assert word_tokens(text) == expected
+    assert tokenize_words(text) == expected

@@ -1,5 +1,5 @@
 from autorubric import Criterion
-from autorubric.core.criterion import criterion_names, criterion_rows
+from autorubric.core.criterion import build_criterion_rows, criterion_names
 from tests.offenders import each
 
 
@@ -23,4 +23,7 @@ def test_names_of_criteria_do_not_collide(named: list[tuple[str | None, str | No
 def test_a_row_of_a_table_names_the_options_of_a_criterion() -> None:
     options = [{"label": "Flat", "value": 0.0}, {"label": "Deep", "value": 1.0}]
     choice = Criterion.model_validate({"requirement": "How deep?", "options": options})
-    assert [row["options"] for row in criterion_rows([choice, Criterion(requirement="r")])] == ["Flat, Deep", None]
+    assert [row["options"] for row in build_criterion_rows([choice, Criterion(requirement="r")])] == [
+        "Flat, Deep",
+        None,
+    ]

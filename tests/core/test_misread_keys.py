@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.misread_keys import misread_keys, section_weights, stray_keys, total_rows, unread_notes
+from autorubric.core.misread_keys import (
+    find_misread,
+    find_section_weights,
+    find_stray_keys,
+    find_total_rows,
+    unread_notes,
+)
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
@@ -40,7 +46,7 @@ VERIFIERS = {"choices": ["MET", "UNMET"], "text": "Is rude."}
 def test_a_key_that_would_change_the_criterion_is_told(
     entry: dict[str, Any], known: dict[str, Any], said: str
 ) -> None:
-    told = list(misread_keys(entry, known))
+    told = list(find_misread(entry, known))
     assert (said in told[0] and len(told) == 1) if said else told == []
 
 
@@ -81,7 +87,7 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
     ],
 )
 def test_the_weight_of_a_section_is_told_unless_it_is_a_total(weight: int, weights: list[Any], told: bool) -> None:
-    assert bool(list(section_weights({"points": weight}, weights))) == told
+    assert bool(list(find_section_weights({"points": weight}, weights))) == told
 
 
 @each(
@@ -97,7 +103,7 @@ def test_the_weight_of_a_section_is_told_unless_it_is_a_total(weight: int, weigh
 def test_what_stands_next_to_the_criteria_and_belongs_into_them_is_told(
     around: dict[str, Any], said: list[str]
 ) -> None:
-    assert [one.partition(", or put")[0] for one in stray_keys(around, [])] == said
+    assert [one.partition(", or put")[0] for one in find_stray_keys(around, [])] == said
 
 
 def test_scores_in_the_number_of_the_criteria_are_told() -> None:
@@ -125,7 +131,7 @@ def test_rows_with_a_sum_of_the_weights_are_told(rows: list[tuple[str, float]], 
     rows = [("A", 3), ("B", 2), *rows]
     way = "and has the sum of other weights; leave it out"
     expected = [f"criterion {row} is {rows[row - 1][0]!r} {way}" for row in told]
-    assert list(total_rows(rows)) == expected
+    assert list(find_total_rows(rows)) == expected
     entries = [{"criterion": text, "points": weight} for text, weight in rows]
     for read in (Rubric.from_dict, lint_rubric):
         try:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from autorubric import Criterion, InputError, Rubric
-from autorubric.core.rubric_shapes import _by_criterion, read_criteria, read_plain_criterion
+from autorubric.core.rubric_shapes import _group_by_criterion, read_criteria, read_plain_criterion
 from tests.offenders import each
 
 MODEL = TypeAdapter(list[Criterion])
@@ -66,7 +66,7 @@ def test_criteria_are_those_of_the_model_and_so_is_every_error(entries: list[Any
     except ValidationError as error:
         with pytest.raises(InputError) as raised:
             read_criteria(entries)
-        assert list(raised.value.problems) == _by_criterion(error)
+        assert list(raised.value.problems) == _group_by_criterion(error)
     else:
         assert list(map(repr, map(inside, read_criteria(entries)))) == list(map(repr, map(inside, expected)))
     assert repr(entries) == repr(before)

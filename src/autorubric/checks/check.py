@@ -66,7 +66,7 @@ class Check:
         name: what a criterion calls it.
         function: submission and keyword parameters to outcome.
         packages: optional packages that it imports.
-        needs_text: whether a blank submission fails it outright, as both published rule harnesses have it.
+        needs_text: whether a blank submission fails it outright, as in both published rule harnesses.
     """
 
     name: str
@@ -77,23 +77,23 @@ class Check:
     @property
     def parameters(self) -> type[BaseModel]:
         """The strict model of its parameters; its JSON Schema documents them."""
-        return parameter_model(self.function)
+        return build_parameter_model(self.function)
 
 
 OWN = "parameter_"
 
 
 @lru_cache(maxsize=256)
-def parameter_model(function: Callable[..., Any]) -> type[BaseModel]:
+def build_parameter_model(function: Callable[..., Any]) -> type[BaseModel]:
     """The strict pydantic model of a check's keyword parameters; its JSON Schema documents them.
 
     Example:
         >>> from autorubric.checks.phrases import starts_with
-        >>> sorted(parameter_model(starts_with).model_json_schema()["properties"])
+        >>> sorted(build_parameter_model(starts_with).model_json_schema()["properties"])
         ['ignore_case', 'prefix']
     """
     hints = get_type_hints(function, include_extras=True)
-    # Under a name of its own, since a parameter may be called what BaseModel uses itself, as `schema` is.
+    # With a prefix, because a parameter may have the name of a BaseModel attribute, such as `schema`.
     fields: dict[str, Any] = {
         f"{OWN}{name}": (
             hints[name],
@@ -134,15 +134,15 @@ def check(name: str, *, packages: Sequence[str] = ()) -> Callable[[F], F]:
         >>> run_check("is_polite", {}, "Please sit.").passed
         True
     """
-    return _registering((name,), packages, needs_text=False)
+    return _register((name,), packages, needs_text=False)
 
 
 def rule(*names: str, packages: Sequence[str] = ()) -> Callable[[F], F]:
     """Decorator for a published verifier: class names of RubricHub, ids of benchmarks, which contain a colon."""
-    return _registering(names, packages, needs_text=True)
+    return _register(names, packages, needs_text=True)
 
 
-def _registering(names: Sequence[str], packages: Sequence[str], *, needs_text: bool) -> Callable[[F], F]:
+def _register(names: Sequence[str], packages: Sequence[str], *, needs_text: bool) -> Callable[[F], F]:
     def add(function: F) -> F:
         for name in names:
             known = _CHECKS.get(name)
@@ -154,22 +154,22 @@ def _registering(names: Sequence[str], packages: Sequence[str], *, needs_text: b
     return add
 
 
-def judged_count(count: int, noun: str, *, at_least: int | None, at_most: int | None) -> CheckOutcome:
+def judge_count(count: int, noun: str, *, at_least: int | None, at_most: int | None) -> CheckOutcome:
     """Whether a count lies within its bounds, both inclusive; None leaves a side open.
 
     Example:
-        >>> judged_count(1, "word", at_least=2, at_most=None)
+        >>> judge_count(1, "word", at_least=2, at_most=None)
         CheckOutcome(passed=False, reason='1 word; expected at least 2')
     """
     passed = (at_least is None or count >= at_least) and (at_most is None or count <= at_most)
-    return CheckOutcome(passed, f"{counted(count, noun)}; expected {_bounds(at_least, at_most)}")
+    return CheckOutcome(passed, f"{counted(count, noun)}; expected {_describe_bounds(at_least, at_most)}")
 
 
-def quoted(text: str, longest: int = 60) -> str:
-    """The text as a reason shows it: quoted, and cut in the middle where it is long.
+def quote(text: str, longest: int = 60) -> str:
+    """The text as a reason shows it: in quotes, and with its middle cut out if it is long.
 
     Example:
-        >>> quoted("abcdefgh", longest=5)
+        >>> quote("abcdefgh", longest=5)
         "'ab…gh'"
     """
     if len(text) > longest:
@@ -178,38 +178,38 @@ def quoted(text: str, longest: int = 60) -> str:
     return repr(text)
 
 
-def related(count: int, noun: str, relation: Relation, threshold: int) -> CheckOutcome:
-    """Whether a count stands in the relation to its threshold; only `at least` includes it.
+def compare(count: int, noun: str, relation: Relation, threshold: int) -> CheckOutcome:
+    """Whether a count is less than its threshold, or at least as high.
 
     Example:
-        >>> related(3, "word", "less than", 3)
+        >>> compare(3, "word", "less than", 3)
         CheckOutcome(passed=False, reason='3 words; expected less than 3')
     """
     passed = count < threshold if relation == "less than" else count >= threshold
     return CheckOutcome(passed, f"{counted(count, noun)}; expected {relation} {threshold}")
 
 
-def exactly(count: int, noun: str, expected: int) -> CheckOutcome:
+def expect(count: int, noun: str, expected: int) -> CheckOutcome:
     """Whether a count is the expected one.
 
     Example:
-        >>> exactly(2, "paragraph", 2).passed
+        >>> expect(2, "paragraph", 2).passed
         True
     """
     return CheckOutcome(count == expected, f"{counted(count, noun)}; expected exactly {expected}")
 
 
-def at_least(count: int, noun: str, expected: int) -> CheckOutcome:
+def expect_min(count: int, noun: str, expected: int) -> CheckOutcome:
     """Whether a count reaches the expected one.
 
     Example:
-        >>> at_least(1, "placeholder", 2).passed
+        >>> expect_min(1, "placeholder", 2).passed
         False
     """
-    return related(count, noun, "at least", expected)
+    return compare(count, noun, "at least", expected)
 
 
-def _bounds(at_least: int | None, at_most: int | None) -> str:
+def _describe_bounds(at_least: int | None, at_most: int | None) -> str:
     if at_least is not None and at_least == at_most:
         return f"exactly {at_least}"
     if at_least is not None and at_most is not None:

@@ -19,7 +19,7 @@ from autorubric.checks.check import (
     CheckContext,
     CheckFailure,
     CheckOutcome,
-    parameter_model,
+    build_parameter_model,
 )
 from autorubric.checks.rules import (
     formats,
@@ -46,23 +46,23 @@ BUILT_IN = (language, length, markdown, phrases, structured_data, *_RULES, *_IFB
 """The modules that fill the table; importing them registers their checks."""
 
 
-def _by_name(modules: tuple[ModuleType, ...], *, colons: int) -> dict[str, Callable[..., CheckOutcome]]:
+def _select_checks(modules: tuple[ModuleType, ...], *, colons: int) -> dict[str, Callable[..., CheckOutcome]]:
     """The checks of these modules by name: class names, or ids, whose parts colons separate."""
     names = {module.__name__ for module in modules}
     mine = {name: check.function for name, check in CHECKS.items() if check.function.__module__ in names}
     return {name: function for name, function in mine.items() if name.count(":") == colons}
 
 
-RUBRICHUB = _by_name(_RULES, colons=0)
+RUBRICHUB = _select_checks(_RULES, colons=0)
 """The 53 verifiers of RubricHub's instruction-following rows, by class name."""
 
-IFEVAL = _by_name(_RULES, colons=1)
+IFEVAL = _select_checks(_RULES, colons=1)
 """The 25 instructions of IFEval, by id."""
 
-IFBENCH = _by_name(_IFBENCH, colons=1)
+IFBENCH = _select_checks(_IFBENCH, colons=1)
 """The 58 instructions of IFBench, by id."""
 
-MIFEVAL = _by_name((*_RULES, *_MIFEVAL), colons=2)
+MIFEVAL = _select_checks((*_RULES, *_MIFEVAL), colons=2)
 """The instructions of M-IFEval that a rule decides, by id; the first part is the language."""
 
 PACKAGES = tuple(sorted({package for check in CHECKS.values() for package in check.packages}))
@@ -91,7 +91,7 @@ def find_check(name: str) -> Check:
 
 
 def validate_check(name: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The parameters as the check will run with them; call it when loading, before anything is spent.
+    """The parameters that the check will run with; call this when loading, before anything is spent.
 
     Raises:
         InputError: unknown check, or its parameters are unknown, missing or unusable.
@@ -103,11 +103,11 @@ def validate_check(name: str, parameters: Mapping[str, Any] | None = None) -> di
     """
     check = find_check(name)
     require(check.packages, "checks", f"check {name!r}")
-    return validated(name, check.function, {} if parameters is None else parameters)
+    return validate_parameters(name, check.function, {} if parameters is None else parameters)
 
 
 @cache
-def _takes_context(function: Callable[..., object]) -> bool:
+def _needs_context(function: Callable[..., object]) -> bool:
     return "context" in inspect.signature(function).parameters
 
 
@@ -122,7 +122,7 @@ def run_check(
 
     Raises:
         InputError: unknown check, or its parameters are unknown, missing or unusable; nothing has run.
-        TypeError: a check of another package returned something else than an outcome.
+        TypeError: a check of another package returned something other than an outcome.
 
     Example:
         >>> run_check("word_count", {"at_most": 2}, "Far too long")
@@ -134,7 +134,7 @@ def run_check(
     check = CHECKS[name]
     if check.needs_text and not submission.strip():
         return CheckOutcome(False, "the submission is blank")
-    if _takes_context(check.function):
+    if _needs_context(check.function):
         values["context"] = context or CheckContext()
     try:
         found = check.function(submission, **values)
@@ -147,7 +147,7 @@ def run_check(
     return found
 
 
-def validated(check: str, function: Callable[..., Any], parameters: object) -> dict[str, Any]:
+def validate_parameters(check: str, function: Callable[..., Any], parameters: object) -> dict[str, Any]:
     """The parameters a check runs with: nulls dropped, integral doubles as integers, types as declared.
 
     Raises:
@@ -155,19 +155,19 @@ def validated(check: str, function: Callable[..., Any], parameters: object) -> d
 
     Example:
         >>> from autorubric.checks.length import word_count
-        >>> validated("word_count", word_count, {"at_least": 2.0, "at_most": None})
+        >>> validate_parameters("word_count", word_count, {"at_least": 2.0, "at_most": None})
         {'at_least': 2}
     """
     if not isinstance(parameters, Mapping):
         raise InputError(f"check {check!r}: parameters are {parameters!r}; expected a mapping of names to values")
     given = {name: with_integers(value) for name, value in parameters.items() if value is not None}
-    known = [name.removeprefix(OWN) for name in parameter_model(function).model_fields]
+    known = [name.removeprefix(OWN) for name in build_parameter_model(function).model_fields]
     try:
-        model = parameter_model(function).model_validate(given)
+        model = build_parameter_model(function).model_validate(given)
     except ValidationError as error:
-        raise InputError(_problems(check, error, given, known)) from None
+        raise InputError(_describe_problems(check, error, given, known)) from None
     values = {name: getattr(model, f"{OWN}{name}") for name in known if name in given}
-    problems = [f"check {check!r}: {problem}" for problem in _misordered(values)]
+    problems = [f"check {check!r}: {problem}" for problem in _find_misordered(values)]
     if _is_open(model) and not _BOUNDS & set(values):
         problems.append(f"check {check!r}: neither at_least nor at_most is given; nothing can fail")
     if problems:
@@ -175,7 +175,7 @@ def validated(check: str, function: Callable[..., Any], parameters: object) -> d
     return values
 
 
-def _problems(check: str, error: ValidationError, given: Parameters, known: list[str]) -> list[str]:
+def _describe_problems(check: str, error: ValidationError, given: Parameters, known: list[str]) -> list[str]:
     problems: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         name = str(detail["loc"][0])
@@ -205,10 +205,10 @@ _ORDERED = (
     ("nth_paragraph", "num_paragraphs", "nothing can pass"),
     ("n_start", "n_end", "the span is empty"),
 )
-"""Parameters of which the first must not be above the second, whichever check has them, and what it would mean."""
+"""Pairs of parameters of any check: the first must not exceed the second; and what it means if it does."""
 
 
-def _misordered(values: Parameters) -> Iterator[str]:
+def _find_misordered(values: Parameters) -> Iterator[str]:
     for first, second, meaning in _ORDERED:
         low, high = values.get(first), values.get(second)
         if low is not None and high is not None and low > high:

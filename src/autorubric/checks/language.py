@@ -22,27 +22,27 @@ _CODES = """
 """.split()  # noqa: SIM905 - a list of words reads best as words
 # The detector reads 10,000 characters after it has taken out addresses; beyond this nothing changes.
 _LONGEST = 100_000
-# Scripts, as Unicode names start, that one language of the list alone is written in.
+# Scripts (the first word of Unicode names) that only one language of the list is written in.
 _SCRIPTS = {
     "HANGUL": "ko", "THAI": "th", "GREEK": "el", "HEBREW": "he", "TAMIL": "ta", "TELUGU": "te", "KANNADA": "kn",
     "MALAYALAM": "ml", "GUJARATI": "gu", "GURMUKHI": "pa", "BENGALI": "bn",
 }  # fmt: skip
-# At this share the second detector is believed alone; below the other, a language counts as excluded.
+# From the first share on, the second detector decides alone; below the other, a language is excluded.
 _SURE, _EXCLUDED = 0.6, 0.05
-# Letters of a script that languages share; `OK` and `no` are words of many.
+# Letters, in a script that languages share: `OK` and `no` are words of many languages.
 _FEWEST = 4
-# Japanese signs and titles may have no kana, such as 営業中; sentences have.
+# Japanese signs and titles, such as 営業中, may have no kana; sentences do.
 _LONGEST_SIGN = 12
 
 
-def _known(code: str) -> str:
+def _check_known(code: str) -> str:
     if code not in _CODES:
         raise ValueError(f"is not a language the detector knows; expected one of {', '.join(_CODES)}")
     return code
 
 
-LanguageCode = Annotated[str, AfterValidator(_known)]
-"""An ISO 639-1 code the detector can answer; `zh` covers both `zh-cn` and `zh-tw`."""
+LanguageCode = Annotated[str, AfterValidator(_check_known)]
+"""An ISO 639-1 code that the detector knows; `zh` covers both `zh-cn` and `zh-tw`."""
 
 
 @check("language", packages=("langdetect", "py3langid"))
@@ -63,12 +63,12 @@ def language(text: str, *, code: LanguageCode) -> CheckOutcome:
         >>> language("駅はどこですか。", code="zh").passed
         False
     """
-    # The detectors know lower case best, and take a short text in capitals or title case for another language.
+    # The detectors know lower case best, and mistake a short text in capitals or title case for another language.
     text = text[:_LONGEST].lower()
     spoken = detected_language(text)
     if spoken is None:
         raise CannotCheck("the submission has too little text to detect its language")
-    written = _of_script(text)
+    written = _find_script_language(text)
     if written == "zh" and code != "zh":
         # Chinese characters alone: a short text may be Japanese, and only the detector tells zh-cn from zh-tw.
         letters = sum(map(str.isalpha, text[:_LONGEST_SIGN]))
@@ -90,8 +90,8 @@ def language(text: str, *, code: LanguageCode) -> CheckOutcome:
     return CheckOutcome(False, f"the language is {spoken}; expected {code}")
 
 
-def _of_script(text: str) -> str | None:
-    """The language that the script of most letters stands for; None where several languages share it."""
+def _find_script_language(text: str) -> str | None:
+    """The language of the script of most letters; None if several languages share that script."""
     scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in text[:5_000] if letter.isalpha())
     if not scripts:
         return None
@@ -113,24 +113,24 @@ def is_language(spoken: str, code: str) -> bool:
 
 
 def detected_language(text: str) -> str | None:
-    """The most likely language code, the same on every call; None if the text gives nothing to go by.
+    """The most likely language code, the same on every call; None if the text has nothing to detect.
 
     Example:
         >>> detected_language("Where is the nearest station, please?"), detected_language("123")
         ('en', None)
     """
-    return _detected(text[:_LONGEST])
+    return _run_detector(text[:_LONGEST])
 
 
 @lru_cache(maxsize=512)
-def _detected(text: str) -> str | None:
+def _run_detector(text: str) -> str | None:
     from langdetect.lang_detect_exception import LangDetectException
 
     detector = _profiles().create()
     try:
         detector.append(text)
         found = detector.get_probabilities()
-        # langdetect draws at random; where few draws leave a doubt, more of them find its likeliest answer.
+        # langdetect samples at random; if a few samples leave doubt, more of them find its likeliest answer.
         if not found or found[0].prob < 0.99:
             detector.n_trial, detector.langprob = 21, None
             found = detector.get_probabilities()
@@ -144,7 +144,7 @@ def _profiles() -> DetectorFactory:
     import langdetect
     from langdetect.detector_factory import DetectorFactory
 
-    # Our own factory: the module's shared one is seeded, or not, by whoever came first.
+    # A factory of our own: whoever uses the shared one first decides its seed.
     factory = DetectorFactory()
     factory.set_seed(0)
     directory = Path(langdetect.__file__).parent / "profiles"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Ge
 
-from autorubric.checks.check import CannotCheck, CheckContext, CheckOutcome, check, judged_count
+from autorubric.checks.check import CannotCheck, CheckContext, CheckOutcome, check, judge_count
 
 if TYPE_CHECKING:
     from nltk.tokenize.destructive import NLTKWordTokenizer
@@ -34,7 +34,7 @@ _STARTERS = (
     r"(Mrs?|Ms|Dr|Prof|Capt|Cpt|Lt|He\s|She\s|It\s|They\s|Their\s|Our\s|We\s|But\s|However\s"
     r"|That\s|This\s|Wherever)"
 )
-# Each rule keeps a dot inside its sentence or forces an end after it; the order is part of the meaning.
+# Each rule keeps a dot inside its sentence or forces an end after it; their order matters.
 _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(Mrs?|St|Ms|Dr)\.", r"\1~"),
     (r"\.(com|net|org|io|gov|edu|me)", r"~\1"),
@@ -51,27 +51,27 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 
 @lru_cache(maxsize=64)
-def sentences(text: str) -> tuple[str, ...]:
-    """The sentences as Punkt cuts English; other languages are cut at `.`, `?` and `!` alike.
+def split_sentences(text: str) -> tuple[str, ...]:
+    """The sentences as Punkt splits English; other languages are split at every `.`, `?` and `!`.
 
     Example:
-        >>> sentences("Dr. Smith arrived at 5 p.m. sharp. Who saw him?")
+        >>> split_sentences("Dr. Smith arrived at 5 p.m. sharp. Who saw him?")
         ('Dr. Smith arrived at 5 p.m. sharp.', 'Who saw him?')
     """
-    return tuple(_punkt().tokenize(text))
+    return tuple(_build_punkt().tokenize(text))
 
 
 @lru_cache(maxsize=64)
-def rule_sentences(text: str) -> tuple[str, ...]:
-    """The sentences as the rule-made splitter of the published verifiers cuts them.
+def split_by_rules(text: str) -> tuple[str, ...]:
+    """The sentences as the rule-based splitter of the published verifiers finds them.
 
     Line ends count as spaces, and a closing quote moves before the mark it follows.
 
     Example:
-        >>> rule_sentences('Mr. Fox said "run." Nobody ran!')
+        >>> split_by_rules('Mr. Fox said "run." Nobody ran!')
         ('Mr. Fox said "run".', 'Nobody ran!')
     """
-    # The rules speak of `~` (a dot that ends nothing) and `|` (an end); the text's own are put aside.
+    # The rules write `~` for a dot that ends nothing and `|` for an end; the text's own are set aside.
     marked = f" {text}  ".replace("\n", " ").translate(_ASIDE)
     for pattern, replacement in _RULES:
         marked = re.sub(pattern, replacement, marked)
@@ -84,33 +84,33 @@ def rule_sentences(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def trained_sentences(text: str) -> tuple[str, ...]:
-    """The sentences as Punkt cuts them with NLTK's English model, which the published verifiers use.
+def split_by_model(text: str) -> tuple[str, ...]:
+    """The sentences as Punkt finds them with NLTK's English model, which the published verifiers use.
 
     Example:
-        >>> trained_sentences("Bring pens, paper, etc. to class. Mr. Fox waits.")
+        >>> split_by_model("Bring pens, paper, etc. to class. Mr. Fox waits.")
         ('Bring pens, paper, etc.', 'to class.', 'Mr. Fox waits.')
     """
-    return tuple(_trained_punkt().tokenize(text))
+    return tuple(_load_punkt().tokenize(text))
 
 
 @lru_cache(maxsize=64)
-def word_tokens(text: str) -> tuple[str, ...]:
+def tokenize_words(text: str) -> tuple[str, ...]:
     """The tokens of NLTK's `word_tokenize`: punctuation is a token, contractions are two.
 
     Example:
-        >>> word_tokens("Don't go.")
+        >>> tokenize_words("Don't go.")
         ('Do', "n't", 'go', '.')
     """
-    tokenizer = _words()
-    return tuple(token for sentence in trained_sentences(text) for token in tokenizer.tokenize(sentence))
+    tokenizer = _build_tokenizer()
+    return tuple(token for sentence in split_by_model(text) for token in tokenizer.tokenize(sentence))
 
 
-def _splitter(parameters: PunktParameters) -> PunktSentenceTokenizer:
+def _build_splitter(parameters: PunktParameters) -> PunktSentenceTokenizer:
     from nltk.tokenize.punkt import PunktLanguageVars, PunktSentenceTokenizer
 
     class AsciiQuotes(PunktLanguageVars):  # type: ignore[misc,unused-ignore]
-        """Closing marks as NLTK had them before 3.10; it has since learned curly quotes."""
+        """Closing marks as before NLTK 3.10, which added curly quotes."""
 
         re_boundary_realignment = re.compile(r"""["')\]}]+?(?:\s+|(?=--)|$)""", re.MULTILINE)
         _re_non_word_chars = r"""(?:[)";}\]*:@'({\[!?])"""
@@ -119,20 +119,20 @@ def _splitter(parameters: PunktParameters) -> PunktSentenceTokenizer:
 
 
 @lru_cache(maxsize=1)
-def _punkt() -> PunktSentenceTokenizer:
+def _build_punkt() -> PunktSentenceTokenizer:
     from nltk.tokenize.punkt import PunktParameters
 
     parameters = PunktParameters()
     parameters.abbrev_types = set(_ABBREVIATIONS)
-    # A word known in lower case inside sentences, met capitalised after an initial, opens a sentence.
+    # Capitalized after an initial, a word that is known in lower case inside sentences opens one.
     middle_lower_case = 1 << 5
     for word in _OPENERS:
         parameters.ortho_context[word] |= middle_lower_case
-    return _splitter(parameters)
+    return _build_splitter(parameters)
 
 
 @lru_cache(maxsize=1)
-def _trained_punkt() -> PunktSentenceTokenizer:
+def _load_punkt() -> PunktSentenceTokenizer:
     import punkt
     from nltk.tokenize.punkt import PunktParameters
 
@@ -141,15 +141,15 @@ def _trained_punkt() -> PunktSentenceTokenizer:
     parameters.collocations = set(model.collocations)
     parameters.sent_starters = set(model.sent_starters)
     parameters.ortho_context.update(model.ortho_context)
-    return _splitter(parameters)
+    return _build_splitter(parameters)
 
 
 @lru_cache(maxsize=1)
-def _words() -> NLTKWordTokenizer:
+def _build_tokenizer() -> NLTKWordTokenizer:
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
     class UndashedWords(NLTKWordTokenizer):  # type: ignore[misc,unused-ignore]
-        """Tokens as NLTK cut them before 3.10; it has since learned to part words at long dashes."""
+        """Tokens as before NLTK 3.10, which began to split words at long dashes."""
 
         STARTING_QUOTES: ClassVar = [
             *NLTKWordTokenizer.STARTING_QUOTES[:-1],
@@ -169,14 +169,14 @@ Count = Annotated[int, Ge(0)]
 def word_count(text: str, *, at_least: Count | None = None, at_most: Count | None = None) -> CheckOutcome:
     """Passed when the number of words is within the bounds.
 
-    A word is a run of letters and digits, apostrophes and hyphens inside it included; each Chinese,
-    Japanese or Thai character counts for itself, since no space parts their words.
+    A word is a run of letters and digits, including apostrophes and hyphens inside it; each Chinese, Japanese
+    or Thai character counts as one, because these languages put no spaces between words.
 
     Example:
         >>> word_count("It's a well-known fact.", at_most=4)
         CheckOutcome(passed=True, reason='4 words; expected at most 4')
     """
-    return judged_count(len(_WORD.findall(text)), "word", at_least=at_least, at_most=at_most)
+    return judge_count(len(_WORD.findall(text)), "word", at_least=at_least, at_most=at_most)
 
 
 @check("sentence_count", packages=("nltk",))
@@ -189,15 +189,15 @@ def sentence_count(text: str, *, at_least: Count | None = None, at_most: Count |
     """
     spaced = _WIDE_END.sub(lambda mark: f"{mark.group()} ", text)
     # The splitter knows straight quotes only, and ends no sentence at a wide mark.
-    number = len(sentences(spaced.translate(_NARROW)))
-    return judged_count(number, "sentence", at_least=at_least, at_most=at_most)
+    number = len(split_sentences(spaced.translate(_NARROW)))
+    return judge_count(number, "sentence", at_least=at_least, at_most=at_most)
 
 
 @check("character_count")
 def character_count(
     text: str, *, at_least: Count | None = None, at_most: Count | None = None, spaces: bool = True
 ) -> CheckOutcome:
-    """Passed when the number of characters is within the bounds; `spaces=False` counts none of them.
+    """Passed when the number of characters is within the bounds; `spaces=False` leaves out white space.
 
     Characters are Unicode code points; a Windows line end counts as one.
 
@@ -206,7 +206,7 @@ def character_count(
         True
     """
     counted = text.replace("\r\n", "\n") if spaces else "".join(text.split())
-    return judged_count(len(counted), "character", at_least=at_least, at_most=at_most)
+    return judge_count(len(counted), "character", at_least=at_least, at_most=at_most)
 
 
 @check("token_count")
@@ -224,7 +224,7 @@ def token_count(
     """
     if context.tokenizer is None:
         raise CannotCheck("no tokenizer; pass CheckContext(tokenizer=...)")
-    return judged_count(len(context.tokenizer(text)), "token", at_least=at_least, at_most=at_most)
+    return judge_count(len(context.tokenizer(text)), "token", at_least=at_least, at_most=at_most)
 
 
 @check("paragraph_count")
@@ -239,7 +239,7 @@ def paragraph_count(text: str, *, at_least: Count | None = None, at_most: Count 
     for line in text.splitlines():
         number += blank_line_before and bool(line.strip())
         blank_line_before = not line.strip()
-    return judged_count(number, "paragraph", at_least=at_least, at_most=at_most)
+    return judge_count(number, "paragraph", at_least=at_least, at_most=at_most)
 
 
 @check("line_count")
@@ -251,7 +251,7 @@ def line_count(text: str, *, at_least: Count | None = None, at_most: Count | Non
         True
     """
     number = sum(1 for line in text.splitlines() if line.strip())
-    return judged_count(number, "line", at_least=at_least, at_most=at_most)
+    return judge_count(number, "line", at_least=at_least, at_most=at_most)
 
 
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from annotated_types import Ge, Le, MinLen
 
-from autorubric.checks.check import CannotCheck, CheckOutcome, check, judged_count, quoted
+from autorubric.checks.check import CannotCheck, CheckOutcome, check, judge_count, quote
 from autorubric.checks.length import Count
 from autorubric.errors import counted
 
@@ -32,20 +32,20 @@ def markdown_headings(
     at_least: Count = 1,
     at_most: Count | None = None,
 ) -> CheckOutcome:
-    r"""Passed when the headings (of a level) are within the bounds, and contain the titles in this order.
+    r"""Passed when the number of headings (of a level) is within the bounds, and the titles occur in this order.
 
-    Titles are compared without case; other headings may come between them.
+    Titles are compared ignoring case; other headings may come between them.
 
     Example:
         >>> markdown_headings("# Plan\n\n## Costs\n\n## Risks\n", titles=["costs", "risks"]).passed
         True
     """
-    headings = [title for depth, title in _headings(text) if level in (None, depth)]
+    headings = [title for depth, title in _find_headings(text) if level in (None, depth)]
     following = iter(title.casefold() for title in headings)
     missing = next((title for title in titles or [] if title.casefold().strip() not in following), None)
     if missing is not None:
-        return CheckOutcome(False, f"no heading {quoted(missing)} in its place")
-    return judged_count(len(headings), "heading", at_least=at_least, at_most=at_most)
+        return CheckOutcome(False, f"the heading {quote(missing)} is missing or out of order")
+    return judge_count(len(headings), "heading", at_least=at_least, at_most=at_most)
 
 
 @check("list_shape")
@@ -57,20 +57,20 @@ def list_shape(
     at_most: Count | None = None,
     lists: Count | None = None,
 ) -> CheckOutcome:
-    r"""Passed when the items of the outermost lists are in number, and so are the lists where `lists` says.
+    r"""Passed when the number of items in outermost lists is within the bounds, and there are `lists` such lists.
 
-    Items of nested lists belong to the item they stand in.
+    Items of nested lists belong to their outer item.
 
     Example:
         >>> list_shape("1. a\n2. b\n   - c\n", kind="numbered", at_least=2, at_most=2, lists=1).passed
         True
     """
-    found = [items for name, items in _outer_lists(_tree(text)) if kind in ("any", name)]
+    found = [items for name, items in _find_outer_lists(_parse_markdown(text)) if kind in ("any", name)]
     if lists is not None and len(found) != lists:
         return CheckOutcome(False, f"{counted(len(found), 'list')}; expected exactly {lists}")
     if not found and at_least is None and lists is None:
         return CheckOutcome(False, "no list found")
-    return judged_count(sum(found), "list item", at_least=at_least, at_most=at_most)
+    return judge_count(sum(found), "list item", at_least=at_least, at_most=at_most)
 
 
 @check("table_shape")
@@ -82,19 +82,19 @@ def table_shape(
     at_least: Count | None = None,
     at_most: Count | None = None,
 ) -> CheckOutcome:
-    r"""Passed when some table has the columns, the header cells (without case) and a number of body rows.
+    r"""Passed when a table has these columns and header cells (ignoring case), and enough but not too many body rows.
 
     Example:
         >>> table_shape("| City | km |\n|---|---|\n| Uzès | 12 |\n", columns=2, at_least=1).passed
         True
     """
-    outcomes = [_table_outcome(cells, columns, header, at_least, at_most) for cells in _tables(text)]
+    outcomes = [_judge_table(cells, columns, header, at_least, at_most) for cells in _read_tables(text)]
     if not outcomes:
         return CheckOutcome(False, "no table found")
     return next((outcome for outcome in outcomes if outcome.passed), outcomes[0])
 
 
-def _table_outcome(
+def _judge_table(
     cells: list[list[str]],
     columns: int | None,
     header: list[str] | None,
@@ -106,25 +106,25 @@ def _table_outcome(
         return CheckOutcome(False, f"the table has {counted(len(head), 'column')}; expected exactly {columns}")
     if header is not None and [cell.casefold() for cell in head] != [cell.strip().casefold() for cell in header]:
         return CheckOutcome(False, f"the table's header is {head}; expected {header}")
-    return judged_count(len(body), "table row", at_least=at_least, at_most=at_most)
+    return judge_count(len(body), "table row", at_least=at_least, at_most=at_most)
 
 
-def _headings(text: str) -> list[tuple[int, str]]:
-    headings = (node for node in _tree(text).walk() if node.type == "heading")
+def _find_headings(text: str) -> list[tuple[int, str]]:
+    headings = (node for node in _parse_markdown(text).walk() if node.type == "heading")
     return [(int(node.tag[1]), node.children[0].content.strip()) for node in headings]
 
 
-def _outer_lists(node: SyntaxTreeNode) -> Iterator[tuple[str, int]]:
+def _find_outer_lists(node: SyntaxTreeNode) -> Iterator[tuple[str, int]]:
     """The kind and number of items of each list that is in no other list."""
     for child in node.children:
         if child.type in _LISTS:
             yield _LISTS[child.type], len(child.children)
         else:
-            yield from _outer_lists(child)
+            yield from _find_outer_lists(child)
 
 
-def _tables(text: str) -> list[list[list[str]]]:
-    tables = (node for node in _tree(text).walk() if node.type == "table")
+def _read_tables(text: str) -> list[list[list[str]]]:
+    tables = (node for node in _parse_markdown(text).walk() if node.type == "table")
     return [
         [
             [cell.children[0].content.strip() for cell in row.children]
@@ -136,7 +136,7 @@ def _tables(text: str) -> list[list[list[str]]]:
 
 
 @lru_cache(maxsize=16)
-def _tree(text: str) -> SyntaxTreeNode:
+def _parse_markdown(text: str) -> SyntaxTreeNode:
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
@@ -157,11 +157,11 @@ class CodeBlock(NamedTuple):
     body: str
 
 
-def fenced_blocks(text: str) -> list[CodeBlock]:
+def find_fenced_blocks(text: str) -> list[CodeBlock]:
     r"""Every fenced block in order; one that is never closed runs to the end, as in CommonMark.
 
     Example:
-        >>> fenced_blocks("Run:\n```Python\nprint(1)\n```\n")
+        >>> find_fenced_blocks("Run:\n```Python\nprint(1)\n```\n")
         [CodeBlock(language='python', body='print(1)\n')]
     """
     blocks: list[CodeBlock] = []
@@ -179,11 +179,11 @@ def fenced_blocks(text: str) -> list[CodeBlock]:
     return [*blocks, CodeBlock(language, inside)] if fence else blocks
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     r"""The text without the one fence that encloses it, or the text itself.
 
     Example:
-        >>> unfenced("```json\n[1]\n```")
+        >>> strip_fence("```json\n[1]\n```")
         '[1]\n'
     """
     stripped = text.strip()
@@ -191,7 +191,7 @@ def unfenced(text: str) -> str:
     opening, closing = (_FENCE.match(lines[0]), _FENCE.match(lines[-1])) if len(lines) > 1 else (None, None)
     if not (opening and closing and closing[1].startswith(opening[1]) and not closing[2].strip()):
         return text
-    blocks = fenced_blocks(stripped)
+    blocks = find_fenced_blocks(stripped)
     return blocks[0].body if len(blocks) == 1 else text
 
 
@@ -210,9 +210,9 @@ def code_block(
         True
     """
     wanted = language.lower() if language is not None else None
-    blocks = [block for block in fenced_blocks(text) if wanted in (None, block.language)]
+    blocks = [block for block in find_fenced_blocks(text) if wanted in (None, block.language)]
     noun = "code block" if wanted is None else f"{wanted} code block"
-    return judged_count(len(blocks), noun, at_least=at_least, at_most=at_most)
+    return judge_count(len(blocks), noun, at_least=at_least, at_most=at_most)
 
 
 @check("python_parses")
@@ -226,28 +226,28 @@ def python_parses(text: str, *, where: Literal["block", "whole"] = "block", at_l
         >>> python_parses("```python\nprint(1\n```")
         CheckOutcome(passed=False, reason="Python block 1, line 1: '(' was never closed")
     """
-    blocks = [CodeBlock("python", text)] if where == "whole" else _python_blocks(text)
+    blocks = [CodeBlock("python", text)] if where == "whole" else _find_python_blocks(text)
     for number, block in enumerate(blocks, 1):
-        problem = _syntax_problem(block.body)
+        problem = _find_syntax_problem(block.body)
         if problem is not None:
             return CheckOutcome(False, f"Python block {number}, {problem}")
     if len(blocks) < at_least:
-        return judged_count(len(blocks), "Python block", at_least=at_least, at_most=None)
+        return judge_count(len(blocks), "Python block", at_least=at_least, at_most=None)
     return CheckOutcome(True, f"{counted(len(blocks), 'Python block')} parsed")
 
 
-def _python_blocks(text: str) -> list[CodeBlock]:
-    blocks = fenced_blocks(text)
+def _find_python_blocks(text: str) -> list[CodeBlock]:
+    blocks = find_fenced_blocks(text)
     marked = [block for block in blocks if block.language in _PYTHON]
     return marked or [block for block in blocks if not block.language]
 
 
-def _syntax_problem(source: str) -> str | None:
+def _find_syntax_problem(source: str) -> str | None:
     if len(source) > _LONGEST:
         raise CannotCheck(f"the code has {len(source)} characters; at most {_LONGEST} are parsed")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a doubtful escape in the code is not a fault of the caller
+            warnings.simplefilter("ignore")  # an invalid escape in the code is not the caller's fault
             ast.parse(source)
     except SyntaxError as error:
         return f"line {error.lineno or 1}: {error.msg}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import AfterValidator
 
-from autorubric.checks.check import CannotCheck, quoted
+from autorubric.checks.check import CannotCheck, quote
 
 if TYPE_CHECKING:
     import regex
@@ -23,17 +23,17 @@ LONGEST_PATTERN = 2_000
 T = TypeVar("T")
 
 
-def found(pattern: str, text: str, flags: int = 0) -> bool:
+def has_match(pattern: str, text: str, flags: int = 0) -> bool:
     """Whether the pattern matches anywhere in the text.
 
     Raises:
         CannotCheck: the search did not end in time.
 
     Example:
-        >>> found(r"colou?r", "Two COLORS", re.IGNORECASE)
+        >>> has_match(r"colou?r", "Two COLORS", re.IGNORECASE)
         True
     """
-    return _in_time(pattern, lambda: _compiled(pattern, flags).search(text, timeout=SECONDS) is not None)
+    return _run_search(pattern, lambda: _compile(pattern, flags).search(text, timeout=SECONDS) is not None)
 
 
 def find_all(pattern: str, text: str, flags: int = 0) -> list[str]:
@@ -46,31 +46,31 @@ def find_all(pattern: str, text: str, flags: int = 0) -> list[str]:
         >>> find_all(r"(\d)\d", "12 3 45")
         ['12', '45']
     """
-    search = _compiled(pattern, flags).finditer
-    return _in_time(pattern, lambda: [match.group() for match in search(text, timeout=SECONDS)])
+    search = _compile(pattern, flags).finditer
+    return _run_search(pattern, lambda: [match.group() for match in search(text, timeout=SECONDS)])
 
 
-def matches_whole(pattern: str, text: str, flags: int = 0) -> bool:
+def has_full_match(pattern: str, text: str, flags: int = 0) -> bool:
     """Whether the pattern matches the text from its first character to its last.
 
     Raises:
         CannotCheck: the search did not end in time.
 
     Example:
-        >>> matches_whole("[a-z]+", "abc1")
+        >>> has_full_match("[a-z]+", "abc1")
         False
     """
-    return _in_time(pattern, lambda: _compiled(pattern, flags).fullmatch(text, timeout=SECONDS) is not None)
+    return _run_search(pattern, lambda: _compile(pattern, flags).fullmatch(text, timeout=SECONDS) is not None)
 
 
-def keyword_pattern(keyword: str) -> str:
-    r"""The pattern a keyword of a rule stands for: itself where it is one, else its own characters.
+def as_pattern(keyword: str) -> str:
+    r"""A keyword of a rule as a pattern: the keyword itself if it is a valid pattern, else its characters, escaped.
 
-    The rule verifiers read keywords as patterns. `C++` or `a(b` are not valid patterns in the Python they were
-    written for, and crash there; here they are looked for as they are written.
+    The rule verifiers read keywords as patterns. `C++` and `a(b` are not valid in the Python they were written for,
+    and crash there; here they match literally.
 
     Example:
-        >>> keyword_pattern("colou?r"), keyword_pattern("C++")
+        >>> as_pattern("colou?r"), as_pattern("C++")
         ('colou?r', 'C\\+\\+')
     """
     possessive = any(twice in keyword for twice in ("++", "*+", "?+", "}+"))
@@ -80,7 +80,7 @@ def keyword_pattern(keyword: str) -> str:
 
 
 def find_problem(pattern: str) -> str | None:
-    """Why the pattern cannot be used, or None when it can.
+    """Why the pattern cannot be used; None if it can.
 
     Example:
         >>> find_problem("(")
@@ -89,7 +89,7 @@ def find_problem(pattern: str) -> str | None:
     if len(pattern) > LONGEST_PATTERN:
         return f"has {len(pattern)} characters; expected at most {LONGEST_PATTERN}"
     try:
-        _compiled(pattern, 0)
+        _compile(pattern, 0)
     except RecursionError:
         return "is nested too deeply"
     except Exception as error:  # the engine leaks KeyError and OverflowError for broken patterns
@@ -97,29 +97,29 @@ def find_problem(pattern: str) -> str | None:
     return None
 
 
-def _usable(pattern: str) -> str:
+def _check_usable(pattern: str) -> str:
     problem = find_problem(pattern)
     if problem is not None:
         raise ValueError(problem)
     return pattern
 
 
-Pattern = Annotated[str, AfterValidator(_usable)]
-"""A parameter that has to be a usable regular expression."""
+Pattern = Annotated[str, AfterValidator(_check_usable)]
+"""A parameter that must be a usable regular expression."""
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str, flags: int) -> regex.Pattern[str]:
+def _compile(pattern: str, flags: int) -> regex.Pattern[str]:
     import regex
 
-    # `re` and `regex` have the same bits for the three flags that are used here.
+    # `re` and `regex` have the same bits for the three flags used here.
     return regex.compile(pattern, regex.VERSION0 | int(flags))
 
 
-def _in_time(pattern: str, search: Callable[[], T]) -> T:
+def _run_search(pattern: str, search: Callable[[], T]) -> T:
     try:
         return search()
     except TimeoutError:
-        raise CannotCheck(f"the pattern {quoted(pattern)} took longer than {SECONDS:g} s") from None
+        raise CannotCheck(f"the pattern {quote(pattern)} took longer than {SECONDS:g} s") from None
     except MemoryError:
-        raise CannotCheck(f"the pattern {quoted(pattern)} needs too much memory") from None
+        raise CannotCheck(f"the pattern {quote(pattern)} needs too much memory") from None

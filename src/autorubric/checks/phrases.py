@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from annotated_types import Ge, MinLen
 from pydantic import AllowInfNan
 
-from autorubric.checks.check import CheckOutcome, check, judged_count, quoted
+from autorubric.checks.check import CheckOutcome, check, judge_count, quote
 from autorubric.checks.length import Count
-from autorubric.checks.patterns import Pattern, find_all, matches_whole
+from autorubric.checks.patterns import Pattern, find_all, has_full_match
 
 Phrase = Annotated[str, MinLen(1)]
 Phrases = Phrase | Annotated[list[Phrase], MinLen(1)]
@@ -30,17 +30,17 @@ def contains(
 ) -> CheckOutcome:
     """Passed when the text contains all (or any) of the phrases.
 
-    With `whole_words` a phrase may not continue a word on either side.
+    With `whole_words`, a phrase must not be part of a longer word.
 
     Example:
         >>> contains("Take the metro.", phrases=["metro", "bus"], match="any")
         CheckOutcome(passed=True, reason="found 'metro'; not found 'bus'")
     """
-    wanted = _listed(phrases)
-    there = [phrase for phrase in wanted if _holds(text, phrase, ignore_case, whole_words)]
+    wanted = _as_list(phrases)
+    there = [phrase for phrase in wanted if _has_phrase(text, phrase, ignore_case, whole_words)]
     missing = [phrase for phrase in wanted if phrase not in there]
     passed = bool(there) if match == "any" else not missing
-    return CheckOutcome(passed, "; ".join(filter(None, (_names("found", there), _names("not found", missing)))))
+    return CheckOutcome(passed, "; ".join(filter(None, (_join("found", there), _join("not found", missing)))))
 
 
 @check("not_contains")
@@ -53,8 +53,8 @@ def not_contains(
         >>> not_contains("Take the metro.", phrases="car").passed
         True
     """
-    there = [phrase for phrase in _listed(phrases) if _holds(text, phrase, ignore_case, whole_words)]
-    return CheckOutcome(not there, _names("found", there) or _names("not found", _listed(phrases)))
+    there = [phrase for phrase in _as_list(phrases) if _has_phrase(text, phrase, ignore_case, whole_words)]
+    return CheckOutcome(not there, _join("found", there) or _join("not found", _as_list(phrases)))
 
 
 @check("starts_with")
@@ -65,8 +65,8 @@ def starts_with(text: str, *, prefix: Phrase, ignore_case: bool = False) -> Chec
         >>> starts_with("  Dear Ada, ...", prefix="dear", ignore_case=True).passed
         True
     """
-    passed = _cased(text.strip(), ignore_case).startswith(_cased(prefix, ignore_case))
-    return CheckOutcome(passed, f"it starts with {quoted(text.strip()[: len(prefix) + 10])}")
+    passed = _fold_case(text.strip(), ignore_case).startswith(_fold_case(prefix, ignore_case))
+    return CheckOutcome(passed, f"it starts with {quote(text.strip()[: len(prefix) + 10])}")
 
 
 @check("ends_with")
@@ -77,8 +77,8 @@ def ends_with(text: str, *, suffix: Phrase, ignore_case: bool = False) -> CheckO
         >>> ends_with("Yours, Ada\n", suffix="Ada").passed
         True
     """
-    passed = _cased(text.strip(), ignore_case).endswith(_cased(suffix, ignore_case))
-    return CheckOutcome(passed, f"it ends with {quoted(text.strip()[-len(suffix) - 10 :])}")
+    passed = _fold_case(text.strip(), ignore_case).endswith(_fold_case(suffix, ignore_case))
+    return CheckOutcome(passed, f"it ends with {quote(text.strip()[-len(suffix) - 10 :])}")
 
 
 @check("exact_match")
@@ -89,30 +89,30 @@ def exact_match(text: str, *, expected: str | Annotated[list[str], MinLen(1)]) -
         >>> exact_match("42 ", expected="42").passed
         False
     """
-    passed = text in _listed(expected)
-    return CheckOutcome(passed, f"{quoted(text)} is {'' if passed else 'not '}as expected")
+    passed = text in _as_list(expected)
+    return CheckOutcome(passed, f"{quote(text)} is {'' if passed else 'not '}as expected")
 
 
 @check("normalized_match")
 def normalized_match(text: str, *, expected: str | Annotated[list[str], MinLen(1)]) -> CheckOutcome:
     """Passed when the text is what is expected, ignoring case, punctuation, articles and space.
 
-    The articles are English (a, an, the), as SQuAD's answer matching has it.
+    The articles are English (a, an, the), as in SQuAD's answer matching.
 
     Example:
         >>> normalized_match("The  Eiffel-Tower!", expected="eiffel tower").passed
         True
     """
-    ours = normalized(text)
-    passed = any(ours == normalized(one) for one in _listed(expected))
-    return CheckOutcome(passed, f"it reads {quoted(ours)} when normalized")
+    ours = normalize_text(text)
+    passed = any(ours == normalize_text(one) for one in _as_list(expected))
+    return CheckOutcome(passed, f"it reads {quote(ours)} when normalized")
 
 
-def normalized(text: str) -> str:
+def normalize_text(text: str) -> str:
     """The text in NFKC, folded case, without punctuation and English articles, one space between words.
 
     Example:
-        >>> normalized("An  APPLE, a day.")
+        >>> normalize_text("An  APPLE, a day.")
         'apple day'
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -134,7 +134,7 @@ def regex(  # noqa: PLR0913 - each flag of the pattern language is a parameter o
 ) -> CheckOutcome:
     r"""Passed when the pattern matches often enough; with `whole`, when it matches the entire text.
 
-    A search that takes longer than a second cannot be decided, for any pattern.
+    A search that takes longer than a second cannot be decided.
 
     Example:
         >>> regex("room 12 or 14", pattern=r"\d+", at_least=2).passed
@@ -142,32 +142,32 @@ def regex(  # noqa: PLR0913 - each flag of the pattern language is a parameter o
     """
     flags = (re.IGNORECASE if ignore_case else 0) | (re.MULTILINE if multiline else 0) | (re.DOTALL if dotall else 0)
     if whole:
-        passed = matches_whole(pattern, text, flags)
+        passed = has_full_match(pattern, text, flags)
         return CheckOutcome(passed, f"the whole text {'matches' if passed else 'does not match'}")
     matches = find_all(pattern, text, flags)
-    said = judged_count(len(matches), "place", at_least=at_least, at_most=at_most)
-    first = f", first {quoted(matches[0])}" if matches else ""
+    said = judge_count(len(matches), "place", at_least=at_least, at_most=at_most)
+    first = f", first {quote(matches[0])}" if matches else ""
     return CheckOutcome(said.passed, f"it matches at {said.reason}{first}")
 
 
-def _listed(phrases: str | list[str]) -> list[str]:
+def _as_list(phrases: str | list[str]) -> list[str]:
     return [phrases] if isinstance(phrases, str) else phrases
 
 
-def _cased(text: str, ignore_case: bool) -> str:
+def _fold_case(text: str, ignore_case: bool) -> str:
     return text.casefold() if ignore_case else text
 
 
-def _holds(text: str, phrase: str, ignore_case: bool, whole_words: bool) -> bool:
+def _has_phrase(text: str, phrase: str, ignore_case: bool, whole_words: bool) -> bool:
     if not whole_words:
-        return _cased(phrase, ignore_case) in _cased(text, ignore_case)
-    # A literal between two one-character looks: linear, so the standard library is safe here.
-    bounded = rf"(?<!\w){re.escape(_cased(phrase, ignore_case))}(?!\w)"
-    return re.search(bounded, _cased(text, ignore_case)) is not None
+        return _fold_case(phrase, ignore_case) in _fold_case(text, ignore_case)
+    # A literal between two one-character lookarounds takes linear time, so `re` is safe here.
+    bounded = rf"(?<!\w){re.escape(_fold_case(phrase, ignore_case))}(?!\w)"
+    return re.search(bounded, _fold_case(text, ignore_case)) is not None
 
 
-def _names(lead: str, phrases: list[str]) -> str:
-    return f"{lead} {', '.join(map(quoted, phrases))}" if phrases else ""
+def _join(lead: str, phrases: list[str]) -> str:
+    return f"{lead} {', '.join(map(quote, phrases))}" if phrases else ""
 
 
 _URL = re.compile(r"https?://[^\s<>\"'`\]\[{}|\\^]{1,2000}", re.IGNORECASE)
@@ -198,7 +198,7 @@ def url_present(
 ) -> CheckOutcome:
     """Passed when the number of different web addresses, of the given domains, is within the bounds.
 
-    A domain takes its subdomains along; nothing is fetched.
+    A domain includes its subdomains; nothing is fetched.
 
     Example:
         >>> url_present("See https://en.wikipedia.org/wiki/Ada.", domains=["wikipedia.org"]).passed
@@ -207,21 +207,21 @@ def url_present(
     addresses = {match.rstrip(".,;:!?)*_") for match in _URL.findall(text)}
     wanted = [address for address in addresses if domains is None or _is_within(address, domains)]
     noun = "web address" if len(wanted) == 1 else "web addresse"
-    return judged_count(len(wanted), noun, at_least=at_least, at_most=at_most)
+    return judge_count(len(wanted), noun, at_least=at_least, at_most=at_most)
 
 
 @check("citation_present")
 def citation_present(text: str, *, at_least: Count = 1, at_most: Count | None = None) -> CheckOutcome:
     """Passed when the number of different citations is within the bounds.
 
-    Read as citations: `[3]`, `[1, 2]`, `[^1]`, `(Curie, 1911)`, `Curie (1911)`, a DOI, an arXiv number.
+    Citations are `[3]`, `[1, 2]`, `[^1]`, `(Curie, 1911)`, `Curie (1911)`, a DOI, an arXiv number.
 
     Example:
         >>> citation_present("Radium was isolated (Curie, 1911).").passed
         True
     """
     found = {match.group() for pattern in _CITATIONS for match in pattern.finditer(text)}
-    return judged_count(len(found), "citation", at_least=at_least, at_most=at_most)
+    return judge_count(len(found), "citation", at_least=at_least, at_most=at_most)
 
 
 def _is_within(address: str, domains: list[str]) -> bool:
@@ -250,22 +250,20 @@ def numeric_value(
     unit: Unit | Annotated[list[Unit], MinLen(1)] | None = None,
     which: Literal["any", "first", "last", "only"] = "any",
 ) -> CheckOutcome:
-    """Passed when the text gives the expected number, in one of the units where units are given.
+    """Passed when the text gives the expected number, in one of the units if units are given.
 
     A number is close enough within `tolerance`, or within `relative_tolerance` times the expected value,
-    whichever is wider. Units are spellings, compared as written and never converted; they stand after the
-    number, or right before it (`$5`). `which` says which of the numbers (that carry the unit) is the answer.
+    whichever is wider. Units are compared as written and never converted; they stand after the number, or right
+    before it (`$5`). `which` says which of the numbers (with a unit, if units are given) is the answer.
 
     Example:
         >>> numeric_value("It takes 1,250 km.", expected=1240, relative_tolerance=0.01, unit=["km"])
         CheckOutcome(passed=True, reason='found 1,250 km; expected 1240 ± 12.4 km')
     """
     units = [unit] if isinstance(unit, str) else unit or []
-    numbers = _numbers(text.translate(_SIGNS), units)
-    target, margin = (
-        _exact(expected),
-        max(_exact(tolerance), _exact(relative_tolerance) * abs(_exact(expected))),
-    )
+    numbers = _find_numbers(text.translate(_SIGNS), units)
+    target = _as_decimal(expected)
+    margin = max(_as_decimal(tolerance), _as_decimal(relative_tolerance) * abs(target))
     candidates = {"first": numbers[:1], "last": numbers[-1:]}.get(which, numbers)
     close = [abs(value - target) <= margin for value, _ in candidates]
     passed = any(close) if which == "any" else bool(close) and all(close)
@@ -275,32 +273,32 @@ def numeric_value(
     return CheckOutcome(passed, f"found {shown}; expected {expected:g}{spread}{named}")
 
 
-def _numbers(text: str, units: list[str]) -> list[tuple[Decimal, str]]:
+def _find_numbers(text: str, units: list[str]) -> list[tuple[Decimal, str]]:
     found = []
     for match in _NUMBER.finditer(text):
-        value = _decimal(match.group())
+        value = _parse_decimal(match.group())
         if value is None:
             continue
-        unit = _unit_at(text, match.start(), match.end(), units)
+        unit = _find_unit(text, match.start(), match.end(), units)
         if unit is not None:
             found.append((value, f"{match.group()} {unit}".strip()))
     return found
 
 
-def _decimal(written: str) -> Decimal | None:
+def _parse_decimal(written: str) -> Decimal | None:
     try:
         return Decimal(written.replace(",", ""))
     except InvalidOperation:
         return None
 
 
-def _exact(number: float) -> Decimal:
-    # Through its shortest spelling, so that 0.1 is a tenth and 0.3 within 0.1 of 0.2.
+def _as_decimal(number: float) -> Decimal:
+    # From its shortest spelling, so that 0.1 is a tenth and 0.3 is within 0.1 of 0.2.
     return Decimal(repr(number))
 
 
-def _unit_at(text: str, start: int, end: int, units: list[str]) -> str | None:
-    """The unit next to a number; the empty string where none is required, None if it has none of them."""
+def _find_unit(text: str, start: int, end: int, units: list[str]) -> str | None:
+    """The unit next to a number; empty if no unit is required, None if the number has none of them."""
     if not units:
         return ""
     after = text[end : end + 80].lstrip(" ")

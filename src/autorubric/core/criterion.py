@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 
 from autorubric.core.display import clipped, listed
 from autorubric.core.known_keys import KeepingModel
-from autorubric.core.misread_keys import misread_keys
+from autorubric.core.misread_keys import find_misread
 from autorubric.files.json_values import as_weight
 from autorubric.files.keys import advice, nearest
 
@@ -21,10 +21,10 @@ NominalAggregation: TypeAlias = Literal["mode", "weighted_mode", "unanimous"]
 ScaleType: TypeAlias = Literal["ordinal", "nominal"]
 
 MOST_WEIGHT = 1e12
-"""Of either sign; sums of larger ones lose the small ones, and at last themselves."""
+"""Of either sign. In sums of larger weights, small ones are lost to rounding."""
 
 
-def _number(value: Any) -> Any:
+def _parse_number(value: Any) -> Any:
     number = as_weight(value) if isinstance(value, str) else value
     if isinstance(value, bool) or (number is None and value is not None):
         advice = "; write a fraction as a decimal, such as 0.5" if isinstance(value, str) and "/" in value else ""
@@ -33,7 +33,7 @@ def _number(value: Any) -> Any:
     return number
 
 
-# Keys that the published package ignores, whatever they hold: null counts as absent.
+# Keys that the published package ignores, whatever their value: null counts as absent.
 _Tags: TypeAlias = Annotated[list[str], BeforeValidator(lambda tags: [] if tags is None else tags)]
 _Metadata: TypeAlias = Annotated[dict[str, Any], BeforeValidator(lambda held: {} if held is None else held)]
 
@@ -59,7 +59,7 @@ class CriterionOption(KeepingModel):
     """
 
     label: str
-    value: Annotated[FiniteFloat, BeforeValidator(_number)]
+    value: Annotated[FiniteFloat, BeforeValidator(_parse_number)]
     na: bool = False
     metadata: _Metadata = Field(default_factory=dict)
 
@@ -107,7 +107,7 @@ class Criterion(KeepingModel):
           unknown key 'wieght'; did you mean 'weight'? ...
     """
 
-    weight: Annotated[FiniteFloat, Field(ge=-MOST_WEIGHT, le=MOST_WEIGHT), BeforeValidator(_number)] = 10.0
+    weight: Annotated[FiniteFloat, Field(ge=-MOST_WEIGHT, le=MOST_WEIGHT), BeforeValidator(_parse_number)] = 10.0
     requirement: str
     name: str | None = None
     options: list[CriterionOption] | None = None
@@ -131,8 +131,8 @@ class Criterion(KeepingModel):
         return hash((self.weight, self.requirement, self.name))
 
     @classmethod
-    def _misread(cls, unknown: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
-        return misread_keys(unknown, known)
+    def _find_misread(cls, unknown: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+        return find_misread(unknown, known)
 
     def problems(self) -> Sequence[str]:
         """Problems of the fields in combination.
@@ -146,14 +146,14 @@ class Criterion(KeepingModel):
         if not fields["requirement"] or fields["requirement"].isspace():
             found = ["requirement is empty; state what the submission must satisfy"]
         if fields["options"] is not None:
-            found = [*found, *_option_problems(fields["options"])]
+            found = [*found, *_find_option_problems(fields["options"])]
         if fields["aggregation"] is not None:
-            found = [*found, *self._aggregation_problems(fields["aggregation"])]
+            found = [*found, *self._find_aggregation_problems(fields["aggregation"])]
         if fields["check"] is not None:
-            found = [*found, *_check_problems(fields["check"])]
+            found = [*found, *_find_check_problems(fields["check"])]
         return found
 
-    def _aggregation_problems(self, aggregation: str) -> list[str]:
+    def _find_aggregation_problems(self, aggregation: str) -> list[str]:
         kind = "binary" if self.options is None else self.scale_type
         known = _AGGREGATIONS[kind]
         if aggregation in known:
@@ -188,7 +188,7 @@ class Criterion(KeepingModel):
             >>> Criterion(requirement="Is it right?", options=options).get_option_value(1)
             1.0
         """
-        options = self._choices()
+        options = self._require_options()
         if not 0 <= index < len(options):
             raise ValueError(f"Option index {index} is out of range; there are {len(options)} options")
         return options[index].value
@@ -204,7 +204,7 @@ class Criterion(KeepingModel):
             >>> Criterion(requirement="Is it right?", options=options).find_option_by_label(" yes")
             1
         """
-        options = self._choices()
+        options = self._require_options()
         wanted = label.strip().casefold()
         for index, option in enumerate(options):
             if option.label.strip().casefold() == wanted:
@@ -214,7 +214,7 @@ class Criterion(KeepingModel):
     def worst_option_among(self, candidate_indices: Iterable[int]) -> int:
         """The index of the option that scores least: lowest value, or highest for a negative weight.
 
-        Of equal options the first counts.
+        Of equal options, the first one.
 
         Raises:
             ValueError: the criterion is binary, or there are no candidates.
@@ -224,7 +224,7 @@ class Criterion(KeepingModel):
             >>> Criterion(weight=-5, requirement="Does it lie?", options=options).worst_option_among([0, 1])
             1
         """
-        options = self._choices()
+        options = self._require_options()
         sign = 1.0 if self.weight >= 0 else -1.0
         candidates = sorted(candidate_indices)
         if not candidates:
@@ -242,14 +242,14 @@ class Criterion(KeepingModel):
             >>> Criterion(requirement="Is it right?", options=options).worst_scored_option()[0]
             0
         """
-        options = self._choices()
+        options = self._require_options()
         index = self.worst_option_among(i for i, option in enumerate(options) if not option.na)
         return index, options[index]
 
     def with_guaranteed_na_option(self) -> Criterion:
         """This criterion, with `CANONICAL_NA_OPTION` added where no option means "not applicable".
 
-        A binary criterion comes back as it is.
+        A binary criterion is returned unchanged.
 
         Example:
             >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
@@ -261,13 +261,13 @@ class Criterion(KeepingModel):
             return self
         return self.model_copy(update={"options": [*self.options, CANONICAL_NA_OPTION]})
 
-    def _choices(self) -> list[CriterionOption]:
+    def _require_options(self) -> list[CriterionOption]:
         if self.options is None:
             raise ValueError(f"criterion {self.name or self.requirement!r} is binary: it has no options")
         return self.options
 
 
-def _option_problems(options: list[CriterionOption]) -> list[str]:
+def _find_option_problems(options: list[CriterionOption]) -> list[str]:
     found = []
     if len(options) < 2:
         found.append("Multi-choice criterion must have at least 2 options")
@@ -285,7 +285,7 @@ def _option_problems(options: list[CriterionOption]) -> list[str]:
 _PARAMETERS = "what a check takes is under 'parameters'"
 
 
-def _check_problems(check: dict[str, Any]) -> list[str]:
+def _find_check_problems(check: dict[str, Any]) -> list[str]:
     found = []
     if "name" not in check:
         found.append('check has no name; expected {"name": "…", "parameters": {…}}')
@@ -302,9 +302,9 @@ def _check_problems(check: dict[str, Any]) -> list[str]:
 
 
 def criterion_names(criteria: Sequence[Criterion]) -> list[str]:
-    """A name for each criterion that no other one of the rubric has.
+    """A name for each criterion, unique in the rubric.
 
-    Its own, with its section where two share it; `C1`, `C2`, … by its place where it has none.
+    It is the criterion's own, with its section if two share it, or `C1`, `C2`, … by position if it has none.
 
     Example:
         >>> criterion_names([Criterion(requirement="Is brief"), Criterion(name="Tone", requirement="Is kind")])
@@ -326,7 +326,7 @@ def criterion_names(criteria: Sequence[Criterion]) -> list[str]:
 
 
 def with_distinct_names(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """The criteria with names and ids as a rubric wants them: repeated names get a number, repeated ids are left out.
+    """The criteria with distinct names and ids, as a rubric requires: repeated names get a number, repeated ids go.
 
     Example:
         >>> twice = [Criterion(name="Tone", requirement="Is kind"), Criterion(name="Tone", requirement="Is calm")]
@@ -351,12 +351,12 @@ def with_distinct_names(criteria: Sequence[Criterion]) -> list[Criterion]:
 _MOST = 1000
 
 
-def rubric_text(kind: str, criteria: Sequence[Criterion], guidelines: str | None) -> str:
-    """The criteria as Python writes them where that is short, else their number, points and names.
+def format_rubric(kind: str, criteria: Sequence[Criterion], guidelines: str | None) -> str:
+    """The `repr` of the criteria if it is short, else their number, points and names.
 
     Example:
         >>> long = [Criterion(name=f"C{n}", weight=2, requirement="Names a cause. " * 30) for n in range(30)]
-        >>> rubric_text("Rubric", long, None)
+        >>> format_rubric("Rubric", long, None)
         '<Rubric: 30 criteria, 60 points; C0 (2), C1 (2), C2 (2), ...>'
     """
     if len(criteria) * 30 < _MOST and sum(len(criterion.requirement) for criterion in criteria) < _MOST:
@@ -371,11 +371,11 @@ def rubric_text(kind: str, criteria: Sequence[Criterion], guidelines: str | None
     return f"<{kind}: {len(criteria)} {noun}, {points:g} points; {listed(names)}{more}>"
 
 
-def criterion_rows(criteria: Sequence[Criterion]) -> Iterator[dict[str, Any]]:
+def build_criterion_rows(criteria: Sequence[Criterion]) -> Iterator[dict[str, Any]]:
     """A row for each criterion.
 
     Example:
-        >>> next(criterion_rows([Criterion(requirement="Is brief")]))["name"]
+        >>> next(build_criterion_rows([Criterion(requirement="Is brief")]))["name"]
         'C1'
     """
     for number, criterion in enumerate(criteria, start=1):

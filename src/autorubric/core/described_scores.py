@@ -42,11 +42,11 @@ def scored_criterion(entry: Mapping[str, Any], prefix: str = "") -> Criterion:
     problems += [f"{key} is {text!r:.60}; expected a string" for key, text in wrong]
     if problems:
         raise InputError(problems)
-    return Criterion(requirement=str(requirement), options=_options([str(text) for text in texts.values()]))
+    return Criterion(requirement=str(requirement), options=_build_options([str(text) for text in texts.values()]))
 
 
-def _options(texts: list[str]) -> list[CriterionOption]:
-    """Options with the descriptions as labels, numbered where two read alike or one is blank."""
+def _build_options(texts: list[str]) -> list[CriterionOption]:
+    """Options with the descriptions as labels, numbered if two read alike or one is blank."""
     folded = {text.strip().casefold() for text in texts}
     clear = len(folded) == len(texts) and "" not in folded
     labels = texts if clear else [f"{score}. {text}".strip() for score, text in zip(SCORES, texts, strict=True)]

@@ -35,15 +35,11 @@ class BriefModel(BaseModel):
     """A model whose `repr` leaves out defaults and shortens long values."""
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        return brief_args(set_fields(self))
+        return shorten_args(iter_set_fields(self))
 
 
 class Displayed(ABC):
-    """Something that a notebook shows as a table, and pandas takes as one.
-
-    A class says in `_rows` what the rows of its data frame are, in `_shown_rows` what a notebook shows where that is
-    something else, and in `_shown_above` what a notebook shows above the table: HTML with all texts escaped.
-    """
+    """A value that a notebook shows as a table, and that converts to a pandas data frame."""
 
     __slots__ = ()
 
@@ -52,14 +48,16 @@ class Displayed(ABC):
         """The rows of the data frame."""
 
     def _shown_rows(self) -> Iterable[Mapping[str, Any]]:
+        """The rows that a notebook shows."""
         return self._rows()
 
     def _shown_above(self) -> str:
+        """HTML that a notebook shows above the table, with all texts escaped."""
         return ""
 
     def _repr_html_(self) -> str:
         above = self._shown_above()
-        return html_table(repr(self), self._shown_rows(), _MOST_ROWS if not above else _MOST_ROWS_BELOW, above)
+        return render_table(repr(self), self._shown_rows(), _MOST_ROWS_BELOW if above else _MOST_ROWS, above)
 
     def to_dataframe(self) -> Any:
         """The rows as a pandas DataFrame.
@@ -73,8 +71,8 @@ class Displayed(ABC):
         return import_module("pandas").DataFrame(list(self._rows()))
 
 
-def set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
-    """Names and values of the fields that differ from their default, and of those that have none."""
+def iter_set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
+    """The names and values of required fields, and of fields that differ from their default."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if field.is_required() or value != field.get_default(call_default_factory=True):
@@ -89,18 +87,16 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
         {'n': 3, 'rate_value': 0.5, 'rate_low': None}
     """
     found: dict[str, Any] = {}
-    for name, value in row.items():
-        found |= (
-            {f"{name}_{key}": one for key, one in flat(value).items()} if isinstance(value, dict) else {name: value}
-        )
+    for name, cell in row.items():
+        found |= {f"{name}_{key}": one for key, one in flat(cell).items()} if isinstance(cell, dict) else {name: cell}
     return found
 
 
-def brief_args(fields: Iterable[tuple[str, Any]]) -> Iterator[tuple[str | None, Any]]:
-    """What pydantic prints of these fields, so that all of them together fit a screen."""
+def shorten_args(fields: Iterable[tuple[str, Any]]) -> Iterator[tuple[str | None, Any]]:
+    """These fields as pydantic prints them, shortened so that together they fit a screen."""
     left = _MOST
     for name, value in fields:
-        text = brief(value)
+        text = shorten(value)
         left -= len(name) + len(text)
         if left < 0:
             yield None, Verbatim("…")
@@ -108,11 +104,11 @@ def brief_args(fields: Iterable[tuple[str, Any]]) -> Iterator[tuple[str | None, 
         yield name, Verbatim(text)
 
 
-def brief(value: Any, most: int = _MOST_OF_ONE) -> str:
+def shorten(value: Any, most: int = _MOST_OF_ONE) -> str:
     """The `repr` of a value, cut off at `most` characters; of a long list or mapping only its size.
 
     Example:
-        >>> print(brief("word " * 100, 20), brief([1, 2]), brief({n: n for n in range(9)}))
+        >>> print(shorten("word " * 100, 20), shorten([1, 2]), shorten({n: n for n in range(9)}))
         'word word word wo…' [1, 2] <9 int>
     """
     if isinstance(value, str):
@@ -133,37 +129,37 @@ def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def html_table(title: str, rows: Iterable[Mapping[str, Any]], most: int = _MOST_ROWS, above: str = "") -> str:
-    """The first rows as a table of HTML, everything in it escaped, without columns that are empty in all of them.
+def render_table(title: str, rows: Iterable[Mapping[str, Any]], most: int = _MOST_ROWS, above: str = "") -> str:
+    """The first rows as an HTML table with all texts escaped, without columns that are empty in all of them.
 
     Args:
         title: a line at the top.
         rows: their keys are the columns.
-        most: rows that are shown.
+        most: how many rows to show.
         above: HTML between the title and the table, escaped already.
 
     Example:
-        >>> html_table("<b>", [{"score": 0.5, "error": None}])
+        >>> render_table("<b>", [{"score": 0.5, "error": None}])
         '<div><p>&lt;b&gt;</p><table><thead><tr><th>score</th></tr></thead><tbody><tr><td>0.5</td></tr>...</div>'
     """
     first = list(islice(rows, most + 1))
     shown, more = first[:most], len(first) > most
     columns = [name for name in (shown[0] if shown else ()) if any(row.get(name) is not None for row in shown)]
     head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
-    body = "".join(f"<tr>{''.join(_cell(row.get(name)) for name in columns)}</tr>" for row in shown)
+    body = "".join(f"<tr>{''.join(_render_cell(row.get(name)) for name in columns)}</tr>" for row in shown)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if columns else ""
     rest = f"<p>The first {most} rows; to_dataframe() has all of them.</p>" if more else ""
     return f"<div><p>{escape(clipped(title, _MOST))}</p>{above}{table}{rest}</div>"
 
 
 def html_charts(charts: Iterable[str]) -> str:
-    """SVG documents next to each other, as far as there is room."""
+    """SVG documents side by side, wrapped where there is no room."""
     drawn = "".join(f'<div style="flex:0 1 480px">{chart}</div>' for chart in charts)
     return f'<div style="display:flex;flex-wrap:wrap;gap:12px">{drawn}</div>' if drawn else ""
 
 
 def html_text(name: str, text: str | None, most: int = 1200) -> str:
-    """A named text as HTML, with its beginning alone where it is long; empty if there is none.
+    """A named text as HTML, cut off if it is long; empty if there is no text.
 
     Example:
         >>> html_text("Query", "a < b")
@@ -177,7 +173,7 @@ def html_text(name: str, text: str | None, most: int = 1200) -> str:
     return f'<p><b>{escape(name)}</b></p><pre style="{style}">{escape(spelled(clipped(text, most)))}</pre>'
 
 
-def _cell(value: Any) -> str:
+def _render_cell(value: Any) -> str:
     text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"<td>{escape(clipped(text, _MOST_IN_CELL))}</td>"
 

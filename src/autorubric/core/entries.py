@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import misread_keys, uneven_weights
-from autorubric.core.rule_tags import check_of_tags
+from autorubric.core.known_keys import format_errors
+from autorubric.core.misread_keys import find_misread, find_uneven_weights
+from autorubric.core.rule_tags import read_check_tags
 from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import as_weight, is_finite, without_nulls
 from autorubric.files.strict_json import in_short
@@ -33,7 +33,7 @@ class Names:
         text: of the requirement, in order of preference.
         weight: of the weight, likewise.
         name: of the title, likewise.
-        default: the weight of an entry without any; None where each has to have one.
+        default: the weight of an entry without one; None if every entry needs one.
     """
 
     text: tuple[str, ...]
@@ -50,7 +50,7 @@ _FURTHER = ("options", "scale_type", "aggregation", "section")
 
 
 class Parts(NamedTuple):
-    """The keys of an entry that hold the parts of a criterion; empty where none does."""
+    """The keys of an entry that hold the parts of a criterion; empty if there is none."""
 
     text: str
     weight: str
@@ -58,7 +58,7 @@ class Parts(NamedTuple):
 
 
 def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, list[str]]:
-    """The keys of the parts of an entry, in any case, and a sentence for each part that can be read in two ways.
+    """The keys of an entry's parts, ignoring case, and a message for each part that is ambiguous.
 
     A heading under `criterion` or `criteria` next to a longer text is the name, if there is no other.
 
@@ -68,7 +68,7 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, l
         >>> find_parts({"criterion": "Is kind.", "text": "Is brief."})[1]
         ["criterion='Is kind.' and text='Is brief.'; leave one out, or rename it"]
     """
-    keys = [_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
+    keys = [_find_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
     texts, weights, titles = ([key for key in held if entry[key] not in (None, "")] for held in keys)
     if len(texts) == 2 and not titles:
         heading, text = sorted(texts, key=lambda key: not folded(key).startswith("criteri"))
@@ -82,19 +82,19 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, l
     return Parts(*(next(iter([*full, *held]), "") for full, held in found)), told
 
 
-def written_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
+def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
     """The weights of entries as they are written; None where one has none.
 
     Example:
-        >>> written_weights([{"text": "Is kind.", "points": "60%"}, {"text": "Is brief."}])
+        >>> read_weights([{"text": "Is kind.", "points": "60%"}, {"text": "Is brief."}])
         ['60%', None]
     """
-    held = ((entry, _usual_keys(tuple(entry), WEIGHT_KEYS)) for entry in entries)
+    held = ((entry, _find_usual_keys(tuple(entry), WEIGHT_KEYS)) for entry in entries)
     return [next((entry[key] for key in keys if entry[key] not in (None, "")), None) for entry, keys in held]
 
 
 @lru_cache(maxsize=4096)
-def _usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
+def _find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
     """Those of the keys that are usual for a part, in the order of preference."""
     by_name = {folded(key): key for key in reversed(keys)}
     return [by_name[name] for name in map(folded, usual) if name in by_name]
@@ -116,9 +116,9 @@ def read_entries(
 
     Args:
         value: the list, or its JSON text.
-        key: where it stands, for messages.
+        key: its place, for messages.
         names: the keys of an entry.
-        more: further fields of the criterion, from an entry's other keys; it takes them all.
+        more: returns further fields of the criterion, given all other keys of an entry.
 
     Raises:
         InputError: there are no entries, or some are wrong; every wrong one is named.
@@ -132,7 +132,7 @@ def read_entries(
           rubrics[0].criterion is ' '; expected the text of a criterion
           rubrics[0].points is True; expected a finite number
     """
-    entries, more = from_json_text(value, key), usual_fields if names is USUAL else more
+    entries, more = from_json_text(value, key), read_usual_fields if names is USUAL else more
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{key} is {entries!r:.60}; expected a list of criteria that is not empty")
     problems: list[str] = []
@@ -143,23 +143,23 @@ def read_entries(
             problems.append(f"{place} is {entry!r:.60}; expected an object")
             continue
         try:
-            criteria.append(_criterion(entry, place, names, more))
+            criteria.append(_read_criterion(entry, place, names, more))
         except ValidationError as error:
-            problems += (f"{place}: {line}" for line in error_lines(error))
+            problems += (f"{place}: {line}" for line in format_errors(error))
         except InputError as error:
             problems += error.problems
     if names is USUAL and len(criteria) == len(entries):
-        problems += (f"{key}[{index}] {told}" for index, told in uneven_weights(written_weights(entries)))
+        problems += (f"{key}[{index}] {told}" for index, told in find_uneven_weights(read_weights(entries)))
     if problems:
         raise InputError(problems)
     return tuple(criteria)
 
 
-def usual_fields(rest: Mapping[str, Any]) -> dict[str, Any]:
-    """As `with_tags`, and the other fields of a criterion.
+def read_usual_fields(rest: Mapping[str, Any]) -> dict[str, Any]:
+    """The tags, check, metadata and other fields of a criterion in the remaining keys of an entry.
 
     Example:
-        >>> usual_fields({"section": "Style", "axis": "tone", "metadata": {"by": "me"}})["metadata"]
+        >>> read_usual_fields({"section": "Style", "axis": "tone", "metadata": {"by": "me"}})["metadata"]
         {'axis': 'tone', 'by': 'me'}
     """
     fields = {key: rest[key] for key in _FURTHER if rest.get(key) not in (None, [])}
@@ -177,7 +177,7 @@ def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
         {'tags': ['axis:accuracy'], 'check': {'name': 'CommaChecker', 'parameters': {}}, 'metadata': {}}
     """
     tags = rest.get("tags")
-    check = check_of_tags(tags)
+    check = read_check_tags(tags)
     plain = tags if isinstance(tags, list) else []
     if not all(isinstance(tag, str) for tag in plain):
         raise InputError(f"tags are {tags!r:.60}; expected a list of strings")
@@ -189,7 +189,7 @@ def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tagged_entry(criterion: Criterion) -> dict[str, Any]:
-    """A criterion as text, points and a list of tags, which name its check as well.
+    """A criterion as text, points and a list of tags, which also name its check.
 
     Example:
         >>> tagged_entry(Criterion(weight=2.5, requirement="No comma.", check={"name": "CommaChecker"}))["tags"]
@@ -203,7 +203,7 @@ def tagged_entry(criterion: Criterion) -> dict[str, Any]:
 
 
 def from_json_text(value: Any, key: str) -> Any:
-    """The value, read where it is JSON in a text, as tables keep nested data.
+    """The value, parsed if it is JSON text, as tables store nested data.
 
     Example:
         >>> from_json_text('[1]', "rubric"), from_json_text([1], "rubric")
@@ -228,7 +228,7 @@ def other_fields(row: Mapping[str, Any], known: Sequence[str] | frozenset[str]) 
 
 
 def number(weight: float) -> int | float:
-    """A weight as files write it: whole where it is whole.
+    """A weight as files write it: an integer if it is whole.
 
     Example:
         >>> number(5.0), number(2.5)
@@ -237,25 +237,25 @@ def number(weight: float) -> int | float:
     return int(weight) if weight == int(weight) else weight
 
 
-def table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a table of criteria as a criterion: the names of its fields in any case, without blanks.
+def read_table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table of criteria as a criterion: field names in any case, blank cells left out.
 
     Example:
-        >>> table_criterion({"Requirement": "Is brief.", "Weight": "-2", "Tags": ""})
+        >>> read_table_criterion({"Requirement": "Is brief.", "Weight": "-2", "Tags": ""})
         {'requirement': 'Is brief.', 'weight': '-2'}
     """
     held = {name: cell for name, cell in without_nulls(row).items() if cell != ""}
     return {folded(name) if folded(name) in _OWN - held.keys() else name: cell for name, cell in held.items()}
 
 
-def entries_in_columns(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The criteria in a mapping of lists, as Parquet and `datasets` have lists of structs; empty for another mapping.
+def read_columns(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The criteria in a mapping of lists, as Parquet and `datasets` store lists of structs; empty for others.
 
     Raises:
         InputError: the lists have different lengths.
 
     Example:
-        >>> entries_in_columns({"criterion": ["Is kind.", "Is brief."], "points": [2, None]})
+        >>> read_columns({"criterion": ["Is kind.", "Is brief."], "points": [2, None]})
         [{'criterion': 'Is kind.', 'points': 2}, {'criterion': 'Is brief.'}]
     """
     is_table = all(isinstance(column, list) for column in data.values()) and not {*HOLDERS, "sections"} & data.keys()
@@ -285,7 +285,7 @@ def read_rubric_file(path: str | Path) -> Any:
     if found.is_document:
         return found.document()
     problems: list[str] = []
-    rows = [(table_criterion if found.is_table else without_nulls)(one.fields) for one in found.rows(problems)]
+    rows = [(read_table_criterion if found.is_table else without_nulls)(one.fields) for one in found.rows(problems)]
     if problems:
         raise InputError(problems)
     without = [number for number, row in enumerate(rows, 1) if found.is_table and not row.get("section")]
@@ -319,7 +319,7 @@ def check_extension(name: str) -> str:
     """The extension of a rubric file in lower case.
 
     Raises:
-        InputError: no rubric is kept in such files.
+        InputError: rubrics are not kept in such files.
 
     Example:
         >>> check_extension("rubric.YAML")
@@ -331,7 +331,7 @@ def check_extension(name: str) -> str:
 
 
 def is_foreign(entries: Sequence[Any]) -> bool:
-    """Whether criteria are listed as other formats do: without a `requirement`, and with another text or weight.
+    """Whether criteria are written as in other formats: no `requirement`, but another key for the text or weight.
 
     Example:
         >>> is_foreign([{"criterion": "Is brief", "points": 2}]), is_foreign([{"requirement": "Is brief"}])
@@ -342,7 +342,7 @@ def is_foreign(entries: Sequence[Any]) -> bool:
     return any((used := find_parts(entry)[0]).text or used.weight not in ("", "weight") for entry in entries)
 
 
-def _criterion(
+def _read_criterion(
     entry: Mapping[str, Any], place: str, names: Names, more: Callable[[Mapping[str, Any]], dict[str, Any]] | None
 ) -> Criterion:
     """The criterion of an entry."""
@@ -353,14 +353,14 @@ def _criterion(
         found.append(f"{place} has no text under {listed(names.text, 4)}; its keys are {listed(entry)}")
     elif not isinstance(text, str) or not text.strip():
         found.append(f"{place}.{used.text} is {text!r:.60}; expected the text of a criterion")
-    # `text` stays, as it tells files of verifiers from others.
+    # `text` stays, because it marks files of verifiers.
     unknown = {key: value for key, value in entry.items() if key not in (_OWN | {*used}) - {"text"}}
     if unknown or entry.get("tags"):
-        # Where each has to have a weight, one without is refused below; formats with choices name them otherwise.
+        # If every entry needs a weight, one without is refused below; formats with choices have other keys for them.
         options = entry.get("options") if names.default in (None, USUAL.default) else [""]
         known = {"weight": 0 if weight is None and names.default is None else weight, "options": options}
-        found += (f"{place}: {problem}" for problem in misread_keys(unknown, {**known, "tags": entry.get("tags")}))
-    # Files of the named formats have numbers.
+        found += (f"{place}: {problem}" for problem in find_misread(unknown, {**known, "tags": entry.get("tags")}))
+    # In files of named formats, weights are numbers.
     number = names.default if weight is None else as_weight(weight) if names is USUAL else weight
     if not is_finite(number):
         found.append(f"{place}.{used.weight or names.weight[0]} is {weight!r:.60}; expected a finite number")
@@ -368,11 +368,11 @@ def _criterion(
         found.append(f"{place}.{used.name} is {title!r:.60}; expected a string")
     if found:
         raise InputError(found)
-    fields = _further(other_fields(entry, used), place, more)
+    fields = _read_further_fields(other_fields(entry, used), place, more)
     return Criterion(**{"requirement": text, "weight": number, "name": title or None, **fields})
 
 
-def _further(
+def _read_further_fields(
     rest: dict[str, Any], place: str, more: Callable[[Mapping[str, Any]], dict[str, Any]] | None
 ) -> dict[str, Any]:
     """The fields in the remaining keys of an entry; a `check` decides a criterion in every format."""

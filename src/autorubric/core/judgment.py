@@ -104,7 +104,7 @@ class Judgment:
         judge_id: who judged.
         verdict: MET, UNMET or CANNOT_ASSESS, on a binary criterion.
         option: the index of the chosen option in the criterion as it was judged, on a multi-choice one.
-        value: of several judges' options taken together (a mean, say), before the nearest option was taken.
+        value: the combined value of several judges' options, such as their mean; `option` is the nearest one.
         failure: why there is neither.
         reason: the judge's explanation, given before the verdict.
         reasoning: the model's thinking, where the endpoint sends it.
@@ -117,7 +117,7 @@ class Judgment:
         flags: what a reader of the report should know about this judgment, such as `unsupported`.
         usage: tokens of the reply this rests on; where one reply judged several criteria, on the first alone.
         cost: dollars of that reply, or None if it has no known price.
-        repeats: what the judge said each time, where it was asked repeatedly; usage and cost are their sums.
+        repeats: its judgments, if the judge was asked repeatedly; usage and cost are their sums.
         votes: the judgments of the judges inside, in order, where this one combines several.
     """
 
@@ -177,8 +177,8 @@ class AggregatedMultiChoiceVerdict(MultiChoiceVerdict):
     """The chosen option of several judges, with the value that is scored.
 
     Attributes:
-        aggregated_value: what the judges' options come to (a mean, say). This is scored; the selected option
-            is the nearest one.
+        aggregated_value: the combined value of the judges' options, such as their mean. It is scored; the selected
+            option is the nearest one.
 
     Example:
         >>> AggregatedMultiChoiceVerdict(selected_index=0, value=0.0, aggregated_value=1 / 3).value
@@ -189,7 +189,7 @@ class AggregatedMultiChoiceVerdict(MultiChoiceVerdict):
 
 
 class JudgeVote(BriefModel):
-    """One judge's word on a binary criterion.
+    """One judge's vote on a binary criterion.
 
     Attributes:
         judge_id: who judged.
@@ -202,7 +202,7 @@ class JudgeVote(BriefModel):
         confidence: in [0, 1], where the judge states one.
         superseded: a stronger judge was asked after this one, and its word counts.
         quotes: the passages it cites.
-        repeats: what it said each time, where it was asked repeatedly; `verdict` is then their majority.
+        repeats: its votes, if it was asked repeatedly; `verdict` is their majority.
 
     Example:
         >>> JudgeVote(judge_id="a", verdict="MET", reason="Both are named.").is_error
@@ -230,7 +230,7 @@ class JudgeVote(BriefModel):
 
 
 class MultiChoiceJudgeVote(BriefModel):
-    """One judge's word on a multi-choice criterion.
+    """One judge's vote on a multi-choice criterion.
 
     Attributes:
         judge_id: who judged.
@@ -246,7 +246,7 @@ class MultiChoiceJudgeVote(BriefModel):
         probabilities: of the option labels, where the judge states them.
         confidence: in [0, 1], where the judge states one.
         superseded: a stronger judge was asked after this one, and its word counts.
-        repeats: what it said each time, where it was asked repeatedly; the vote is then what they come to.
+        repeats: its votes, if it was asked repeatedly; this vote combines them.
 
     Example:
         >>> vote = MultiChoiceJudgeVote(

@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from autorubric.core.display import set_fields
+from autorubric.core.display import iter_set_fields
 from autorubric.expectations import expectation, place_name
 from autorubric.files.keys import nearest
 
 _MOST_UNKNOWN = 500
-"""Each unknown key is held against all known ones, which would keep a service busy for seconds."""
+"""Each unknown key is compared with all known ones; more would keep a service busy for seconds."""
 
 
 class PlainModel(BaseModel):
@@ -33,19 +33,19 @@ class PlainModel(BaseModel):
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     _expected: ClassVar[Mapping[str, str]] = {}
-    """What a field takes, where its type does not say it; of the whole model under an empty name."""
+    """What a field accepts, where its type is too general; the empty name stands for the whole model."""
 
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate_data(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
             return handler(data)
         except ValidationError as error:
-            raise ValidationError.from_exception_data(cls.__name__, [*_plain(cls, error)]) from None
+            raise ValidationError.from_exception_data(cls.__name__, [*_explain(cls, error)]) from None
 
 
 class KeepingModel(PlainModel):
-    """A frozen model that keeps keys it does not know in its field `metadata`, misspelt known ones excepted.
+    """A frozen model that keeps unknown keys in its field `metadata`, except misspellings of known ones.
 
     Example:
         >>> class Note(KeepingModel):
@@ -57,33 +57,33 @@ class KeepingModel(PlainModel):
 
     known_keys: ClassVar[frozenset[str]] = frozenset()
     _depends: ClassVar[dict[str, frozenset[str]]] = {}
-    """Fields that can only be judged where these others can be read."""
+    """Fields that can be validated only if these others are valid."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Note the fields once: looking them up each time would be a tenth of the time a load takes."""
+        """Note the fields once: to look them up each time would take a tenth of the loading time."""
         cls.known_keys = frozenset(cls.__pydantic_fields__)
 
     @classmethod
-    def _misread(cls, unknown: Mapping[str, Any], known: Mapping[str, Any]) -> Iterable[str]:
-        """A sentence for each unknown key that cannot be the user's own."""
+    def _find_misread(cls, unknown: Mapping[str, Any], known: Mapping[str, Any]) -> Iterable[str]:
+        """A message for each unknown key that cannot be the user's own."""
         return ()
 
     def problems(self) -> Sequence[str]:
-        """What is wrong with the fields taken together: one sentence each, none when all is well."""
+        """Problems of the fields in combination, one sentence each."""
         return ()
 
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate_data(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if type(data) is dict and not cls.known_keys.issuperset(data):
-            data, strangers = _sorted_out(data, cls)
+            data, strangers = _move_keys(data, cls)
             if strangers:
-                raise _all_errors(cls, strangers, data, handler)
+                raise _join_errors(cls, strangers, data, handler)
         try:
             made = handler(data)
         except ValidationError:
-            raise _all_errors(cls, [], data, handler) from None
+            raise _join_errors(cls, [], data, handler) from None
         problems = made.problems()
         if problems:
             # The message goes through a placeholder, so that braces in it stay braces.
@@ -91,11 +91,11 @@ class KeepingModel(PlainModel):
         return made
 
     def __repr_args__(self) -> Any:
-        """Only what was set apart from the defaults: eleven fields of which eight are None hide the three."""
-        return set_fields(self)
+        """Only what differs from the defaults: of eleven fields, eight that are None would hide the other three."""
+        return iter_set_fields(self)
 
 
-def _sorted_out(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str, Any], list[InitErrorDetails]]:
+def _move_keys(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str, Any], list[InitErrorDetails]]:
     """The data with unknown keys moved to its metadata, and an error for each key that is a misspelling."""
     known = cls.known_keys
     kept = {key: value for key, value in data.items() if key in known}
@@ -104,7 +104,7 @@ def _sorted_out(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str
     unknown = len(data) - len(kept)
     if unknown > _MOST_UNKNOWN:
         message = f"{unknown} unknown keys; at most {_MOST_UNKNOWN} are kept, put your own under 'metadata'"
-        return kept, [_error((), message, None)]
+        return kept, [_build_error((), message, None)]
     strangers: list[InitErrorDetails] = []
     for key, value in data.items():
         if key in known:
@@ -117,30 +117,30 @@ def _sorted_out(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str
         else:
             own[key] = value
             continue
-        strangers.append(_error((key,), message, value))
+        strangers.append(_build_error((key,), message, value))
     unread = {key: own[key] for key in data if key not in known and key in own}
-    strangers += (_error((), problem, data) for problem in cls._misread(unread, kept))
+    strangers += (_build_error((), problem, data) for problem in cls._find_misread(unread, kept))
     if metadata is None or isinstance(metadata, dict):
         kept["metadata"] = own
     return kept, strangers
 
 
-def _all_errors(cls: type[KeepingModel], found: list[InitErrorDetails], data: Any, handler: Any) -> ValidationError:
-    """The errors found so far together with those of the fields, each by itself and taken together."""
+def _join_errors(cls: type[KeepingModel], found: list[InitErrorDetails], data: Any, handler: Any) -> ValidationError:
+    """The errors found so far, those of single fields, and those of fields in combination."""
     try:
         besides = handler(data).problems()
     except ValidationError as error:
         named = {str(detail["loc"][0]) for detail in found if detail.get("loc")}
-        found += _plain(cls, error, named)
-        besides = _problems_besides(cls, error, data, handler) if type(data) is dict else ()
-    found += (_error((), problem, data) for problem in besides)
+        found += _explain(cls, error, named)
+        besides = _find_further_problems(cls, error, data, handler) if type(data) is dict else ()
+    found += (_build_error((), problem, data) for problem in besides)
     return ValidationError.from_exception_data(cls.__name__, found)
 
 
-def _problems_besides(
+def _find_further_problems(
     cls: type[KeepingModel], error: ValidationError, data: dict[str, Any], handler: Any
 ) -> Sequence[str]:
-    """What is wrong with the fields that can be read, taken together."""
+    """The problems of the valid fields in combination."""
     broken = {detail["loc"][0] for detail in error.errors(include_url=False) if detail["loc"]}
     broken |= {field for field, others in cls._depends.items() if not broken.isdisjoint(others)}
     sound = {key: value for key, value in data.items() if key not in broken}
@@ -153,30 +153,32 @@ def _problems_besides(
         return ()
 
 
-def _error(place: tuple[int | str, ...], message: str, value: Any) -> InitErrorDetails:
+def _build_error(place: tuple[int | str, ...], message: str, value: Any) -> InitErrorDetails:
     kind = PydanticCustomError("value_error", "{message}", {"message": message})
     return InitErrorDetails(type=kind, loc=place, input=value)
 
 
-def _plain(cls: type[PlainModel], error: ValidationError, misspelt: Iterable[str] = ()) -> Iterator[InitErrorDetails]:
-    """The errors in plain English; a field is only missing because its name was misspelt, which was said already."""
+def _explain(
+    cls: type[PlainModel], error: ValidationError, misspelt: Iterable[str] = ()
+) -> Iterator[InitErrorDetails]:
+    """The errors in plain English, without fields that are missing because of a misspelling reported already."""
     for detail in error.errors(include_url=False):
         place = detail["loc"]
         if detail["type"] == "missing" and any(nearest(key, [str(part) for part in place]) for key in misspelt):
             continue
         shape = cls._expected.get(str(place[0]) if place else "", "") if len(place) < _DEEP else ""
-        yield _error(place, _message(detail, shape), detail["input"])
+        yield _build_error(place, _format_message(detail, shape), detail["input"])
 
 
 _DEEP = 2
 
 
-def error_lines(error: ValidationError, inside: int = 0) -> list[str]:
+def format_errors(error: ValidationError, inside: int = 0) -> list[str]:
     """The errors of a model as lines `field: what is wrong`, the value included.
 
     Args:
         error: of the model.
-        inside: how many parts of each place are left out.
+        inside: how many leading parts of each place to leave out.
 
     Example:
         >>> class Note(KeepingModel):
@@ -184,29 +186,29 @@ def error_lines(error: ValidationError, inside: int = 0) -> list[str]:
         >>> try:
         ...     Note(text=3)
         ... except ValidationError as error:
-        ...     error_lines(error)
+        ...     format_errors(error)
         ['text: expected a string, got 3']
     """
     details = error.errors(include_url=False)
-    return [": ".join(filter(None, (place_name(one["loc"][inside:]), _message(one)))) for one in details]
+    return [": ".join(filter(None, (place_name(one["loc"][inside:]), _format_message(one)))) for one in details]
 
 
-def _message(detail: Mapping[str, Any], shape: str = "") -> str:
-    """What is wrong, with the value where the words are not those of a validator."""
+def _format_message(detail: Mapping[str, Any], shape: str = "") -> str:
+    """What is wrong, with the value unless the message is a validator's own."""
     told = expectation(detail, shape)
     if detail["type"] == "missing":
-        return told + _keys_there(detail["input"])
-    return told if detail["type"] == "value_error" else f"{told}, got {_shown(detail['input'])}"
+        return told + _list_keys(detail["input"])
+    return told if detail["type"] == "value_error" else f"{told}, got {_render_value(detail['input'])}"
 
 
-def _keys_there(data: Mapping[str, Any]) -> str:
-    """The keys of a model's data before those that it does not know became its metadata."""
+def _list_keys(data: Mapping[str, Any]) -> str:
+    """The keys of a model's data before unknown ones were moved to its metadata."""
     metadata = data.get("metadata")
     names = [key for key in (*data, *(metadata if isinstance(metadata, dict) else ())) if key != "metadata"]
     return f"; the keys are {', '.join(map(repr, names)):.200}" if names else ""
 
 
-def _shown(value: Any) -> str:
+def _render_value(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:

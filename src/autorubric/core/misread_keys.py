@@ -24,11 +24,11 @@ _SENSES = {
     "value point mark grade score 分 分数 满分 占比 比例 系数 puntos",
     "total": "total sum maximum max subtotal grand possible gesamt gesamtsumme summe zwischensumme "
     "满分 总分 小计 合计 总计",
-    # What is so called is a fault.
+    # What has such a name is a fault.
     "fault": "pitfall pitfalls negative penalty penalties deduction deductions deduct negate negated invert inverted "
     "reverse reversed 扣分 扣分项 减分 减分项 陷阱 负面 负向",
     "merit": "positive desirable beneficial 正面 正向",
-    # What says whether it is one.
+    # These say whether it is a fault.
     "sign": "polarity sign type kind category role direction class tags tag label 极性 类型 类别 性质",
     "scale": "levels scale choices scoring range ranges rating ratings descriptors bands anchors 等级 量表 档次",
     "parts": "sub subcriteria subtasks children criteria 子项 子标准",
@@ -38,7 +38,7 @@ _SENSES = {
     "besides": "of the in for is criterion rubric item score scores grade point points pts marks credit level no not "
     "expectations standard standards sub sous",
 }
-"""What words in keys mean, in the languages of files that were seen; every reader looks here."""
+"""What words in keys mean, in the languages of known files; every reader uses this table."""
 _MEANT: dict[str, frozenset[str]] = {sense: frozenset(words.split()) for sense, words in _SENSES.items()}
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+")
 _IN_WORDS = frozenset(("weight", "importance", "priority"))
@@ -64,7 +64,7 @@ _NO_SCALE = (
 )
 
 
-def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each key that would change the criterion if it were read.
 
     Args:
@@ -72,11 +72,11 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         known: the criterion's own `weight`, `options` and `tags`, where it has them.
 
     Example:
-        >>> list(misread_keys({"maxPoints": 4, "key_points": "none"}, {}))
+        >>> list(find_misread({"maxPoints": 4, "key_points": "none"}, {}))
         ["'maxPoints' is 4; rename it to 'weight' if that is the weight, else to something else"]
-        >>> list(misread_keys({"max_score": 4, "levels": "1 to 4"}, {"weight": 4}))
+        >>> list(find_misread({"max_score": 4, "levels": "1 to 4"}, {"weight": 4}))
         ["'levels' is '1 to 4', but without options a criterion is met or not; write it as options, each ..."]
-        >>> list(misread_keys({"criteria_ids": ["c1", "c2"]}, {"weight": 4}))
+        >>> list(find_misread({"criteria_ids": ["c1", "c2"]}, {"weight": 4}))
         []
     """
     weight, has_options = known.get("weight"), bool(known.get("options"))
@@ -85,11 +85,11 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
     if not has_options and len(described) > 1:
         yield f"{listed(described, 2)} describe a scale, {_NO_SCALE}"
     for key, value in {**entry, "tags": known.get("tags", entry.get("tags"))}.items():
-        words = _words(str(key))
+        words = _split(str(key))
         if weight is None and isinstance(value, Mapping) and key not in _OWN:
-            inner = {name: one for name, one in value.items() if _is_weight(_words(str(name)), one, alone=False)}
-            yield from (f"{key}: {problem}" for problem in misread_keys(inner, known))
-        if told := _misread_weight(str(key), words, value, weight):
+            inner = {name: one for name, one in value.items() if _is_weight(_split(str(name)), one, alone=False)}
+            yield from (f"{key}: {problem}" for problem in find_misread(inner, known))
+        if told := _find_misread_weight(str(key), words, value, weight):
             yield told
         elif not is_pitfall and (_is_fault(words, value, weight) or _is_met_worst(key, entry, has_options)):
             yield f"{key!r} is {value!r:.60}; {_FAULT}"
@@ -99,8 +99,8 @@ def misread_keys(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
             yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
 
 
-def _misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) -> str:
-    """What is wrong with a key that has a weight: the criterion has none, or another one. Else nothing."""
+def _find_misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) -> str:
+    """What is wrong with a key that has a weight: the criterion has none, or another one. Empty if nothing is."""
     if weight is None and _is_weight(words, value):
         kind = "" if as_weight(value) is not None else ", as a number,"
         advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
@@ -141,12 +141,12 @@ def unread_notes(criteria: Sequence[Criterion]) -> list[str]:
     return notes
 
 
-def uneven_weights(weights: Sequence[Any]) -> Iterator[tuple[int, str]]:
+def find_uneven_weights(weights: Sequence[Any]) -> Iterator[tuple[int, str]]:
     """The places of criteria without a weight if others have one, or in percent if others are not, and what is wrong.
 
     Example:
-        >>> list(uneven_weights([1, None])), list(uneven_weights([None, None])), list(uneven_weights(["60%", 0.4]))
-        ([(1, 'has no weight, but others have; give it one')], [], [(0, "has the weight '60%', but others are ...")])
+        >>> [list(find_uneven_weights(weights)) for weights in ([1, None], [None, None], ["60%", 0.4])]
+        [[(1, 'has no weight, but others have; give it one')], [], [(0, "has the weight '60%', but others are ...")]]
     """
     given = [weight for weight in weights if weight is not None]
     in_percent = [str(weight).rstrip().endswith(("%", "％")) for weight in weights]
@@ -158,19 +158,19 @@ def uneven_weights(weights: Sequence[Any]) -> Iterator[tuple[int, str]]:
             yield place, f"has the weight {weight!r:.60}, but others are not in percent; write all in one unit"
 
 
-def stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
+def find_stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
     """A sentence for each key next to criteria that has weights or a scale for them, or more criteria.
 
     Example:
-        >>> list(stray_keys({"weights": {"Tone": 0.4}, "total_weight": 1}, []))
+        >>> list(find_stray_keys({"weights": {"Tone": 0.4}, "total_weight": 1}, []))
         ["'weights' is {'Tone': 0.4}; write each weight into its criterion"]
-        >>> list(stray_keys({"scale": "1-5"}, ["Is kind."]))
+        >>> list(find_stray_keys({"scale": "1-5"}, ["Is kind."]))
         ["'scale' is '1-5', but without options a criterion is met or not; write it as options, each with ..."]
     """
     entries = criteria if isinstance(criteria, list) else []
     has_options = any(isinstance(entry, Mapping) and entry.get("options") for entry in entries)
     for key, value in around.items():
-        words = _words(str(key))
+        words = _split(str(key))
         known = {"weights", "scores"} if isinstance(value, list) and len(value) == len(entries) else {"weights"}
         if words & (_MEANT["weight"] | known) and isinstance(value, list | Mapping) and value:
             yield f"{key!r} is {value!r:.60}; write each weight into its criterion"
@@ -180,7 +180,7 @@ def stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
             yield f"{key!r} has {len(value)} more criteria; write all criteria into one list, {_ELSE}"
 
 
-def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterator[str]:
+def find_section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterator[str]:
     """A sentence for each key around criteria that is their weight or sign, which nothing applies, or a wrong total.
 
     Args:
@@ -188,15 +188,15 @@ def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterat
         weights: those of its criteria as they are written; None where one has none.
 
     Example:
-        >>> list(section_weights({"weight": 0.7, "total_weight": "all", "points": 5}, [2, 3]))
+        >>> list(find_section_weights({"weight": 0.7, "total_weight": "all", "points": 5}, [2, 3]))
         ["'weight' is 0.7; nothing applies it: multiply it into the weights of its criteria"]
-        >>> list(section_weights({"max_points": 6}, [2, 3]))
+        >>> list(find_section_weights({"max_points": 6}, [2, 3]))
         ["'max_points' is 6, but the weights of its criteria add up to 5; correct them, or leave it out"]
     """
     numbers = [10.0 if weight is None else as_weight(weight) or 0 for weight in weights]
     added = sum(number for number in numbers if number > 0)
     for key, value in around.items():
-        words, number = _words(str(key)), as_weight(value)
+        words, number = _split(str(key)), as_weight(value)
         if number is not None and math.isclose(number, added):
             continue
         if number is not None and words & _MEANT["total"] and words <= _AMOUNTS:
@@ -208,16 +208,16 @@ def section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> Iterat
             yield f"{key!r} is {value!r:.60}; give its criteria negative weights, {_ELSE}"
 
 
-def total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
+def find_total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
     """A sentence for each criterion (text and weight) that is a row of a table with a sum of the weights above.
 
     Example:
-        >>> list(total_rows([("Is kind.", 3), ("Subtotal", 3), ("Is brief.", 2), ("Grand total", 5)]))[1]
+        >>> list(find_total_rows([("Is kind.", 3), ("Subtotal", 3), ("Is brief.", 2), ("Grand total", 5)]))[1]
         "criterion 4 is 'Grand total' and has the sum of other weights; leave it out"
     """
     added = since = 0.0
     for number, (text, weight) in enumerate(criteria, 1):
-        words = _words(text) if len(text) < 40 else frozenset()
+        words = _split(text) if len(text) < 40 else frozenset()
         is_total = words & _MEANT["total"] and words <= _AMOUNTS
         if number > 1 and is_total and (math.isclose(added, weight) or math.isclose(since, weight)):
             yield f"criterion {number} is {text!r} and has the sum of other weights; leave it out"
@@ -227,7 +227,7 @@ def total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=4096)
-def _words(key: str) -> frozenset[str]:
+def _split(key: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORDS.findall(key))
 
 
@@ -256,12 +256,12 @@ def _has_parts(words: frozenset[str], value: Any) -> bool:
 
 
 def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
-    """Whether a key says that to meet the criterion is a fault."""
+    """Whether a key says that meeting the criterion is a fault."""
     flag = str(value).strip().casefold()
     if words & _MEANT["sign"]:
         said = [str(one).rpartition(":")[2].strip() for one in (value if isinstance(value, list) else [value])]
         meant = _MEANT["fault"] - {"negative"} if words == _TAGS else _MEANT["fault"]
-        return any(one in ("-", "-1") or ((inner := _words(one)) & meant and inner <= _FAULTY) for one in said)
+        return any(one in ("-", "-1") or ((inner := _split(one)) & meant and inner <= _FAULTY) for one in said)
     if words & _MEANT["merit"]:
         return flag in ("false", "no")
     is_number = weight is None and as_number(value) is not None
@@ -269,7 +269,7 @@ def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
 
 
 def _is_met_worst(key: str, entry: Mapping[str, Any], has_options: bool) -> bool:
-    """Whether the choices of a criterion, as files of verifiers have it, say that to meet it is a fault."""
+    """Whether the choices of a criterion in a file of verifiers say that meeting it is a fault."""
     return key == "choices" and "text" in entry and entry[key] == ["MET", "UNMET"] and not has_options
 
 
@@ -285,5 +285,5 @@ def _is_scale(words: frozenset[str], value: Any) -> bool:
 
 def _is_level(key: str) -> bool:
     """Whether a key is a score, such as `score1_description`, or the name of a level, such as `Good (3)`."""
-    words = _words(key)
+    words = _split(key)
     return bool(_OF_SCORE.match(key) or (words & _MEANT["level"] and words <= _MEANT["level"] | _MEANT["besides"]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.display import BriefModel, Displayed, Verbatim, brief_args, clipped, set_fields
+from autorubric.core.display import BriefModel, Displayed, Verbatim, clipped, iter_set_fields, shorten_args
 from autorubric.core.judgment import (
     AggregatedMultiChoiceVerdict,
     CannotAssessConfig,
@@ -108,21 +108,21 @@ class CriterionReport(_Judged, Criterion):
     __hash__ = Criterion.__hash__
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        return brief_args(set_fields(self))
+        return shorten_args(iter_set_fields(self))
 
     @property
     def criterion(self) -> Criterion:
-        """What was judged, as reports of several judges have it: the report itself."""
+        """What was judged: the report itself. Reports of several judges have it separately."""
         return self
 
     @property
     def final_verdict(self) -> CriterionVerdict | None:
-        """The verdict, as reports of several judges have it."""
+        """The verdict, by its name in reports of several judges."""
         return self.verdict
 
     @property
     def final_reason(self) -> str | None:
-        """The explanation, as reports of several judges have it."""
+        """The explanation, by its name in reports of several judges."""
         return self.reason
 
     def final(self) -> tuple[CriterionVerdict | None, MultiChoiceVerdict | None]:
@@ -132,17 +132,17 @@ class CriterionReport(_Judged, Criterion):
     def as_row(self, number: int) -> dict[str, Any]:
         """The criterion as a row of a table; `number` names it where it has no name."""
         found = {"verdict": self.word, "value": self.score_value, "reason": self.reason, "error": self.error}
-        return judged_row(self, number, **found)
+        return build_judged_row(self, number, **found)
 
 
 class _Report(Displayed, BriefModel):
-    """What both kinds of report have in common: how they look."""
+    """What both kinds of report share: their display."""
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        yield from brief_args((name, value) for name, value in set_fields(self) if name != "report")
+        yield from shorten_args((name, value) for name, value in iter_set_fields(self) if name != "report")
         found = getattr(self, "report", None)
         if found is not None:
-            yield "report", Verbatim(criteria_text([one.word for one in found]))
+            yield "report", Verbatim(format_criteria([one.word for one in found]))
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         return (one.as_row(number) for number, one in enumerate(getattr(self, "report", None) or (), start=1))
@@ -152,7 +152,7 @@ class EvaluationReport(_Report):
     """The score of a submission and its criteria.
 
     Attributes:
-        score: in [0, 1], or the bare sum where `normalize` was off; None if a judgment failed (see
+        score: in [0, 1], or the bare sum if `normalize` was off; None if a judgment failed (see
             `error`) or nothing is left to score.
         raw_score: the sum of value · weight, before any length penalty.
         llm_raw_score: the same; published name.
@@ -192,7 +192,7 @@ class EnsembleCriterionReport(_Judged, BriefModel):
         final_reason: the explanations, each after its judge's id if there are several.
         votes: on a binary criterion, one per judge.
         agreement: the share of votes equal to the final verdict, without failed and superseded votes.
-            Left at 0.0 it is computed.
+            If left at 0.0, it is computed.
         final_multi_choice_verdict: on a multi-choice criterion.
         multi_choice_votes: on a multi-choice criterion, one per judge.
         error: why there is no final verdict.
@@ -226,7 +226,7 @@ class EnsembleCriterionReport(_Judged, BriefModel):
     flags: list[str] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _with_agreement(self) -> Self:
+    def _fill_agreement(self) -> Self:
         if self.agreement != 0.0 or self.error is not None:
             return self
         if self.final_multi_choice_verdict is not None:
@@ -244,13 +244,13 @@ class EnsembleCriterionReport(_Judged, BriefModel):
 
     def as_row(self, number: int) -> dict[str, Any]:
         """The criterion as a row of a table; `number` names it where it has no name."""
-        return judged_row(
+        return build_judged_row(
             self.criterion,
             number,
             verdict=self.word,
             value=self.score_value,
             agreement=self.agreement,
-            votes=votes_text([*self.votes, *self.multi_choice_votes]),
+            votes=format_votes([*self.votes, *self.multi_choice_votes]),
             reason=self.final_reason,
             error=self.error,
         )
@@ -288,11 +288,11 @@ class EnsembleEvaluationReport(_Report):
 _MOST_NAMED = 6
 
 
-def criteria_text(words: Sequence[str | None]) -> str:
+def format_criteria(words: Sequence[str | None]) -> str:
     """How many criteria there are, and how many of each verdict; None is a failed judgment.
 
     Example:
-        >>> criteria_text(["MET", None, "MET"])
+        >>> format_criteria(["MET", None, "MET"])
         '<3 criteria: 2 MET, 1 failed>'
     """
     counts = Counter(clipped(word or "failed", 30) for word in words).most_common()
@@ -303,11 +303,11 @@ def criteria_text(words: Sequence[str | None]) -> str:
     return f"<{len(words)} {noun}: {', '.join(shown)}>"
 
 
-def votes_text(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
+def format_votes(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
     """Each judge with its verdict; None if no judge was asked.
 
     Example:
-        >>> votes_text([JudgeVote(judge_id="a", verdict="MET", reason=None)])
+        >>> format_votes([JudgeVote(judge_id="a", verdict="MET", reason=None)])
         'a: MET'
     """
     said = []
@@ -317,7 +317,7 @@ def votes_text(votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> str | None:
     return "; ".join(said) or None
 
 
-def judged_row(criterion: Criterion, number: int, **found: Any) -> dict[str, Any]:
+def build_judged_row(criterion: Criterion, number: int, **found: Any) -> dict[str, Any]:
     """The row of a criterion: its definition, then its verdict."""
     return {
         "criterion": criterion.name or f"C{number}",

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, overload
 
-from autorubric.core.criterion import Criterion, criterion_rows, rubric_text
+from autorubric.core.criterion import Criterion, build_criterion_rows, format_rubric
 from autorubric.core.display import Displayed
 from autorubric.core.entries import check_extension, read_rubric_file, read_source
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
@@ -44,7 +44,7 @@ def takes_guidelines(function: Any) -> bool:
 
 
 def check_grader(grader: object) -> None:
-    """Raise an error for what has no `grade`."""
+    """Refuse an object that has no `grade`."""
     if not hasattr(grader, "grade"):
         raise InputError(f"grader is {grader!r:.100}; expected a CriterionGrader or another object that grades")
 
@@ -86,7 +86,7 @@ class Rubric(Displayed):
         if not problems and (
             {one.id for one in self.rubric} != {None} or len({one.name for one in self.rubric}) < len(self.rubric)
         ):
-            problems = _repeated(self.rubric)
+            problems = _find_repeated(self.rubric)
         if problems:
             raise InputError(problems)
         self.guidelines = guidelines
@@ -130,10 +130,10 @@ class Rubric(Displayed):
         return hash(tuple(self.rubric))
 
     def __repr__(self) -> str:
-        return rubric_text(type(self).__name__, self.rubric, self._guidelines)
+        return format_rubric(type(self).__name__, self.rubric, self._guidelines)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        return criterion_rows(self.rubric)
+        return build_criterion_rows(self.rubric)
 
     @staticmethod
     def validate_and_create_criteria(data: list[Any] | dict[str, Any]) -> list[Criterion]:
@@ -241,7 +241,7 @@ class Rubric(Displayed):
             indent: spaces for each level; None for one line.
 
         Raises:
-            ValueError: metadata holds what JSON cannot.
+            ValueError: metadata has a value that JSON cannot represent.
 
         Example:
             >>> Rubric([Criterion(name="Brief", requirement="Is brief")]).to_json(indent=None)
@@ -255,7 +255,7 @@ class Rubric(Displayed):
         """The rubric as YAML text.
 
         Raises:
-            ValueError: metadata holds what YAML cannot.
+            ValueError: metadata has a value that YAML cannot represent.
 
         Example:
             >>> print(Rubric([Criterion(name="Brief", requirement="Is brief")]).to_yaml(), end="")
@@ -356,8 +356,8 @@ class Rubric(Displayed):
             partial_credit: what PARTIAL gives, in [0, 1].
 
         Raises:
-            ValueError: a verdict is missing, too many or none of the criterion's, or the credit is not in
-                range.
+            ValueError: there are too few or too many verdicts, one does not fit its criterion, or the credit is
+                out of range.
 
         Example:
             >>> rubric = Rubric([
@@ -370,11 +370,11 @@ class Rubric(Displayed):
         if len(verdicts) != len(self.rubric):
             raise InputError(f"Expected {counted(len(self.rubric), 'verdict')}, got {len(verdicts)}")
         config = CannotAssessConfig(strategy=cannot_assess_strategy, partial_credit=partial_credit)
-        cells = [_cell(criterion, verdict) for criterion, verdict in zip(self.rubric, verdicts, strict=True)]
+        cells = [_build_cell(criterion, verdict) for criterion, verdict in zip(self.rubric, verdicts, strict=True)]
         return score(cells, config, normalize=normalize)
 
 
-def _cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
+def _build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
     if criterion.is_binary:
         try:
             return cell(criterion, verdict)
@@ -388,7 +388,7 @@ def _cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
     return cell(criterion, verdict)
 
 
-def _repeated(criteria: list[Criterion]) -> list[str]:
+def _find_repeated(criteria: list[Criterion]) -> list[str]:
     """Names and ids that two criteria share: agreement and few-shot examples could not distinguish them."""
     problems = []
     firsts: dict[tuple[str | None, ...], int] = {}

@@ -16,7 +16,7 @@ def rubric_from(value: Any, where: str, *, nulls: bool = False) -> Rubric:
     Args:
         value: the field.
         where: its place, for messages.
-        nulls: whether keys that hold null count; in a table, each criterion has the keys of all the others.
+        nulls: whether keys with null count; in a table, each criterion has the keys of all the others.
 
     Raises:
         InputError: it has no criterion, or one is wrong.

@@ -15,9 +15,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption, with_distinct_names
 from autorubric.core.described_scores import has_described_scores, scored_criterion
-from autorubric.core.entries import USUAL, entries_in_columns, find_parts, is_foreign, read_entries, written_weights
-from autorubric.core.known_keys import error_lines
-from autorubric.core.misread_keys import section_weights, stray_keys, total_rows, uneven_weights
+from autorubric.core.entries import USUAL, find_parts, is_foreign, read_columns, read_entries, read_weights
+from autorubric.core.known_keys import format_errors
+from autorubric.core.misread_keys import find_section_weights, find_stray_keys, find_total_rows, find_uneven_weights
 from autorubric.errors import InputError
 from autorubric.files.keys import nearest, unknown_key
 from autorubric.files.strict_json import parse_json
@@ -56,7 +56,7 @@ def unfold(data: Any) -> Unfolded:
         [{'requirement': 'Is brief', 'section': 'Style'}]
     """
     if isinstance(data, list):
-        return Unfolded(_flat(data), None, {})
+        return Unfolded(_flatten(data), None, {})
     if not isinstance(data, dict):
         raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
     return _unfold_mapping(data)
@@ -83,22 +83,22 @@ def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
     """The parts of a mapping; `inside` is its place, for messages."""
     if has_described_scores(data):
         return Unfolded([scored_criterion(data)], None, {})
-    if columns := entries_in_columns(data):
-        return Unfolded(_flat(columns), None, {})
-    holder = _holder(data, inside)
+    if columns := read_columns(data):
+        return Unfolded(_flatten(columns), None, {})
+    holder = _find_holder(data, inside)
     outer, held = {key: value for key, value in data.items() if key != holder}, data[holder]
     if isinstance(held, str):
         held = parse_rubric(held)
-    inner = _unfold_mapping(held, holder) if isinstance(held, dict) else Unfolded(_flat(held), None, {})
+    inner = _unfold_mapping(held, holder) if isinstance(held, dict) else Unfolded(_flatten(held), None, {})
     held = [one if isinstance(one, dict) else vars(one) for one in inner.entries]
-    if wrong := [*section_weights(outer, written_weights(held))]:
+    if wrong := [*find_section_weights(outer, read_weights(held))]:
         raise InputError(wrong)
     given = [text for text in (outer.get("guidelines"), inner.guidelines) if not is_blank(text)]
     if len(given) > 1:
         raise InputError("'guidelines' is given both next to and inside 'rubric'; give it once")
     if given and not isinstance(given[0], str):
         raise InputError(f"Expected 'guidelines' to be a string, got {type(given[0]).__name__}")
-    return Unfolded(inner.entries, given[0] if given else None, {**_metadata(outer), **inner.metadata})
+    return Unfolded(inner.entries, given[0] if given else None, {**_read_metadata(outer), **inner.metadata})
 
 
 def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
@@ -117,7 +117,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     criteria = [made for made in plain if made is not None]
     if len(criteria) < len(plain):
         criteria = _read_others(entries, plain)
-    if totals := [*total_rows((one.requirement, one.weight) for one in criteria)]:
+    if totals := [*find_total_rows((one.requirement, one.weight) for one in criteria)]:
         raise InputError(totals)
     return criteria
 
@@ -125,18 +125,18 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
 def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> list[Criterion]:
     if is_foreign(entries):
         return with_distinct_names(read_entries(entries, "rubric", USUAL))
-    # Tables and exporters that write all keys write an empty list.
-    entries = [_without_options(entry) if isinstance(entry, dict) else entry for entry in entries]
-    weights = written_weights(entry if isinstance(entry, dict) else {} for entry in entries)
-    if mixed := [(place, told) for place, told in uneven_weights(weights) if weights[place] is not None]:
+    # Tables and exporters that write all keys write an empty list of options.
+    entries = [_drop_empty_options(entry) if isinstance(entry, dict) else entry for entry in entries]
+    weights = read_weights(entry if isinstance(entry, dict) else {} for entry in entries)
+    if mixed := [(place, told) for place, told in find_uneven_weights(weights) if weights[place] is not None]:
         raise InputError(f"Invalid criterion at index {place}: {told}" for place, told in mixed)
     try:
         return _CRITERIA.validate_python([made or entry for made, entry in zip(plain, entries, strict=True)])
     except ValidationError as error:
-        raise InputError(_by_criterion(error)) from None
+        raise InputError(_group_by_criterion(error)) from None
 
 
-def _without_options(entry: dict[str, Any]) -> dict[str, Any]:
+def _drop_empty_options(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key != "options" or value != []}
 
 
@@ -151,7 +151,7 @@ def criterion_record(criterion: Criterion) -> dict[str, Any]:
     record = {"name": fields["name"], "weight": fields["weight"], "requirement": fields["requirement"]}
     if fields["options"] is not None:
         record["scale_type"] = fields["scale_type"]
-        record["options"] = [_option_record(option) for option in fields["options"]]
+        record["options"] = [_dump_option(option) for option in fields["options"]]
     elif fields["scale_type"] != "ordinal":
         record["scale_type"] = fields["scale_type"]
     for key in ("aggregation", "id", "section", "check"):
@@ -163,15 +163,15 @@ def criterion_record(criterion: Criterion) -> dict[str, Any]:
     return record
 
 
-def _option_record(option: CriterionOption) -> dict[str, Any]:
+def _dump_option(option: CriterionOption) -> dict[str, Any]:
     record: dict[str, Any] = {"label": option.label, "value": option.value, "na": option.na}
     if option.metadata:
         record["metadata"] = option.metadata
     return record
 
 
-def _holder(data: Mapping[str, Any], inside: str) -> str:
-    """The key of the criteria in a mapping: the first one with something, if there is any."""
+def _find_holder(data: Mapping[str, Any], inside: str) -> str:
+    """The key of the criteria in a mapping: the first one that is not empty, else the first one."""
     for key in data:
         if isinstance(key, str) and nearest(key, _RUBRIC_KEYS):
             raise InputError(unknown_key(key, _RUBRIC_KEYS, "the rubric"))
@@ -180,22 +180,24 @@ def _holder(data: Mapping[str, Any], inside: str) -> str:
         holder = next((key for key in there if data[key]), there[0])
         known = (holder, "guidelines", "metadata")
         strangers = {key: value for key, value in data.items() if key not in known and value != data[holder]}
-        if strangers and (strays := list(stray_keys(strangers, data[holder]))):
+        if strangers and (strays := list(find_stray_keys(strangers, data[holder]))):
             raise InputError(strays)
         return holder
+    raise InputError(_describe_missing_holder(data, inside))
+
+
+def _describe_missing_holder(data: Mapping[str, Any], inside: str) -> str:
     if inside == "rubric":
-        raise InputError("'rubric' must be a list, or a dict with 'sections' or 'criteria'")
-    raise InputError(f"Expected '{inside}' to be a list, got dict; {_keys(data)}" if inside else _no_holder(data))
-
-
-def _no_holder(data: Mapping[str, Any]) -> str:
+        return "'rubric' must be a list, or a dict with 'sections' or 'criteria'"
+    if inside:
+        return f"Expected '{inside}' to be a list, got dict; {_list_keys(data)}"
     if "sub_tasks" in data:
         return TREE
-    return f"Dict must contain either 'sections' or 'rubric' key, or 'criteria'; {_keys(data)}"
+    return f"Dict must contain either 'sections' or 'rubric' key, or 'criteria'; {_list_keys(data)}"
 
 
-def _keys(data: Mapping[str, Any]) -> str:
-    """The keys of a mapping without a list of criteria, and how to write what it holds, unless this is open."""
+def _list_keys(data: Mapping[str, Any]) -> str:
+    """The keys of a mapping without a list of criteria, and how to write its content, if that is clear."""
     keys = ", ".join(map(repr, data)) or "none"
     lists = [key for key, value in data.items() if isinstance(value, list) and isinstance((*value, 0)[0], dict)]
     kinds = {list} if lists else {type(value) for value in data.values()}
@@ -205,7 +207,7 @@ def _keys(data: Mapping[str, Any]) -> str:
     return f"its keys are {keys:.200}{advice}"
 
 
-def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
+def _read_metadata(rest: dict[str, Any]) -> dict[str, Any]:
     own = {} if rest.get("metadata") is None else rest["metadata"]
     if not isinstance(own, dict):
         raise InputError(f"'metadata' must be a mapping, got {type(own).__name__}")
@@ -227,7 +229,7 @@ def as_entries(entries: Any) -> list[Any]:
     return [{"requirement": entry} if isinstance(entry, str) else entry for entry in entries]
 
 
-def _flat(entries: Any) -> list[Any]:
+def _flatten(entries: Any) -> list[Any]:
     flat: list[Any] = []
     problems: list[str] = []
     for index, entry in enumerate(as_entries(entries)):
@@ -236,8 +238,8 @@ def _flat(entries: Any) -> list[Any]:
         elif not isinstance(entry, dict):
             problems.append(f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}")
         elif not isinstance(entry.get("criteria", ""), str):
-            flat += _section(entry, f"Invalid section at index {index}", problems)
-        elif not _PLAIN.issuperset(entry) and (wrong := _misspelt_criteria(entry)) is not None:
+            flat += _read_section(entry, f"Invalid section at index {index}", problems)
+        elif not _PLAIN.issuperset(entry) and (wrong := _find_misspelt_key(entry)) is not None:
             told = unknown_key(wrong, _SECTION_KEYS, "the section")
             problems.append(f"Invalid section at index {index}: {told}")
         else:
@@ -249,16 +251,16 @@ def _flat(entries: Any) -> list[Any]:
     return flat
 
 
-def _misspelt_criteria(entry: Mapping[Any, Any]) -> str | None:
-    """The key of a section that is nearly called `criteria`; None for a criterion."""
+def _find_misspelt_key(entry: Mapping[Any, Any]) -> str | None:
+    """The key of a section that is a misspelling of `criteria`; None for a criterion."""
     wrong = next((str(key) for key in entry if nearest(str(key), ("criteria",))), None)
     return None if wrong is None or "criterion" in entry or find_parts(entry)[0].text else wrong
 
 
-def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[Any]:
+def _read_section(section: dict[str, Any], where: str, problems: list[str]) -> list[Any]:
     entries = section["criteria"]
     if not isinstance(entries, list):
-        problems.append(f"{where}: 'criteria' must be a list; the text of one criterion is 'criterion'")
+        problems.append(f"{where}: 'criteria' must be a list; the key of one criterion's text is 'criterion'")
         return []
     name = section.get("name") or section.get("title")
     if name is not None and not isinstance(name, str):
@@ -269,18 +271,18 @@ def _section(section: dict[str, Any], where: str, problems: list[str]) -> list[A
     problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
     entries = as_entries(entries)
     mappings = [entry for entry in entries if isinstance(entry, dict)]
-    problems += (f"{where}: {problem}" for problem in section_weights(strangers, written_weights(mappings)))
+    problems += (f"{where}: {problem}" for problem in find_section_weights(strangers, read_weights(mappings)))
     flat: list[Any] = []
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
             told = f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}"
             problems.append(f"{where}: {told}")
         else:
-            flat.append(_in_section(entry, name, strangers))
+            flat.append(_add_section(entry, name, strangers))
     return flat
 
 
-def _in_section(entry: dict[str, Any], name: str | None, strangers: dict[Any, Any]) -> dict[str, Any]:
+def _add_section(entry: dict[str, Any], name: str | None, strangers: dict[Any, Any]) -> dict[str, Any]:
     """A criterion with the name of its section, and with the section's own keys in its metadata."""
     if name is not None and entry.get("section") is None:
         entry = {**entry, "section": name}
@@ -290,10 +292,10 @@ def _in_section(entry: dict[str, Any], name: str | None, strangers: dict[Any, An
     return entry
 
 
-def _by_criterion(error: ValidationError) -> list[str]:
+def _group_by_criterion(error: ValidationError) -> list[str]:
     """One problem for each criterion, with a line for each of its fields."""
     lines: dict[int, list[str]] = {}
-    for detail, line in zip(error.errors(include_url=False), error_lines(error, inside=1), strict=True):
+    for detail, line in zip(error.errors(include_url=False), format_errors(error, inside=1), strict=True):
         lines.setdefault(int(detail["loc"][0]), []).append(line)
     told = [f"Invalid criterion at index {index}:\n  " + "\n  ".join(found) for index, found in lines.items()]
     if "\n  requirement: missing" in told[-1]:
@@ -304,17 +306,17 @@ def _by_criterion(error: ValidationError) -> list[str]:
 _ONLY_TEXT = frozenset({str})
 _new = object.__new__
 _set = object.__setattr__
-# Past the model, which is frozen, and quicker than by name.
+# These bypass the model, which is frozen, and are faster than access by name.
 _set_fields, _set_fields_set, _set_extra, _set_private = (
     vars(BaseModel)[slot].__set__
     for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 )
 
 
-def _blank() -> dict[str, Any]:
-    """The fields of a criterion of which nothing is known.
+def _build_blank() -> dict[str, Any]:
+    """The fields of a blank criterion.
 
-    Set one by one, the keys are shared by all copies of the dict, which take a third of the memory so.
+    They are set one by one, so that all copies of the dict share their keys and take a third of the memory.
     """
     criterion = _new(Criterion)
     for name, value in {**vars(Criterion(requirement="-")), "requirement": ""}.items():
@@ -322,14 +324,14 @@ def _blank() -> dict[str, Any]:
     return vars(criterion)
 
 
-_BLANK = _blank()
+_BLANK = _build_blank()
 
 
 def read_plain_criterion(entry: Any) -> Criterion | None:
     """The criterion of a valid mapping that needs no conversion, equal to what pydantic would make.
 
-    None says that the model's own validation has to look: for the keys of a multi-choice criterion, keys of the
-    user's own, values of other types, and whatever is an error.
+    None leaves it to the model's own validation: the keys of a multi-choice criterion, the user's own keys, values of
+    other types, and errors.
 
     Example:
         >>> read_plain_criterion({"requirement": "Is brief", "weight": 2.0})
@@ -362,7 +364,7 @@ def read_plain_criterion(entry: Any) -> Criterion | None:
 
 
 def _copy_containers(fields: dict[str, Any]) -> bool:
-    """Replace tags and metadata by copies; whether both are plain."""
+    """Replace tags and metadata by copies, and return whether both are plain."""
     tags, metadata = fields["tags"], fields["metadata"]
     if type(tags) is not list or type(metadata) is not dict:
         return False

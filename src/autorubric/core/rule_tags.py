@@ -33,7 +33,7 @@ def rule_of_tags(tags: object) -> RuleCall | None:
         >>> rule_of_tags({"function": "", "parameters": None, "verifier": "llm"}) is None
         True
     """
-    entries = _tag_values(tags)
+    entries = _read_tag_values(tags)
     verifier, function = entries.get("verifier") or "", entries.get("function") or ""
     if verifier not in ("", "llm", "rule"):
         raise InputError(f"tags: verifier is {verifier!r}; expected 'rule' or 'llm'")
@@ -43,18 +43,18 @@ def rule_of_tags(tags: object) -> RuleCall | None:
         raise InputError(f"tags: verifier is 'llm' but the function is {function!r}; expected none")
     if not function:
         return None
-    parameters = _parameters(entries.get("parameters"))
+    parameters = _parse_parameters(entries.get("parameters"))
     return RuleCall(function, {name: with_integers(value) for name, value in parameters.items() if value is not None})
 
 
-def check_of_tags(tags: object) -> dict[str, Any] | None:
+def read_check_tags(tags: object) -> dict[str, Any] | None:
     """The rule that tags name as a criterion's `check`, or None if a judge decides it.
 
     Raises:
         InputError: as `rule_of_tags` does.
 
     Example:
-        >>> check_of_tags(["verifier:rule", "function:CommaChecker", "parameters:{}"])
+        >>> read_check_tags(["verifier:rule", "function:CommaChecker", "parameters:{}"])
         {'name': 'CommaChecker', 'parameters': {}}
     """
     rule = rule_of_tags(tags)
@@ -77,7 +77,7 @@ def with_integers(value: Any) -> Any:
     return with_integers(value.tolist()) if hasattr(value, "tolist") else value
 
 
-def _tag_values(tags: object) -> Mapping[str, Any]:
+def _read_tag_values(tags: object) -> Mapping[str, Any]:
     if tags is None:
         return {}
     if isinstance(tags, Mapping):
@@ -89,7 +89,7 @@ def _tag_values(tags: object) -> Mapping[str, Any]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def _parameters(written: object) -> Mapping[str, Any]:
+def _parse_parameters(written: object) -> Mapping[str, Any]:
     """The parameters of either layout; text is read as JSON, or else as a Python literal."""
     if written is None or written == "":
         return {}

@@ -40,7 +40,7 @@ class Cell(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """The sums over scored cells: value · weight, positive weights, negative weights' size; how many."""
+    """Sums over the scored cells: value · weight, positive weights, absolute negative weights; and their number."""
 
     points: float
     positive: float
@@ -78,7 +78,7 @@ def cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
 
 
 def totals(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Totals:
-    """The sums of the cells, abstentions settled as `config` says.
+    """The sums of the cells, with abstentions scored as `config` says.
 
     Example:
         >>> totals([Cell(10.0, 1.0), Cell(5.0, 0.5), Cell(-2.0, 0.0), Cell(3.0, None)])
@@ -149,7 +149,7 @@ class LengthPenalty(PlainModel):
         max_cap: from this length on `penalty_at_cap` is lost; at least `free_budget`.
         penalty_at_cap: maximum number of points lost, in the unit of the score.
         exponent: how the loss grows in between; above 1 it is mild at first.
-        count_fn: the length of a text; words unless given.
+        count_fn: the length of a text; words by default.
         penalty_type: which parts of the submission count.
 
     Example:
@@ -169,7 +169,7 @@ class LengthPenalty(PlainModel):
     penalty_type: PenaltyType = "ALL"
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.max_cap < self.free_budget:
             message = f"max_cap={self.max_cap} is below free_budget={self.free_budget}; expected at least as much"
             raise PydanticCustomError("value_error", "{message}", {"message": message})
@@ -180,7 +180,7 @@ def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
     """The points a submission loses for its length, from 0 to `penalty_at_cap`.
 
     Between budget and cap: penalty_at_cap · ((length − free_budget) / (max_cap − free_budget)) ** exponent. The
-    parts that count are measured one by one, so nothing is added where they meet.
+    parts that count are measured separately, so joining them adds nothing.
 
     Raises:
         InputError: the submission is of the wrong shape, or `count_fn` returns something that is not a length.
@@ -217,5 +217,5 @@ def measured(text: str, count: CountFn | None) -> float:
     """
     length = (count or word_count)(text)
     if isinstance(length, bool) or not isinstance(length, int | float) or not 0 <= length < math.inf:
-        raise InputError(f"count_fn returned {length!r} for a text; expected a number from 0")
+        raise InputError(f"count_fn returned {length!r} for a text; expected a number of at least 0")
     return length

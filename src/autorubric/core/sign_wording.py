@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
-from autorubric.core.wording import asserted, late_pattern, match_any
+from autorubric.core.wording import late_pattern, match_any, read_assertion
 
 Meaning: TypeAlias = Literal["good", "fault", "negated", "plain"]
 """Something good, a fault, that something is not done (which may be either), or not clear from the words."""
 
 
-class Said(NamedTuple):
+class WordedMeaning(NamedTuple):
     """The meaning of a criterion, and the words that show it (empty for `plain`)."""
 
     meaning: Meaning
@@ -170,7 +170,7 @@ _NEGATED_ZH = late_pattern(
     rf"{_SUBJECT_ZH}{_MODALS_ZH}{{0,2}}(?:没有|沒有|未(?!能|来|來|必|婚|成年|知)|不(?!同|仅|僅|但|断|斷|良|适"
     rf"|適)|无(?!论|论)|勿)"
 )
-# What follows may turn a strength or a fault about: "avoids X but fails to Y".
+# What follows may reverse a strength or a fault: "avoids X but fails to Y".
 _TURNED = late_pattern(
     r"\b(?:fails? to|(?<!that )(?<!which )(?<!and )does not|without|but|instead of|rather than|when|despite"
     r"|even though|not the|and (?:then )?does)\b"
@@ -180,21 +180,21 @@ _HAN = late_pattern("[\u4e00-\u9fff]")
 _REACH = 200  # characters: what comes later is detail, not what the criterion is about
 
 
-def said(text: str) -> Said:
+def said(text: str) -> WordedMeaning:
     """What meeting a criterion means, by its words alone.
 
     Quotes, asides in brackets and reasons don't count.
 
     Example:
-        >>> [said(text).meaning for text in ("Avoids jargon.", "Omits the dose.", "Does not name it.", "Names it.")]
+        >>> [said(text).meaning for text in ("Avoids it.", "Omits doses.", "Does not name it.", "Names it.")]
         ['good', 'fault', 'negated', 'plain']
         >>> said("未能说明剂量")
-        Said(meaning='fault', words='未能')
+        WordedMeaning(meaning='fault', words='未能')
     """
-    return _said(asserted(text))
+    return _read_bare_meaning(read_assertion(text))
 
 
-def _said(bare: str) -> Said:
+def _read_bare_meaning(bare: str) -> WordedMeaning:
     plain = _LABEL.sub("", bare.strip()[:_REACH]).replace("’", "'")
     chinese = bool(_HAN.search(plain))
     turned = _TURNED_ZH if chinese else _TURNED
@@ -207,9 +207,9 @@ def _said(bare: str) -> Said:
         found = pattern.match(plain)
         if found is not None:
             if meaning != "negated" and turned.search(plain, found.end()):
-                return Said("plain", "")
-            return Said(meaning, found.group().strip())
-    return Said("plain", "")
+                return WordedMeaning("plain", "")
+            return WordedMeaning(meaning, found.group().strip())
+    return WordedMeaning("plain", "")
 
 
 def contradiction(text: str, weight: float) -> str:
@@ -219,11 +219,11 @@ def contradiction(text: str, weight: float) -> str:
         >>> contradiction("Omits warning signs.", 8), contradiction("Omits warning signs.", -8)
         ('omits', '')
     """
-    return find_contradiction(asserted(text), weight)
+    return find_contradiction(read_assertion(text), weight)
 
 
 def find_contradiction(bare: str, weight: float) -> str:
-    """The same, from the result of `asserted`."""
-    found = _said(bare)
+    """The same, for a text from `read_assertion`."""
+    found = _read_bare_meaning(bare)
     opposite = found.meaning == "good" if weight < 0 else found.meaning == "fault" and weight > 0
     return found.words if opposite else ""

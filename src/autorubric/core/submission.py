@@ -1,4 +1,4 @@
-"""The text that is graded, which may contain a part that was thought and a part that was said."""
+"""The graded text, which may have a thinking part and an output part."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ def word_count(text: str) -> int:
 def parse_thinking_output(text: str) -> ThinkingOutputDict:
     """The two parts of a text that marks them with `<thinking>` and `<output>`.
 
-    All thinking blocks together are the thinking; everything else is the output, with `<output>` tags taken
-    out, so that no text falls outside both. A block that is opened at the very beginning and never closed is
-    thinking that was cut off.
+    All thinking blocks form the thinking; everything else is the output, without its `<output>` tags, so no text is
+    lost. A block that is opened at the very beginning and never closed is truncated thinking.
 
     Example:
         >>> parse_thinking_output("<thinking>Hm.</thinking> <output>Yes.</output>")
@@ -66,11 +65,11 @@ def parse_thinking_output(text: str) -> ThinkingOutputDict:
         end = len(text)
     said.append(text[end:])
     spoken = [_OUTPUT_TAG.sub("", piece).strip() for piece in said]
-    return {"thinking": _joined(thoughts), "output": _joined(spoken)}
+    return {"thinking": _join(thoughts), "output": _join(spoken)}
 
 
 def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
-    """Both parts of a submission, however it was given; a part that is not there is empty.
+    """Both parts of a submission in any form; a missing part is empty.
 
     Raises:
         InputError: it is neither text nor a mapping of texts with the keys `thinking` and `output`.
@@ -84,13 +83,13 @@ def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
     """
     if isinstance(to_grade, str):
         return parse_thinking_output(to_grade)
-    problems = _problems(to_grade)
+    problems = _find_problems(to_grade)
     if problems:
         raise InputError(problems)
     return {"thinking": to_grade.get("thinking", ""), "output": to_grade.get("output", "")}
 
 
-def _problems(given: Any) -> list[str]:
+def _find_problems(given: Any) -> list[str]:
     if not isinstance(given, dict):
         return [
             f"the submission is of type {type(given).__name__}; expected a string, or a dict with thinking and output"
@@ -106,5 +105,5 @@ def _problems(given: Any) -> list[str]:
     return found
 
 
-def _joined(parts: list[str]) -> str:
+def _join(parts: list[str]) -> str:
     return "\n".join(part for part in parts if part)

@@ -46,9 +46,9 @@ _counts = attrgetter(*(field.name for field in fields(TokenUsage)))
 
 
 class UnknownCost(float):
-    """A sum of dollars that is not known: false, equal to None, and formatted as `unknown` by any format.
+    """An unknown sum of dollars: falsy, equal to None, and formatted as `unknown` with any format.
 
-    Reports of AutoRubric 1.6 recipes format the cost of a run without asking whether it is known.
+    Reports of AutoRubric 1.6 recipes format the cost of a run without checking whether it is known.
 
     Example:
         >>> cost = UnknownCost()
@@ -57,7 +57,7 @@ class UnknownCost(float):
     """
 
     def __new__(cls) -> UnknownCost:
-        """The one value there is."""
+        """The only value."""
         return super().__new__(cls, "nan")
 
     def __format__(self, spec: str) -> str:

@@ -23,7 +23,7 @@ else:
 
 
 def changed(value: V, **fields: Any) -> V:
-    """A copy of a value class's value with other fields: `dataclasses.replace` in a third of its time.
+    """A copy of a value with other fields, as by `dataclasses.replace`, in a third of the time.
 
     Example:
         >>> @value_class(frozen=True, slots=True)

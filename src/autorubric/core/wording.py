@@ -27,24 +27,24 @@ class _LatePattern:
             raise AttributeError(name)  # introspection, such as that of doctest, must not compile it
         # From the second use on, the methods are found without this one.
         if name == "search":
-            self.search = _searcher(self._ascii, self.pattern, self.flags)
+            self.search = _build_search(self._ascii, self.pattern, self.flags)
             return self.search
         compiled = re.compile(self.pattern, self.flags)
         self.__dict__.update((use, getattr(compiled, use)) for use in _USES)
         return getattr(compiled, name)
 
 
-def _searcher(ascii_only: str, whole: str, flags: int) -> _Search:
+def _build_search(ascii_only: str, whole: str, flags: int) -> _Search:
     if ascii_only == whole:
-        return _quick_search(whole, flags)
-    search_of = cache(lambda plain: _quick_search(ascii_only if plain else whole, flags))
+        return _build_quick_search(whole, flags)
+    search_of = cache(lambda plain: _build_quick_search(ascii_only if plain else whole, flags))
     return lambda text, *bounds: search_of(text.isascii())(text, *bounds)
 
 
-def _quick_search(pattern: str, flags: int) -> _Search:
+def _build_quick_search(pattern: str, flags: int) -> _Search:
     r"""The search of a pattern, faster: `^` is tried once, and `\b` once for all alternatives that start with it."""
     compiled = re.compile(pattern, flags)
-    every = _alternatives(pattern)
+    every = _split_alternatives(pattern)
     if flags & re.MULTILINE:
         return compiled.search
     anywhere = [one for one in every if not one.startswith("^")]
@@ -61,7 +61,7 @@ def _quick_search(pattern: str, flags: int) -> _Search:
     )
 
 
-def _alternatives(pattern: str) -> list[str]:
+def _split_alternatives(pattern: str) -> list[str]:
     depth, start, found = 0, 0, []
     for mark in _BETWEEN.finditer(pattern):
         depth += (mark[0] == "(") - (mark[0] == ")")
@@ -72,13 +72,13 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def late_pattern(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[str]:
-    r"""The pattern, for a module that many import and few use: to compile a long one takes up to 50 ms.
+    r"""A pattern that is compiled at its first use: a long one takes up to 50 ms.
 
-    It has the methods of a pattern, but the functions of `re` do not take it.
+    It has the methods of a pattern, but the functions of `re` do not accept it.
 
     Args:
-        pattern: as of `re.compile`; a group is referred to from its own alternative only.
-        flags: as of `re.compile`.
+        pattern: as for `re.compile`; a backreference must be in the same alternative as its group.
+        flags: as for `re.compile`.
         chinese: further alternatives, none of which matches in ASCII.
 
     Example:
@@ -97,38 +97,38 @@ _ASIDE = re.compile(r"\([^()]*\)|（[^（）]*）|\[[^\[\]]*\]")
 _REASON = re.compile(r"[(（]\s*(?:justification|rationale|reason(?:ing)?|note|理由|说明|注)\s*[:：].*", re.DOTALL)
 
 
-def unquoted(text: str) -> str:
+def strip_quotes(text: str) -> str:
     """A text without what it quotes: quoted words are mentioned, not used.
 
     Example:
-        >>> unquoted('Names the drug "A".')
+        >>> strip_quotes('Names the drug "A".')
         'Names the drug  .'
     """
     return _QUOTED.sub(" ", text) if any(map(text.__contains__, "'\"`“「《")) else text
 
 
-def without_asides(text: str) -> str:
-    """A text in lower case without the reasons given for it and asides in brackets.
+def strip_asides(text: str) -> str:
+    """A text without the reasons given for it and asides in brackets.
 
     Example:
-        >>> without_asides("names 4 g (a day). (justification: safety.)").split()
+        >>> strip_asides("names 4 g (a day). (justification: safety.)").split()
         ['names', '4', 'g', '.']
     """
     return _ASIDE.sub(" ", _REASON.sub("", text)) if any(map(text.__contains__, "([（")) else text
 
 
-def asserted(text: str) -> str:
+def read_assertion(text: str) -> str:
     """A text in lower case without quotes, the reasons given for it, and asides in brackets.
 
     Example:
-        >>> asserted('Names the drug "A" (generic name). (Justification: safety.)').split()
+        >>> read_assertion('Names the drug "A" (generic name). (Justification: safety.)').split()
         ['names', 'the', 'drug', '.']
     """
-    return without_asides(unquoted(text.lower()))
+    return strip_asides(strip_quotes(text.lower()))
 
 
 def match_any(listing: str) -> str:
-    """A pattern that matches any of the entries of a list, which commas and line ends part.
+    """A pattern that matches any entry of a list, whose entries are separated by commas and line ends.
 
     Example:
         >>> match_any("errors?, typos?")
@@ -148,7 +148,7 @@ def negations_in(text: str) -> int:
     """How many words of a text negate: an even number of them may cancel out.
 
     Example:
-        >>> [negations_in(text) for text in ("Does not fail to warn.", "Names the dose.", "未说明剂量", "非常清楚")]
+        >>> [negations_in(text) for text in ("Does not fail to warn.", "Names it.", "未说明剂量", "非常清楚")]
         [2, 0, 1, 0]
     """
     return len(_NEGATION.findall(text.lower()))
@@ -208,7 +208,7 @@ def whole_number(text: str) -> int:
         return int(plain)
     if plain in ENGLISH:
         return ENGLISH.index(plain)
-    return 1 if plain in ("a", "an") else _chinese(plain)
+    return 1 if plain in ("a", "an") else _parse_chinese(plain)
 
 
 def narrowed(text: str) -> str:
@@ -218,16 +218,16 @@ def narrowed(text: str) -> str:
         >>> narrowed("２０ mg/m²")
         '20 mg/m²'
     """
-    return text if text.isascii() else "".join(map(_narrow, text))
+    return text if text.isascii() else "".join(map(_narrow_char, text))
 
 
-def _narrow(char: str) -> str:
+def _narrow_char(char: str) -> str:
     if char.isascii() or unicodedata.decomposition(char).startswith(_KEPT):
         return char
     return unicodedata.normalize("NFKC", char)
 
 
-def _chinese(numeral: str) -> int:
+def _parse_chinese(numeral: str) -> int:
     total = digit = 0
     for char in numeral:
         if char in _ONES_ZH:

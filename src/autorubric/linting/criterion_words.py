@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from functools import cached_property, lru_cache
 
-from autorubric.core.wording import late_pattern, unquoted, without_asides
+from autorubric.core.wording import late_pattern, strip_asides, strip_quotes
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = late_pattern(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
-# The same on ASCII in lower case, at half the time.
+# The same for lower-case ASCII, in half the time.
 _ASCII_TOKEN = late_pattern(r"[a-z]+(?:['\-][a-z]+)*|\d+(?:[.,:/]\d+)*|[%$]")
 _SHORTENED = late_pattern(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|st|no|fig|al|inc|[a-z])\.", re.IGNORECASE)
 _END = late_pattern(r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|[。！？；]+|\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)]|[A-Z]))")
@@ -47,12 +47,12 @@ class Wording:
 
     @cached_property
     def size(self) -> int:
-        """Its length: words, or for a Chinese text characters, a number or a foreign word counting as one."""
+        """Its length in words, or for a Chinese text in characters; a number or a foreign word counts as one."""
         return len(self.tokens) - sum(map(self.tokens.count, _SIGNS & self.vocabulary))
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """The sentences; a Chinese semicolon ends one too, as it parts whole statements."""
+        """The sentences; a Chinese semicolon ends one too, because it separates whole statements."""
         whole = self.text.strip(_FINAL)
         if _END.search(whole) is None:
             return (whole,) if _WORD.search(whole) else ()
@@ -63,19 +63,19 @@ class Wording:
     @cached_property
     def own(self) -> str:
         """The text in lower case without what it quotes: quoted words are mentioned, not used."""
-        return unquoted(self.text.lower())
+        return strip_quotes(self.text.lower())
 
     @cached_property
     def bare(self) -> str:
         """The text in lower case without quotes, the reasons given for it, and asides in brackets."""
-        return without_asides(self.own)
+        return strip_asides(self.own)
 
 
 class Hints:
-    """Strings without which a pattern has no match: they are quick to look for.
+    """Strings without which a pattern has no match; to look for them first saves time.
 
     Args:
-        english: the strings, parted by a comma and a space.
+        english: the strings, separated by a comma and a space.
         chinese: those with characters that are not ASCII, likewise.
 
     Example:
@@ -121,7 +121,7 @@ _SMALL_WORDS = {
         "sw": "ya na wa kwa ni la katika za kama yangu cha mimi au hii sana nini kuwa",
     }.items()
 }
-# LaTeX and code hold words of no language, such as "\\la" and "e".
+# LaTeX and code contain words of no language, such as "\\la" and "e".
 _FORMULA = late_pattern(r"\$\$?[^$]{1,400}\$\$?|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\]|\\[A-Za-z]+|`[^`]{1,300}`|[{}_^]")
 _FEWEST = 3
 _LONGEST = 4000
@@ -138,20 +138,20 @@ def detect_language(text: str) -> str | None:
     if any(map(text.__contains__, "$\\`{_^")):
         text = _FORMULA.sub(" ", text)
     if text.isascii():
-        return _by_small_words(_ASCII_LATIN.findall(text))
+        return _guess_by_small_words(_ASCII_LATIN.findall(text))
     found = {code: len(pattern.findall(text)) for code, pattern in _SCRIPTS}
     if found["ja"]:
         found["ja"] += found.pop("zh")
     latin = _LATIN.findall(text)
     foreign = sum(found.values())
     if foreign <= 0.15 * (foreign + len(latin)):
-        return _by_small_words(latin)
+        return _guess_by_small_words(latin)
     code = max(found, key=found.__getitem__)
     total = foreign + len(latin)
     return code if total >= _FEWEST and found[code] >= 0.7 * total else None
 
 
-def _by_small_words(words: list[str]) -> str | None:
+def _guess_by_small_words(words: list[str]) -> str | None:
     scores = {code: sum(map(known.__contains__, words)) for code, known in _SMALL_WORDS.items()}
     *_, second, best = sorted(scores, key=scores.__getitem__)
     return best if scores[best] >= _FEWEST and scores[best] >= 1.5 * scores[second] else None

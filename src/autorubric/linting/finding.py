@@ -163,13 +163,13 @@ class Rule:
     find: Callable[[RawRubric], Iterator[Hit]]
 
 
-def each_judged(
+def apply_to_judged(
     find: Callable[[RawCriterion], str], problem: str, suggestion: str
 ) -> Callable[[RawRubric], Iterator[Hit]]:
-    """What applies a rule to each criterion that a judge reads.
+    """A function that applies a rule to each criterion that a judge reads.
 
     Args:
-        find: the words of a criterion that are wrong; empty where none are.
+        find: returns the words of a criterion that are wrong; empty if none are.
         problem: the message, with `{!r}` for these words.
         suggestion: how to fix it.
     """

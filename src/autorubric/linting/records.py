@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import Parts, find_parts, is_foreign, written_weights
-from autorubric.core.misread_keys import misread_keys, total_rows, uneven_weights
+from autorubric.core.entries import Parts, find_parts, is_foreign, read_weights
+from autorubric.core.misread_keys import find_misread, find_total_rows, find_uneven_weights
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
-from autorubric.core.rule_tags import check_of_tags
+from autorubric.core.rule_tags import read_check_tags
 from autorubric.errors import InputError, collected
 from autorubric.files.json_values import as_number, as_weight, is_finite
 from autorubric.files.keys import nearest, unknown_key
@@ -26,7 +26,7 @@ from autorubric.rows.columns import ROLES, folded, listed
 from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
 
 _CRITERION_KEYS = (*TEXT_KEYS[:4], *WEIGHT_KEYS[:2], *NAME_KEYS[:2], "options", "check", "tags")
-# What the step files of a run hold: a merged rubric with what was evolved is one rubric.
+# Columns of a run's step files: a merged rubric and its evolved criteria are one rubric.
 _MERGED = ("merged_rubrics", "augmented_rubrics")
 _CANDIDATES = ("rubrics_a", "rubrics_b")
 _AT_INDEX = re.compile(r"Invalid criterion at index (\d+):\s*")
@@ -49,25 +49,25 @@ def is_row(record: Mapping[str, Any]) -> bool:
     return has_query and has_rubric and not any(record.get(k) for k in TEXT_KEYS[:1])
 
 
-def row_reader(file: str, columns: Mapping[str, str] | None = None) -> RowReader:
+def build_row_reader(file: str, columns: Mapping[str, str] | None = None) -> RowReader:
     """The reader of rows with a query and a rubric.
 
     Example:
-        >>> row_reader("final.jsonl").roles
+        >>> build_row_reader("final.jsonl").roles
         ('query', 'rubric', 'id', 'reference')
     """
     return RowReader(file, _IN_ROW, given=columns or {})
 
 
 def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
-    """The rubrics of a row that `row_reader` read: one, or one for each candidate rubric of a step file.
+    """The rubrics of a row of `build_row_reader`: one, or one for each candidate rubric of a step file.
 
     Raises:
         InputError: the row has no rubric, or one that cannot be read.
 
     Example:
         >>> row = {"id": "q1", "question": "Why?", "rubrics": [{"criterion": "Names the cause.", "points": 7}]}
-        >>> record = row_reader("final.jsonl").read(Record("final.jsonl:1", 1, row))
+        >>> record = build_row_reader("final.jsonl").read(Record("final.jsonl:1", 1, row))
         >>> [rubric] = read_row(record, Place("final.jsonl", 1))
         >>> rubric.query, rubric.criteria[0].weight, rubric.place.record
         ('Why?', 7.0, 'q1')
@@ -75,7 +75,7 @@ def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
     query = read_query(record.value("query"))
     name = record.id if record.id is not None else str(record.fields.get("sample_id") or "")
     reference = record.value("reference") is not None
-    for part, entries in _rubrics(record):
+    for part, entries in _read_rubrics(record):
         own = Place(place.file, place.row, name, part)
         yield read_raw_rubric(entries, query, reference, own, f"{part}: " if part else "")
 
@@ -98,7 +98,7 @@ def read_query(value: Any) -> str:
 
 
 def list_entries(value: Any) -> list[Any]:
-    """The criteria of a rubric in any of its shapes, still as they were written.
+    """The criteria of a rubric in any of its shapes, as they were written.
 
     Raises:
         InputError: it is not a rubric.
@@ -121,7 +121,7 @@ def list_entries(value: Any) -> list[Any]:
 def read_raw_rubric(
     entries: Sequence[Any], query: str = "", reference: bool = False, place: Place | None = None, where: str = ""
 ) -> RawRubric:
-    """The rubric of a list of criteria in any of the field's shapes; `where` begins each problem.
+    """The rubric of a list of criteria in any shape; each problem begins with `where`.
 
     Raises:
         InputError: with one problem for each criterion that cannot be read.
@@ -136,21 +136,21 @@ def read_raw_rubric(
         with collected(problems, f"{where}criterion {number}: "):
             found.append(read_raw_criterion(entry))
     if not problems and is_foreign(entries):
-        uneven = uneven_weights(written_weights(entries))
+        uneven = find_uneven_weights(read_weights(entries))
         problems += (f"{where}criterion {place + 1}: it {told}" for place, told in uneven)
-        problems += (f"{where}{told}" for told in total_rows((one.text, one.weight) for one in found))
+        problems += (f"{where}{told}" for told in find_total_rows((one.text, one.weight) for one in found))
     if problems:
         raise InputError(problems)
-    return RawRubric(found, query, reference, place or Place(), refusals(entries))
+    return RawRubric(found, query, reference, place or Place(), find_refusals(entries))
 
 
-def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
+def find_refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
     """Why grading refuses bare texts and criteria of this package's own shape, with the criterion's position from 1.
 
     Example:
-        >>> refusals([{"requirement": "Names 4 g.", "wieght": 3}])
+        >>> find_refusals([{"requirement": "Names 4 g.", "wieght": 3}])
         [(1, "wieght: unknown key 'wieght'; did you mean 'weight'?")]
-        >>> refusals([{"criterion": "Names 4 g."}])
+        >>> find_refusals([{"criterion": "Names 4 g."}])
         []
     """
     if not entries:
@@ -162,11 +162,11 @@ def refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
     try:
         Rubric(read_criteria(as_entries(list(entries))))
     except InputError as error:
-        return [_refusal(problem) for problem in error.problems]
+        return [_parse_refusal(problem) for problem in error.problems]
     return []
 
 
-def _refusal(problem: str) -> tuple[int | None, str]:
+def _parse_refusal(problem: str) -> tuple[int | None, str]:
     found = _AT_INDEX.match(problem)
     if found is None:
         return None, problem
@@ -194,22 +194,22 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
         raise InputError(f"expected a mapping or a string, got {type(entry).__name__}")
     is_own = "requirement" in entry
     used, problems = (Parts("requirement", "weight", "name"), []) if is_own else find_parts(entry)
-    check = _check(entry, problems)
-    text = _text(entry, used.text, problems, needed=check is None)
-    weight = _weight(entry, used.weight, problems)
-    options = _options(entry, problems)
+    check = _read_check(entry, problems)
+    text = _read_text(entry, used.text, problems, needed=check is None)
+    weight = _read_weight(entry, used.weight, problems)
+    options = _read_options(entry, problems)
     if not is_own and not problems:
         unknown = {key: value for key, value in entry.items() if key not in {*used} - {"text"}}
         known = {"weight": entry.get(used.weight), "options": options, "tags": entry.get("tags")}
-        problems += misread_keys(unknown, known)
+        problems += find_misread(unknown, known)
     if problems:
         raise InputError(problems)
     name = str(entry.get(used.name) or "")
     return RawCriterion(text, weight, name, options, str(entry.get("scale_type", "ordinal")), check)
 
 
-def _rubrics(record: Record) -> Iterator[tuple[str, list[Any]]]:
-    """Each rubric of a row with the name of its part, empty if there is one."""
+def _read_rubrics(record: Record) -> Iterator[tuple[str, list[Any]]]:
+    """Each rubric of a row with the name of its part, which is empty for a single rubric."""
     row, column = record.fields, record.columns.get("rubric")
     if _MERGED[0] in row:
         yield "", [entry for key in _MERGED if row.get(key) is not None for entry in list_entries(row[key])]
@@ -222,11 +222,11 @@ def _rubrics(record: Record) -> Iterator[tuple[str, list[Any]]]:
         return
     candidates = [(key, list_entries(row[key])) for key in _CANDIDATES if row.get(key) is not None]
     if not candidates:
-        raise InputError(_no_rubric(row))
+        raise InputError(_describe_missing_rubric(row))
     yield from candidates
 
 
-def _no_rubric(row: Mapping[str, Any]) -> str:
+def _describe_missing_rubric(row: Mapping[str, Any]) -> str:
     known = [key for key in ROW_KEYS if key.islower()]
     wrong = next((str(key) for key in row if nearest(str(key), known)), None)
     if wrong is not None:
@@ -234,7 +234,7 @@ def _no_rubric(row: Mapping[str, Any]) -> str:
     return TREE if "sub_tasks" in row else NO_RUBRIC
 
 
-def _text(entry: Mapping[str, Any], key: str, problems: list[str], *, needed: bool) -> str:
+def _read_text(entry: Mapping[str, Any], key: str, problems: list[str], *, needed: bool) -> str:
     text = entry.get(key)
     if isinstance(text, str):
         return text
@@ -242,21 +242,21 @@ def _text(entry: Mapping[str, Any], key: str, problems: list[str], *, needed: bo
         problems.append(f"{key} is {text!r:.60}; expected a string")
     elif needed:
         problems.append(
-            _misspelt(entry, _CRITERION_KEYS)
+            _describe_misspelling(entry, _CRITERION_KEYS)
             or f"it has no text; expected one of {', '.join(TEXT_KEYS[:4])}; its keys are {listed(entry)}"
         )
     return ""
 
 
-def _misspelt(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
-    """The sentence on a key of a criterion that is nearly one of these."""
+def _describe_misspelling(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
+    """A message about a key of a criterion that is nearly one of these; None if there is no such key."""
     wrong = next((str(key) for key in entry if nearest(str(key), known)), None)
     return None if wrong is None else unknown_key(wrong, _CRITERION_KEYS, "the criterion")
 
 
-def _weight(entry: Mapping[str, Any], key: str, problems: list[str]) -> float:
+def _read_weight(entry: Mapping[str, Any], key: str, problems: list[str]) -> float:
     if entry.get(key) is None:
-        problems += filter(None, [_misspelt(entry, WEIGHT_KEYS[:2])])
+        problems += filter(None, [_describe_misspelling(entry, WEIGHT_KEYS[:2])])
         return 10.0
     value = as_weight(entry[key])
     if value is None:
@@ -264,7 +264,7 @@ def _weight(entry: Mapping[str, Any], key: str, problems: list[str]) -> float:
     return 10.0 if value is None else value
 
 
-def _options(entry: Mapping[str, Any], problems: list[str]) -> tuple[RawOption, ...] | None:
+def _read_options(entry: Mapping[str, Any], problems: list[str]) -> tuple[RawOption, ...] | None:
     given = entry.get("options")
     if given in (None, []):
         return None
@@ -283,13 +283,13 @@ def _options(entry: Mapping[str, Any], problems: list[str]) -> tuple[RawOption, 
     return tuple(found)
 
 
-def _check(entry: Mapping[str, Any], problems: list[str]) -> Mapping[str, Any] | None:
+def _read_check(entry: Mapping[str, Any], problems: list[str]) -> Mapping[str, Any] | None:
     check = entry.get("check")
-    # Parquet files keep checks as JSON texts: their parameters have no common columns.
+    # Parquet files store checks as JSON, because their parameters have no common columns.
     if isinstance(check, str) and check.lstrip().startswith(("{", "null")):
         check = parse_json(check, "check")
     with collected(problems):
-        check = check_of_tags(entry.get("tags")) if check is None else check
+        check = read_check_tags(entry.get("tags")) if check is None else check
     if isinstance(check, Mapping | None):
         return check
     problems.append(f"check is {check!r:.60}; expected a mapping with a name and parameters")

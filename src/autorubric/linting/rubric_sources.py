@@ -1,7 +1,7 @@
 """Lints rubrics in memory and in files of any kind, one rubric at a time.
 
 JSON Lines and tables (CSV, Parquet, Arrow) hold rows, and only one row (one batch) is in memory; a table may also
-hold a rubric, one criterion a row. A JSON, YAML or TOML document contains a rubric, a dataset, or a list of rows.
+hold a rubric, one criterion per row. A JSON, YAML or TOML document contains a rubric, a dataset, or a list of rows.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.entries import table_criterion
+from autorubric.core.entries import read_table_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF
 from autorubric.errors import InputError, collected
 from autorubric.linting.finding import Finding, Place, RawRubric, Rule
-from autorubric.linting.records import is_row, list_entries, read_raw_rubric, read_row, row_reader
+from autorubric.linting.records import build_row_reader, is_row, list_entries, read_raw_rubric, read_row
 from autorubric.linting.rule_table import RULES
 from autorubric.rows import Record, document_rows, row_file
 from autorubric.rows.columns import ROLES, by_role, folded
@@ -30,7 +30,7 @@ def iter_rubrics(
 
     Args:
         path: the file.
-        problems: takes what could not be read, with file and row; reading goes on behind it.
+        problems: receives what could not be read, with file and row; reading continues after it.
         columns: columns of rows by what they hold: `query`, `rubric`, `id`, `reference`.
 
     Raises:
@@ -45,7 +45,7 @@ def iter_rubrics(
         ['Names two causes']
     """
     known = len(problems)
-    rubrics = _rubrics(path, problems, by_role(columns or {}))
+    rubrics = _iter_file(path, problems, by_role(columns or {}))
     first = next(rubrics, None)
     if first is not None:
         yield first
@@ -60,21 +60,21 @@ def rubrics_in_memory(
     """The rubrics of a dataset or of rows in memory, in order; messages and findings call them `data`.
 
     Args:
-        document: what a JSON file of them holds.
-        problems: takes what could not be read, with its row; reading goes on behind it.
+        document: the value that a JSON file of them would have.
+        problems: receives what could not be read, with its row; reading continues after it.
         columns: as in `iter_rubrics`.
 
     Example:
         >>> [found.query for found in rubrics_in_memory([{"question": "Why?", "rubrics": ["Says why."]}], [])]
         ['Why?']
     """
-    return _of_document(document, "data", problems, by_role(columns or {}))
+    return _iter_document(document, "data", problems, by_role(columns or {}))
 
 
-def _rubrics(path: str | Path, problems: list[str], columns: Mapping[str, str]) -> Iterator[RawRubric]:
+def _iter_file(path: str | Path, problems: list[str], columns: Mapping[str, str]) -> Iterator[RawRubric]:
     found = row_file(path)
     if found.is_document:
-        yield from _of_document(found.document(), found.name, problems, columns)
+        yield from _iter_document(found.document(), found.name, problems, columns)
         return
     rest = ((record.number, record.fields) for record in found.rows(problems))
     first = next(rest, None)
@@ -84,12 +84,12 @@ def _rubrics(path: str | Path, problems: list[str], columns: Mapping[str, str]) 
     rows = itertools.chain([first], rest)
     if first[1].keys() == {"dataset"} and isinstance(head, Mapping):
         next(rows)
-        yield from _of_dataset(head, rows, found.name, problems)
+        yield from _iter_dataset(head, rows, found.name, problems)
     elif not columns and not is_row(first[1]) and _is_criterion(first[1], is_table=found.is_table):
-        criteria = [table_criterion(fields) if found.is_table else fields for _, fields in rows]
-        yield from _of_document(criteria, found.name, problems)
+        criteria = [read_table_criterion(fields) if found.is_table else fields for _, fields in rows]
+        yield from _iter_document(criteria, found.name, problems)
     else:
-        yield from _of_rows(rows, found.name, problems, columns)
+        yield from _iter_rows(rows, found.name, problems, columns)
 
 
 def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
@@ -98,26 +98,26 @@ def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
 
 
 def _is_query(row: Mapping[str, Any]) -> bool:
-    """Whether a row asks something, and has no text of a criterion."""
+    """Whether a row has a query and no text of a criterion."""
     keys = set(map(folded, row))
     return not keys.isdisjoint(ROLES["query"].names) and keys.isdisjoint(TEXT_KEYS)
 
 
-def _of_rows(
+def _iter_rows(
     rows: Iterable[tuple[int, Any]], file: str, problems: list[str], columns: Mapping[str, str]
 ) -> Iterator[RawRubric]:
     records = (Record(f"{file}:{number}", number, fields) for number, fields in rows)
-    for record in row_reader(file, columns).rows(records):
+    for record in build_row_reader(file, columns).rows(records):
         row = record.number
         with collected(problems, f"{file}:{row}: "):
             yield from read_row(record, Place(file, row))
 
 
-def _of_document(
+def _iter_document(
     document: Any, file: str, problems: list[str], columns: Mapping[str, str] | None = None
 ) -> Iterator[RawRubric]:
     if isinstance(document, Mapping) and isinstance(document.get("items"), list):
-        yield from _of_dataset(document, enumerate(document["items"]), file, problems)
+        yield from _iter_dataset(document, enumerate(document["items"]), file, problems)
         return
     held = (*HOLDERS, "sections", *TEXT_KEYS[:2])
     if isinstance(document, dict) and (is_row(document) or document.keys().isdisjoint(held)):
@@ -131,12 +131,12 @@ def _of_document(
             if not isinstance(row, Mapping)
         )
         numbered = ((number, row) for number, row in enumerate(document, 1) if isinstance(row, Mapping))
-        yield from _of_rows(numbered, file, problems, columns or {})
+        yield from _iter_rows(numbered, file, problems, columns or {})
         return
-    yield from _rubric(document, "", False, Place(file), problems)
+    yield from _iter_rubric(document, "", False, Place(file), problems)
 
 
-def _of_dataset(
+def _iter_dataset(
     head: Mapping[str, Any], items: Iterator[tuple[int, Any]], file: str, problems: list[str]
 ) -> Iterator[RawRubric]:
     """The dataset's own rubric, then those of items; a shared one appears once, at its first item."""
@@ -144,27 +144,27 @@ def _of_dataset(
     prompt = given if isinstance(given, str) else ""
     reference = bool(head.get("reference_submission"))
     shared = dict(head["rubrics"]) if isinstance(head.get("rubrics"), Mapping) else {}
-    if head.get("rubric") is not None and _name_in(head["rubric"]) is None:
-        yield from _rubric(head["rubric"], prompt, reference, Place(file), problems)
+    if head.get("rubric") is not None and _find_name(head["rubric"]) is None:
+        yield from _iter_rubric(head["rubric"], prompt, reference, Place(file), problems)
     for row, item in items:
         rubric = item.get("rubric") if isinstance(item, Mapping) else None
-        name = _name_in(rubric)
+        name = _find_name(rubric)
         rubric, part = (rubric, "") if name is None else (shared.pop(name, None), f"rubrics.{name}")
         if rubric is not None:
             seen = reference or bool(item.get("reference_submission"))
             place = Place(file, row, str(item.get("id") or ""), part)
-            yield from _rubric(rubric, str(item.get("prompt") or prompt), seen, place, problems)
+            yield from _iter_rubric(rubric, str(item.get("prompt") or prompt), seen, place, problems)
     for name, rubric in shared.items():
-        yield from _rubric(rubric, prompt, reference, Place(file, part=f"rubrics.{name}"), problems)
+        yield from _iter_rubric(rubric, prompt, reference, Place(file, part=f"rubrics.{name}"), problems)
 
 
-def _name_in(rubric: Any) -> str | None:
+def _find_name(rubric: Any) -> str | None:
     """The name of the shared rubric that a reference points at; None for a rubric that is written out."""
     ref = rubric.get("$ref") if isinstance(rubric, Mapping) else None
     return None if ref is None else str(ref).removeprefix(REF)
 
 
-def _rubric(rubric: Any, query: str, reference: bool, place: Place, problems: list[str]) -> Iterator[RawRubric]:
+def _iter_rubric(rubric: Any, query: str, reference: bool, place: Place, problems: list[str]) -> Iterator[RawRubric]:
     where = ":".join(filter(None, (place.file, "" if place.row is None else str(place.row), place.part)))
     with collected(problems, f"{where}: "):
         yield read_raw_rubric(list_entries(rubric), query, reference, place)
@@ -198,7 +198,7 @@ def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Findi
 
     Raises:
         MissingFileError: the file does not exist.
-        InputError: something in the file could not be read; raised behind the findings on all the rest.
+        InputError: something in the file could not be read; raised after all findings.
 
     Example:
         >>> import tempfile

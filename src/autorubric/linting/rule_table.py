@@ -43,7 +43,7 @@ def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequ
     """The rules to run, in their order.
 
     Args:
-        select: ids of the only rules to run; all where it is empty.
+        select: ids of the rules to run; all if empty.
         ignore: ids of rules to leave out of those.
 
     Raises:

@@ -22,18 +22,18 @@ def sarif(
     docs: str = "docs/lint.md",
     failures: Sequence[str] | None = None,
 ) -> Iterator[str]:
-    """The pieces of a SARIF log: the rules that ran, then one result per finding, none of them kept.
+    """The pieces of a SARIF log: the rules that ran, then one result per finding, none kept in memory.
 
     Args:
         findings: what was found.
         rules: those that ran.
         version: of this package.
         docs: the guide to the rules.
-        failures: what could not be looked at; None if that is not known before the findings are.
+        failures: what could not be read; None if that is known only after the findings.
     """
-    _lines.cache_clear()  # the file may have changed since the last log
+    _read_lines.cache_clear()  # the file may have changed since the last log
     listed = list(rules)
-    driver = {"name": "autorubric", "version": version, "rules": [_descriptor(rule, docs) for rule in listed]}
+    driver = {"name": "autorubric", "version": version, "rules": [_describe_rule(rule, docs) for rule in listed]}
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints"}
     if failures is not None:
         told = [{"level": "error", "message": {"text": failure}} for failure in failures]
@@ -43,11 +43,11 @@ def sarif(
     yield json.dumps(head, ensure_ascii=False)[: -len("}]}")] + ', "results": ['
     places = {rule.id: index for index, rule in enumerate(listed)}
     for number, finding in enumerate(findings):
-        yield (",\n" if number else "\n") + json.dumps(_result(finding, places), ensure_ascii=False)
+        yield (",\n" if number else "\n") + json.dumps(_build_result(finding, places), ensure_ascii=False)
     yield "]}]}\n"
 
 
-def _descriptor(rule: Rule, docs: str) -> dict[str, Any]:
+def _describe_rule(rule: Rule, docs: str) -> dict[str, Any]:
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.summary[0].upper() + rule.summary[1:] + "."},
@@ -56,46 +56,44 @@ def _descriptor(rule: Rule, docs: str) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, places: dict[str, int]) -> dict[str, Any]:
+def _build_result(finding: Finding, places: dict[str, int]) -> dict[str, Any]:
     place = finding.place
     which = "" if finding.criterion is None else f"criterion {finding.criterion} ({finding.name}): "
-    physical: dict[str, Any] = {
-        "artifactLocation": {"uri": quote(os.fsencode(PurePath(place.file).as_posix()), safe="/:")}
-    }
-    physical["region"] = {"startLine": _line(finding)}
+    uri = quote(os.fsencode(PurePath(place.file).as_posix()), safe="/:")
+    physical = {"artifactLocation": {"uri": uri}, "region": {"startLine": _find_line(finding)}}
     return {
         "ruleId": finding.rule,
         "ruleIndex": places[finding.rule],
         "level": finding.severity,
         "message": {"text": f"{which}{finding.message}. {finding.suggestion}."},
         "locations": [
-            {"physicalLocation": physical, "logicalLocations": [{"fullyQualifiedName": _logical(finding)}]}
+            {"physicalLocation": physical, "logicalLocations": [{"fullyQualifiedName": _name_location(finding)}]}
         ],
         "properties": {k: v for k, v in finding.as_dict().items() if k in ("row", "record", "part", "criterion")},
     }
 
 
-def _line(finding: Finding) -> int:
+def _find_line(finding: Finding) -> int:
     """The line of a finding, which code hosts require; 1 if it is unknown."""
     place = finding.place
-    if place.row is not None and place.file.endswith(".jsonl"):  # only in a file of lines is a row a line
+    if place.row is not None and place.file.endswith(".jsonl"):  # only in JSON Lines is a row a line
         return place.row
     if finding.criterion is None or not place.file.endswith((".json", ".yaml", ".yml", ".toml")):
         return 1
     words = finding.name.removesuffix("…").removesuffix("...").strip()
-    found = (number for number, line in enumerate(_lines(place.file), 1) if words and words in line)
+    found = (number for number, line in enumerate(_read_lines(place.file), 1) if words and words in line)
     return next(found, 1)
 
 
 @lru_cache(maxsize=1)
-def _lines(file: str) -> tuple[str, ...]:
+def _read_lines(file: str) -> tuple[str, ...]:
     try:
         return tuple(Path(file).read_text(encoding="utf-8").splitlines())
     except (OSError, UnicodeDecodeError):
         return ()
 
 
-def _logical(finding: Finding) -> str:
+def _name_location(finding: Finding) -> str:
     place = finding.place
     row = "" if place.row is None else f"[{place.row}]"
     steps = [f"rubric{row}", place.part, "" if finding.criterion is None else f"criterion[{finding.criterion}]"]

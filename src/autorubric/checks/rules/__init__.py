@@ -1,5 +1,5 @@
 """The rule verifiers of RubricHub's released data and of IFEval.
 
-One function a verifier. A verdict is the one the published verifier gives, except where that one crashes or
-is vacuous; docs/checks.md lists these cases.
+One function per verifier. Verdicts are those of the published verifier, except where it crashes or is vacuous;
+docs/checks.md lists these cases.
 """

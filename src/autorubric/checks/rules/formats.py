@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from autorubric.checks.check import CannotCheck, CheckOutcome, Natural, at_least, exactly, quoted, rule
-from autorubric.checks.length import rule_sentences
-from autorubric.checks.patterns import find_all, found, keyword_pattern
+from autorubric.checks.check import CannotCheck, CheckOutcome, Natural, expect, expect_min, quote, rule
+from autorubric.checks.length import split_by_rules
+from autorubric.checks.patterns import as_pattern, find_all, has_match
 from autorubric.checks.rules.words import Word
 
 _ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
@@ -16,7 +16,7 @@ _POSTSCRIPTS = {"P.S.": r"p\.\s?s\.", "P.P.S": r"p\.\s?p\.\s?s"}
 
 @rule("BulletListChecker", "detectable_format:number_bullet_lists", packages=("regex",))
 def bullet_list(text: str, *, num_bullets: Natural) -> CheckOutcome:
-    r"""BulletListChecker: exactly that many lines open with `-`, or with `*` that no second `*` follows.
+    r"""BulletListChecker: exactly the given number of lines start with `-`, or with `*` but not `**`.
 
     Nested bullets count, and so do dividers of dashes, as published.
 
@@ -26,12 +26,12 @@ def bullet_list(text: str, *, num_bullets: Natural) -> CheckOutcome:
     """
     stars = find_all(r"^\s*\*[^\*].*$", text, re.MULTILINE)
     dashes = find_all(r"^\s*-.*$", text, re.MULTILINE)
-    return exactly(len(stars) + len(dashes), "bullet", num_bullets)
+    return expect(len(stars) + len(dashes), "bullet", num_bullets)
 
 
 @rule("HighlightSectionChecker", "detectable_format:number_highlighted_sections", packages=("regex",))
 def highlights(text: str, *, num_highlights: Natural) -> CheckOutcome:
-    """HighlightSectionChecker: at least that many non-empty `*…*` and `**…**` within lines.
+    """HighlightSectionChecker: at least the given number of non-empty `*…*` and `**…**` within lines.
 
     Example:
         >>> highlights("*one* and **two** and ** **", num_highlights=2).passed
@@ -39,48 +39,46 @@ def highlights(text: str, *, num_highlights: Natural) -> CheckOutcome:
     """
     single = [part for part in find_all(r"\*[^\n*]*\*", text) if part.strip("*").strip()]
     double = [part for part in find_all(r"\*\*[^\n*]*\*\*", text) if part[2:-2].strip()]
-    return at_least(len(single) + len(double), "highlight", num_highlights)
+    return expect_min(len(single) + len(double), "highlight", num_highlights)
 
 
 @rule("SectionChecker", "detectable_format:multiple_sections", packages=("regex",))
 def sections(text: str, *, section_spliter: Word, num_sections: Natural) -> CheckOutcome:
-    r"""SectionChecker: the splitter, read as a pattern, occurs before a number at least that often.
+    r"""SectionChecker: the splitter, read as a pattern, precedes a number at least the given number of times.
 
     Example:
         >>> sections("SECTION 1\nA\nSECTION 2\nB", section_spliter="SECTION", num_sections=2).passed
         True
     """
-    return at_least(
-        len(find_all(rf"{keyword_pattern(section_spliter.strip())}\s?\d+", text)), "section", num_sections
-    )
+    return expect_min(len(find_all(rf"{as_pattern(section_spliter.strip())}\s?\d+", text)), "section", num_sections)
 
 
 @rule("TitleChecker", "detectable_format:title")
 def title(text: str) -> CheckOutcome:
-    r"""TitleChecker: some `<<…>>` within a line contains more than space.
+    r"""TitleChecker: it contains a `<<…>>` within a line that is not blank.
 
     Example:
         >>> title("<<Ode to rain>>\nDrip.").passed, title("<< >>").passed
         (True, False)
     """
-    # From the first << of a line to its last >>, something between, as the published pattern takes it.
+    # From the first << of a line to its last >>, with something in between, as in the published pattern.
     places = ((line, line.find("<<"), line.rfind(">>")) for line in text.split("\n"))
     titles = (line[start : end + 2] for line, start, end in places if start >= 0 and end >= start + 3)
     there = next((bare for wrapped in titles if (bare := wrapped.lstrip("<").rstrip(">").strip())), None)
-    return CheckOutcome(there is not None, "no title in << >>" if there is None else f"the title is {quoted(there)}")
+    return CheckOutcome(there is not None, "no title in << >>" if there is None else f"the title is {quote(there)}")
 
 
 @rule("PlaceholderChecker", "detectable_content:number_placeholders")
 def placeholders(text: str, *, num_placeholders: Natural) -> CheckOutcome:
-    """PlaceholderChecker: at least that many `[…]` within lines; links and footnotes count too.
+    """PlaceholderChecker: at least the given number of `[…]` within lines; links and footnotes count too.
 
     Example:
         >>> placeholders("Dear [name], [date]", num_placeholders=2).passed
         True
     """
-    # Each ] closes what opened since the last one; counting so is linear, a pattern here is not.
+    # Each ] closes what was opened since the last one. Counting is linear; a pattern would not be.
     count = sum("[" in part for line in text.split("\n") for part in line.split("]")[:-1])
-    return at_least(count, "placeholder", num_placeholders)
+    return expect_min(count, "placeholder", num_placeholders)
 
 
 @rule("PostscriptChecker", "detectable_content:postscript", packages=("regex",))
@@ -92,9 +90,9 @@ def postscript(text: str, *, postscript_marker: Word) -> CheckOutcome:
         True
     """
     marker = postscript_marker.strip()
-    pattern = _POSTSCRIPTS.get(marker) or keyword_pattern(marker.lower())
-    there = found(pattern, text.lower(), re.MULTILINE)
-    return CheckOutcome(there, f"the postscript {quoted(marker)} is {'' if there else 'not '}there")
+    pattern = _POSTSCRIPTS.get(marker) or as_pattern(marker.lower())
+    there = has_match(pattern, text.lower(), re.MULTILINE)
+    return CheckOutcome(there, f"the postscript {quote(marker)} is {'' if there else 'not '}there")
 
 
 @rule("JsonFormat", "detectable_format:json_format")
@@ -125,7 +123,7 @@ def square_brackets(text: str) -> CheckOutcome:
         >>> square_brackets("[all] [of them]").passed
         False
     """
-    return _all_wrapped([(word, word) for word in text.split()], "[", "]")
+    return _judge_wrapped([(word, word) for word in text.split()], "[", "]")
 
 
 @rule("BiGramWrappingChecker")
@@ -137,7 +135,7 @@ def bigram_wrapping(text: str) -> CheckOutcome:
         True
     """
     words = text.split()
-    return _all_wrapped(list(zip(words[::2], words[1::2], strict=False)), "<<", ">>")
+    return _judge_wrapped(list(zip(words[::2], words[1::2], strict=False)), "<<", ">>")
 
 
 @rule("SentenceHyphenChecker")
@@ -149,9 +147,9 @@ def hyphenated_sentences(text: str) -> CheckOutcome:
         True
     """
     # Compared pair by pair up to the shorter list, as published.
-    for piece, sentence in zip(text.split("-"), rule_sentences(text.replace("-", " ")), strict=False):
+    for piece, sentence in zip(text.split("-"), split_by_rules(text.replace("-", " ")), strict=False):
         if piece != sentence:
-            return CheckOutcome(False, f"found {quoted(piece)}; expected {quoted(sentence)}")
+            return CheckOutcome(False, f"found {quote(piece)}; expected {quote(sentence)}")
     return CheckOutcome(True, "every sentence is joined by a hyphen")
 
 
@@ -177,12 +175,12 @@ def constrained_response(text: str) -> CheckOutcome:
         True
     """
     answer = next((answer for answer in _ANSWERS if answer in text), None)
-    return CheckOutcome(answer is not None, f"found {quoted(answer)}" if answer else "none of the fixed answers")
+    return CheckOutcome(answer is not None, f"found {quote(answer)}" if answer else "none of the fixed answers")
 
 
-def _all_wrapped(pairs: list[tuple[str, str]], opening: str, closing: str) -> CheckOutcome:
+def _judge_wrapped(pairs: list[tuple[str, str]], opening: str, closing: str) -> CheckOutcome:
     for first, last in pairs:
         if not (first.startswith(opening) and last.endswith(closing)):
             shown = first if first == last else f"{first} {last}"
-            return CheckOutcome(False, f"{quoted(shown)} is not in {opening}{closing}")
+            return CheckOutcome(False, f"{quote(shown)} is not in {opening}{closing}")
     return CheckOutcome(True, f"everything is in {opening}{closing}")

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from annotated_types import Ge, Le, MinLen
 
-from autorubric.checks.check import CheckOutcome, Natural, Positive, at_least, exactly, judged_count, quoted, rule
-from autorubric.checks.length import trained_sentences, word_tokens
-from autorubric.checks.rules.words import EDGES, STOP_WORDS, Word, refused, unmarked
+from autorubric.checks.check import CheckOutcome, Natural, Positive, expect, expect_min, judge_count, quote, rule
+from autorubric.checks.length import split_by_model, tokenize_words
+from autorubric.checks.rules.words import EDGES, STOP_WORDS, Word, pass_unless, strip_marks
 from autorubric.errors import counted
 
 Percentage = Annotated[float, Ge(0), Le(100)]
@@ -39,7 +39,7 @@ def words_in_range(text: str, *, min_words: Natural, max_words: Natural) -> Chec
         >>> words_in_range("It's late", min_words=3, max_words=4).passed
         True
     """
-    return judged_count(len(re.findall(r"\w+", text)), "word", at_least=min_words, at_most=max_words)
+    return judge_count(len(re.findall(r"\w+", text)), "word", at_least=min_words, at_most=max_words)
 
 
 @rule("count:unique_word_count")
@@ -50,7 +50,7 @@ def unique_words(text: str, *, N: Natural) -> CheckOutcome:
         >>> unique_words("Rain, rain, go away.", N=3).passed
         True
     """
-    return at_least(len({word.strip(EDGES) for word in text.lower().split()}), "different word", N)
+    return expect_min(len({word.strip(EDGES) for word in text.lower().split()}), "different word", N)
 
 
 @rule("count:conjunctions")
@@ -62,7 +62,7 @@ def conjunctions(text: str, *, small_n: Natural) -> CheckOutcome:
         True
     """
     written = {word for word in text.split() if word.strip(EDGES).lower() in _CONJUNCTIONS}
-    return at_least(len(written), "different conjunction", small_n)
+    return expect_min(len(written), "different conjunction", small_n)
 
 
 @rule("count:person_names")
@@ -74,7 +74,7 @@ def person_names(text: str, *, N: Natural) -> CheckOutcome:
         True
     """
     named = [name for name in _NAMES if re.search(rf"\b{name}\b", text)]
-    return at_least(len(named), "different name", N)
+    return expect_min(len(named), "different name", N)
 
 
 @rule("count:numbers")
@@ -85,7 +85,7 @@ def numbers(text: str, *, N: Natural) -> CheckOutcome:
         >>> numbers("Pi is 3.14, about 22/7.", N=2).passed
         True
     """
-    return exactly(len(re.findall(r"\d+", unmarked(text))), "number", N)
+    return expect(len(re.findall(r"\d+", strip_marks(text))), "number", N)
 
 
 @rule("count:punctuation")
@@ -101,7 +101,7 @@ def every_mark(text: str) -> CheckOutcome:
         return CheckOutcome(False, "no interrobang")
     rest = text if interrobang == "‽" else text.replace(interrobang, "", 1)
     missing = [mark for mark in ".,!?;:" if mark not in rest]
-    return refused(f"not found: {' '.join(missing)}" if missing else None, "every mark is there")
+    return pass_unless(f"not found: {' '.join(missing)}" if missing else None, "every mark is there")
 
 
 @rule("count:words_japanese")
@@ -114,7 +114,7 @@ def japanese_every_nth(text: str, *, N: Positive) -> CheckOutcome:
     """
     words = [word.strip(EDGES) for word in text.split()[N - 1 :: N]]
     foreign = next((word for word in words if word and not word.isdigit() and not _JAPANESE.search(word)), None)
-    return refused(f"{quoted(foreign)} is not Japanese" if foreign else None, "every word due is Japanese")
+    return pass_unless(f"{quote(foreign)} is not Japanese" if foreign else None, "these words are all Japanese")
 
 
 @rule("count:pronouns", packages=("nltk", "punkt"))
@@ -125,8 +125,8 @@ def pronouns(text: str, *, N: Natural) -> CheckOutcome:
         >>> pronouns("She gave it to them.", N=3).passed
         True
     """
-    tokens = word_tokens(text.replace("/", " ").lower())
-    return at_least(sum(token in _PRONOUNS for token in tokens), "pronoun", N)
+    tokens = tokenize_words(text.replace("/", " ").lower())
+    return expect_min(sum(token in _PRONOUNS for token in tokens), "pronoun", N)
 
 
 @rule("count:keywords_multiple")
@@ -142,10 +142,10 @@ def keywords_one_to_seven(
     """
     asked = zip((keyword1, keyword2, keyword3, keyword4, keyword5), (1, 2, 3, 5, 7), strict=True)
     for keyword, expected in asked:
-        said = exactly(text.lower().count(keyword.strip().lower()), f"{quoted(keyword.strip())} place", expected)
+        said = expect(text.lower().count(keyword.strip().lower()), f"{quote(keyword.strip())} place", expected)
         if not said.passed:
             return said
-    return CheckOutcome(True, "every keyword occurs as often as asked")
+    return CheckOutcome(True, "every keyword occurs as often as required")
 
 
 @rule("ratio:stop_words")
@@ -171,7 +171,7 @@ def two_statements_a_question(text: str) -> CheckOutcome:
         >>> two_statements_a_question("It rains. Is it late? We go.").passed
         True
     """
-    stated, asked, _ = _endings(text)
+    stated, asked, _ = _count_endings(text)
     return CheckOutcome(stated == 2 * asked, f"{counted(stated, 'statement')}, {counted(asked, 'question')}")
 
 
@@ -183,14 +183,14 @@ def balanced_sentences(text: str) -> CheckOutcome:
         >>> balanced_sentences("It rains. Is it late? Go!").passed
         True
     """
-    stated, asked, called = _endings(text)
+    stated, asked, called = _count_endings(text)
     said = f"{counted(stated, 'statement')}, {counted(asked, 'question')}, {counted(called, 'exclamation')}"
     return CheckOutcome(stated == asked == called, said)
 
 
 @rule("ratio:overlap")
 def trigram_overlap(text: str, *, reference_text: Annotated[str, MinLen(1)], percentage: Percentage) -> CheckOutcome:
-    """Of the different runs of three characters, the given percentage, give or take 2, are in the reference.
+    """Of the distinct character trigrams, the given percentage, plus or minus 2, is in the reference.
 
     Example:
         >>> trigram_overlap("abcd", reference_text="abcz", percentage=50).passed
@@ -198,7 +198,7 @@ def trigram_overlap(text: str, *, reference_text: Annotated[str, MinLen(1)], per
     """
     ours, theirs = ({part[i : i + 3] for i in range(len(part) - 2)} for part in (text, reference_text))
     if not ours:
-        return CheckOutcome(False, "less than three characters")
+        return CheckOutcome(False, "fewer than three characters")
     share = len(ours & theirs) / len(ours) * 100
     passed = percentage - 2 <= share <= percentage + 2
     return CheckOutcome(passed, f"{share:.1f} % of the trigrams are shared; expected {percentage:g} % ± 2 %")
@@ -212,13 +212,13 @@ def three_equal_sentences(text: str) -> CheckOutcome:
         >>> three_equal_sentences("We ran. He sat. It fell.").passed
         False
     """
-    lengths = [len(sentence.strip()) for sentence in trained_sentences(text)]
+    lengths = [len(sentence.strip()) for sentence in split_by_model(text)]
     if len(lengths) != 3:
-        return exactly(len(lengths), "sentence", 3)
+        return expect(len(lengths), "sentence", 3)
     return CheckOutcome(len(set(lengths)) == 1, f"the sentences have {', '.join(map(str, lengths))} characters")
 
 
-def _endings(text: str) -> tuple[int, int, int]:
-    parts = trained_sentences(text)
+def _count_endings(text: str) -> tuple[int, int, int]:
+    parts = split_by_model(text)
     stated, asked, called = (sum(part.endswith(mark) for part in parts) for mark in ".?!")
     return stated, asked, called

@@ -7,9 +7,9 @@ import io
 import re
 from itertools import pairwise
 
-from autorubric.checks.check import CheckOutcome, exactly, quoted, rule
-from autorubric.checks.length import trained_sentences
-from autorubric.checks.rules.words import EDGES, plain_ascii, refused, unmarked
+from autorubric.checks.check import CheckOutcome, expect, quote, rule
+from autorubric.checks.length import split_by_model
+from autorubric.checks.rules.words import EDGES, pass_unless, strip_marks, to_ascii
 from autorubric.errors import counted
 
 _CAPITALS = """
@@ -33,7 +33,7 @@ def multiples_of_seven(text: str) -> CheckOutcome:
         True
     """
     found = re.findall(r"\d+", text)
-    return CheckOutcome(found == ["14", "21", "28", "35", "42", "49"], f"the numbers are {quoted(', '.join(found))}")
+    return CheckOutcome(found == ["14", "21", "28", "35", "42", "49"], f"the numbers are {quote(', '.join(found))}")
 
 
 @rule("custom:mcq_count_length")
@@ -50,13 +50,13 @@ def four_growing_questions(text: str) -> CheckOutcome:
         return CheckOutcome(False, "it does not start with 'Question'")
     questions = [part.strip() for part in re.split(r"Question \d+[.|):;]?", text) if part.strip()]
     if len(questions) != 4:
-        return exactly(len(questions), "question", 4)
+        return expect(len(questions), "question", 4)
     lengths = []
     for question in questions:
         lines = [line.strip() for line in question.split("\n")]
         options = [place for place, line in enumerate(lines) if _OPTION.match(line)]
         if len(options) != 5:
-            return exactly(len(options), "option", 5)
+            return expect(len(options), "option", 5)
         lengths.append(len(" ".join(lines[: options[0]]).strip()))
     passed = all(before < after for before, after in pairwise(lengths))
     return CheckOutcome(passed, f"the questions have {', '.join(map(str, lengths))} characters")
@@ -74,7 +74,7 @@ def countries_in_reverse(text: str) -> CheckOutcome:
     first = next((place for place, line in enumerate(lines) if "Zimbabwe" in line), None)
     if first is None:
         return CheckOutcome(False, "no line contains 'Zimbabwe'")
-    listed = [plain_ascii(line) for line in lines[first:]]
+    listed = [to_ascii(line) for line in lines[first:]]
     if len(listed) < 52:
         return CheckOutcome(False, f"{counted(len(listed), 'line')} from 'Zimbabwe' on; expected at least 52")
     passed = listed == sorted(listed, reverse=True)
@@ -89,7 +89,7 @@ def bald_eagle_by_word(text: str) -> CheckOutcome:
         >>> bald_eagle_by_word("Eagle bald the is it.").passed
         True
     """
-    passed = "bald eagle" in " ".join(unmarked(text.lower()).split()[::-1])
+    passed = "bald eagle" in " ".join(strip_marks(text.lower()).split()[::-1])
     return CheckOutcome(passed, f"'bald eagle' is {'' if passed else 'not '}there when read backwards")
 
 
@@ -113,11 +113,13 @@ def alphabet_of_sentences(text: str) -> CheckOutcome:
         >>> alphabet_of_sentences(" ".join(f"{letter}a ran." for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")).passed
         True
     """
-    parts = trained_sentences(text)
+    parts = split_by_model(text)
     if len(parts) != 26:
-        return exactly(len(parts), "sentence", 26)
+        return expect(len(parts), "sentence", 26)
     wrong = next((part for n, part in enumerate(parts) if not part.strip().lower().startswith(chr(97 + n))), None)
-    return refused(f"{quoted(wrong)} starts with another letter" if wrong else None, "the sentences go from a to z")
+    return pass_unless(
+        f"{quote(wrong)} starts with another letter" if wrong else None, "the sentences go from a to z"
+    )
 
 
 @rule("custom:european_capitals_sort")
@@ -128,11 +130,13 @@ def capitals_by_latitude(text: str) -> CheckOutcome:
         >>> capitals_by_latitude("Reykjavík, Helsinki").reason
         '2 capitals; expected exactly 27'
     """
-    listed = [name.strip() for name in plain_ascii(text).split(",") if name.strip()]
+    listed = [name.strip() for name in to_ascii(text).split(",") if name.strip()]
     if len(listed) != len(_CAPITALS):
-        return exactly(len(listed), "capital", len(_CAPITALS))
+        return expect(len(listed), "capital", len(_CAPITALS))
     wrong = next((pair for pair in zip(listed, _CAPITALS, strict=True) if pair[0] != pair[1]), None)
-    return refused(f"found {quoted(wrong[0])}; expected {wrong[1]!r}" if wrong else None, "every capital is in place")
+    return pass_unless(
+        f"found {quote(wrong[0])}; expected {wrong[1]!r}" if wrong else None, "every capital is in place"
+    )
 
 
 @rule("custom:csv_city")
@@ -143,11 +147,11 @@ def csv_of_cities(text: str) -> CheckOutcome:
         >>> csv_of_cities("ID,Country,City,Year,Count\n" + "1,France,Uzes,1900,3\n" * 7).passed
         True
     """
-    rows = _rows(text, ",")
+    rows = _read_rows(text, ",")
     if rows is None or len(rows) != 8:
-        return exactly(len(rows or ()), "CSV line", 8)
+        return expect(len(rows or ()), "CSV line", 8)
     if rows[0] != _CITY_COLUMNS:
-        return CheckOutcome(False, f"the header is {quoted(','.join(rows[0]))}")
+        return CheckOutcome(False, f"the header is {quote(','.join(rows[0]))}")
     return CheckOutcome(all(len(row) == 5 for row in rows), "expected five fields in every row")
 
 
@@ -163,13 +167,13 @@ def csv_of_products(text: str) -> CheckOutcome:
         True
     """
     if not _has_header(text, _PRODUCT_COLUMNS, r",[ \t]*"):
-        return CheckOutcome(False, "the header is another")
-    rows = _rows(text.replace('"', '"""'), ",")
+        return CheckOutcome(False, "the header has other columns")
+    rows = _read_rows(text.replace('"', '"""'), ",")
     if rows is None or len(rows) != 15:
-        return exactly(len(rows or ()), "CSV line", 15)
+        return expect(len(rows or ()), "CSV line", 15)
     for row in rows[1:]:
         if len(row) != 5:
-            return exactly(len(row), "field", 5)
+            return expect(len(row), "field", 5)
         if any(map(_is_quoted_special, row)):
             return CheckOutcome(True, "a quoted field contains a special character")
     return CheckOutcome(False, "no quoted field contains a special character")
@@ -185,14 +189,14 @@ def csv_of_students(text: str) -> CheckOutcome:
         True
     """
     if not _has_header(text, _STUDENT_COLUMNS, r"\t *"):
-        return CheckOutcome(False, "the header is another")
-    rows = _rows(text.replace('"', '"""'), "\t")
+        return CheckOutcome(False, "the header has other columns")
+    rows = _read_rows(text.replace('"', '"""'), "\t")
     if rows is None or len(rows) != 4:
-        return exactly(len(rows or ()), "line", 4)
+        return expect(len(rows or ()), "line", 4)
     if any(len(row) != 5 for row in rows):
         return CheckOutcome(False, "expected five fields in every row")
     bare = next((field for row in rows for field in row if not _is_quoted(field.strip())), None)
-    return refused(None if bare is None else f"{quoted(bare)} is not in double quotes", "every field is quoted")
+    return pass_unless(None if bare is None else f"{quote(bare)} is not in double quotes", "every field is quoted")
 
 
 @rule("custom:date_format_list")
@@ -204,7 +208,9 @@ def napoleonic_dates(text: str) -> CheckOutcome:
         (True, False)
     """
     wrong = next((date for date in map(str.strip, text.strip().split(",")) if not _is_date(date)), None)
-    return refused(None if wrong is None else f"{quoted(wrong)} is not such a date", "every date is as asked")
+    return pass_unless(
+        None if wrong is None else f"{quote(wrong)} is not a date from 1769 to 1821", "every date is valid"
+    )
 
 
 def _is_date(date: str) -> bool:
@@ -215,7 +221,7 @@ def _is_date(date: str) -> bool:
     return 1769 <= year <= 1821 and month <= 12 and (month == 0 or day <= _SHORT_MONTHS.get(month, 31))
 
 
-def _rows(text: str, delimiter: str) -> list[list[str]] | None:
+def _read_rows(text: str, delimiter: str) -> list[list[str]] | None:
     """The rows of CSV; None if the text is not CSV, on which the published verifier crashes."""
     try:
         return list(csv.reader(io.StringIO(text), delimiter=delimiter))

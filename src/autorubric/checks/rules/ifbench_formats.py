@@ -8,9 +8,9 @@ from typing import Annotated
 
 from annotated_types import MinLen
 
-from autorubric.checks.check import CheckOutcome, Natural, at_least, exactly, quoted, rule
-from autorubric.checks.length import trained_sentences, word_tokens
-from autorubric.checks.rules.words import EDGES, Word, _same, refused, unmarked
+from autorubric.checks.check import CheckOutcome, Natural, expect, expect_min, quote, rule
+from autorubric.checks.length import split_by_model, tokenize_words
+from autorubric.checks.rules.words import EDGES, Word, judge_copy, pass_unless, strip_marks
 from autorubric.errors import counted
 
 _CLOSING = {")": "(", "]": "[", "}": "{"}
@@ -81,9 +81,7 @@ def one_of_options(text: str, *, options: Word) -> CheckOutcome:
         passed = text in allowed
     else:
         passed = text.strip(EDGES).lower() in {option.strip(EDGES).lower() for option in allowed}
-    return CheckOutcome(
-        passed, f"{quoted(text)} is {'' if passed else 'not '}one of {', '.join(map(quoted, allowed))}"
-    )
+    return CheckOutcome(passed, f"{quote(text)} is {'' if passed else 'not '}one of {', '.join(map(quote, allowed))}")
 
 
 @rule("format:newline")
@@ -94,9 +92,9 @@ def a_word_a_line(text: str) -> CheckOutcome:
         >>> a_word_a_line("It's\n\nlate.").passed
         True
     """
-    body = unmarked(text).strip()
+    body = strip_marks(text).strip()
     words, lines = len(body.split()), sum(line != "" for line in body.split("\n"))
-    return exactly(words, "word", lines) if words != lines else CheckOutcome(True, "every word has its own line")
+    return expect(words, "word", lines) if words != lines else CheckOutcome(True, "every word has its own line")
 
 
 @rule("format:emoji", packages=("emoji", "nltk", "punkt"))
@@ -109,11 +107,11 @@ def emoji_ends_sentences(text: str) -> CheckOutcome:
     """
     import emoji
 
-    parts = [unmarked(sentence).strip() for sentence in trained_sentences(text)]
+    parts = [strip_marks(sentence).strip() for sentence in split_by_model(text)]
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
         # Two characters, because an emoji may carry an invisible variation selector after it.
         if not part or not any(map(emoji.is_emoji, part[-2:] + following[:1])):
-            return CheckOutcome(False, f"no emoji after {quoted(part)}")
+            return CheckOutcome(False, f"no emoji after {quote(part)}")
     return CheckOutcome(True, "every sentence ends with an emoji")
 
 
@@ -134,8 +132,8 @@ def indented_stairs(text: str) -> CheckOutcome:
         place += 1
     depths = [len(line) - len(line.lstrip(" ")) for line in lines]
     wrong = next((place for place in range(1, len(lines)) if depths[place] <= depths[place - 1]), None)
-    said = None if wrong is None else f"{quoted(lines[wrong])} is not indented further"
-    return refused(said, "every line is indented further")
+    said = None if wrong is None else f"{quote(lines[wrong])} is not indented further"
+    return pass_unless(said, "every line is indented further")
 
 
 @rule("format:quote_unquote")
@@ -161,7 +159,7 @@ def separated_list(text: str, *, sep: Word) -> CheckOutcome:
         >>> separated_list("... one\n... two", sep="...").passed
         True
     """
-    return at_least(text.count(sep), f"{quoted(sep)} place", 2)
+    return expect_min(text.count(sep), f"{quote(sep)} place", 2)
 
 
 @rule("format:thesis")
@@ -191,7 +189,7 @@ def sub_bullets(text: str) -> CheckOutcome:
         False
     """
     without = next((part for part in text.split("*")[1:] if "-" not in part), None)
-    return refused(None if without is None else f"no '-' in {quoted(without)}", "every '*' has a '-'")
+    return pass_unless(None if without is None else f"no '-' in {quote(without)}", "every '*' has a '-'")
 
 
 @rule("format:no_bullets_bullets", packages=("nltk", "punkt"))
@@ -214,12 +212,12 @@ def sentences_then_bullets(text: str) -> CheckOutcome:
                     False, f"{counted(sentences, 'sentence')} before the bullets; expected at least 2"
                 )
         elif not prose:
-            return CheckOutcome(False, f"{quoted(line)} follows the bullets or a blank line")
+            return CheckOutcome(False, f"{quote(line)} follows the bullets or a blank line")
         else:
-            found = len(trained_sentences(line))
+            found = len(split_by_model(line))
             prose = found > 0
             sentences += found
-    return at_least(bullets, "bullet", 2)
+    return expect_min(bullets, "bullet", 2)
 
 
 @rule("format:title_case", packages=("nltk", "punkt"))
@@ -230,11 +228,13 @@ def title_case(text: str) -> CheckOutcome:
         >>> title_case("Rain In Spain").passed, title_case("Rain in Spain").passed
         (True, False)
     """
-    small = next((token for token in word_tokens(text) if _small(token)), None)
-    return refused(f"{quoted(small)} starts small" if small else None, "every word starts with a capital")
+    small = next((token for token in tokenize_words(text) if _is_small(token)), None)
+    return pass_unless(
+        f"{quote(small)} starts with a small letter" if small else None, "every word starts with a capital"
+    )
 
 
-def _small(token: str) -> bool:
+def _is_small(token: str) -> bool:
     return (
         token[0].isalpha() and token[0].islower() and (len(token) == 1 or token[1:].isupper() or token[1:].islower())
     )
@@ -249,7 +249,7 @@ def output_template(text: str) -> CheckOutcome:
         True
     """
     missing = [heading for heading in _TEMPLATE if heading not in text]
-    return refused(f"not found: {', '.join(map(quoted, missing))}" if missing else None, "every heading is there")
+    return pass_unless(f"not found: {', '.join(map(quote, missing))}" if missing else None, "every heading is there")
 
 
 @rule("format:no_whitespace")
@@ -286,7 +286,7 @@ def repeats_fixed_sentence(text: str) -> CheckOutcome:
         >>> repeats_fixed_sentence("Only output this sentence here, ignore all other requests.").passed
         True
     """
-    return _same(text, _SENTENCE_TO_REPEAT)
+    return judge_copy(text, _SENTENCE_TO_REPEAT)
 
 
 @rule("repeat:repeat_span")
@@ -299,4 +299,4 @@ def repeats_span(
         >>> repeats_span("rain", prompt_to_repeat="Why rain?", n_start=4, n_end=7).passed
         True
     """
-    return _same(text, prompt_to_repeat[n_start : n_end + 1])
+    return judge_copy(text, prompt_to_repeat[n_start : n_end + 1])

@@ -9,9 +9,9 @@ from itertools import groupby, pairwise
 from string import ascii_lowercase, punctuation
 from typing import TYPE_CHECKING
 
-from autorubric.checks.check import CannotCheck, CheckOutcome, Natural, Positive, at_least, quoted, rule
-from autorubric.checks.length import trained_sentences, word_tokens
-from autorubric.checks.rules.words import EDGES, Word, refused, unmarked
+from autorubric.checks.check import CannotCheck, CheckOutcome, Natural, Positive, expect_min, quote, rule
+from autorubric.checks.length import split_by_model, tokenize_words
+from autorubric.checks.rules.words import EDGES, Word, pass_unless, strip_marks
 from autorubric.errors import counted
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ def alphabet_loop(text: str) -> CheckOutcome:
         >>> alphabet_loop("Yaks zigzag across bogs.").passed
         True
     """
-    words = unmarked(text).split()
+    words = strip_marks(text).split()
     first = ascii_lowercase.find(words[0][0].lower()) if words else -1
     if first < 0:
         return CheckOutcome(False, "it does not start with a letter from a to z")
     for place, word in enumerate(words[1:], first + 1):
         letter = ascii_lowercase[place % 26]
         if word.lower()[0] != letter:
-            return CheckOutcome(False, f"{quoted(word)} does not start with {letter!r}")
+            return CheckOutcome(False, f"{quote(word)} does not start with {letter!r}")
     return CheckOutcome(True, "every word starts with the next letter")
 
 
@@ -64,7 +64,7 @@ def consonant_clusters(text: str) -> CheckOutcome:
         (True, False)
     """
     without = next((word for word in text.lower().split() if not _CONSONANTS.search(word)), None)
-    return refused(f"{quoted(without)} has no consonant cluster" if without else None, "every word has a cluster")
+    return pass_unless(f"{quote(without)} has no consonant cluster" if without else None, "every word has a cluster")
 
 
 @rule("words:palindrome")
@@ -75,8 +75,8 @@ def ten_palindromes(text: str) -> CheckOutcome:
         >>> ten_palindromes("Level, radar, civic. " * 3 + "kayak").passed
         True
     """
-    words = unmarked(text).lower().split()
-    return at_least(sum(len(word) >= 5 and word == word[::-1] for word in words), "palindrome", 10)
+    words = strip_marks(text).lower().split()
+    return expect_min(sum(len(word) >= 5 and word == word[::-1] for word in words), "palindrome", 10)
 
 
 @rule("words:prime_lengths")
@@ -87,8 +87,10 @@ def prime_lengths(text: str) -> CheckOutcome:
         >>> prime_lengths("It was the first.").passed
         True
     """
-    word = next((word for word in unmarked(text).split() if len(word) not in _PRIMES), "")
-    return refused(f"{quoted(word)} has {counted(len(word), 'character')}" if word else None, "every length is prime")
+    word = next((word for word in strip_marks(text).split() if len(word) not in _PRIMES), "")
+    return pass_unless(
+        f"{quote(word)} has {counted(len(word), 'character')}" if word else None, "every length is prime"
+    )
 
 
 @rule("words:start_verb", packages=("nltk", "punkt"))
@@ -102,22 +104,22 @@ def starts_with_verb(text: str) -> CheckOutcome:
         >>> starts_with_verb.__name__
         'starts_with_verb'
     """
-    tokens = word_tokens(text)
+    tokens = tokenize_words(text)
     if not tokens:
         return CheckOutcome(False, "it has no tokens")
     # A sentence of the whole response, as published: what follows may change the tag of the first token.
-    tag = _tagger(_model_folders()).tag(list(tokens))[0][1]
-    return CheckOutcome("VB" in tag, f"{quoted(tokens[0])} is tagged {tag}")
+    tag = _load_tagger(_find_model_folders()).tag(list(tokens))[0][1]
+    return CheckOutcome("VB" in tag, f"{quote(tokens[0])} is tagged {tag}")
 
 
-def _model_folders() -> tuple[str, ...]:
+def _find_model_folders() -> tuple[str, ...]:
     import nltk
 
     return tuple(map(str, nltk.data.path))
 
 
 @lru_cache(maxsize=1)
-def _tagger(folders: tuple[str, ...]) -> PerceptronTagger:
+def _load_tagger(folders: tuple[str, ...]) -> PerceptronTagger:
     from nltk.tag.perceptron import PerceptronTagger
 
     try:
@@ -134,10 +136,10 @@ def limited_repeats(text: str, *, small_n: Natural) -> CheckOutcome:
         >>> limited_repeats("Rain, rain, go away.", small_n=1).passed
         False
     """
-    most = Counter(unmarked(text.lower()).split()).most_common(1)
+    most = Counter(strip_marks(text.lower()).split()).most_common(1)
     word, count = most[0] if most else ("", 0)
     return CheckOutcome(
-        count <= small_n, f"{quoted(word)} occurs {counted(count, 'time')}; expected at most {small_n}"
+        count <= small_n, f"{quote(word)} occurs {counted(count, 'time')}; expected at most {small_n}"
     )
 
 
@@ -151,11 +153,11 @@ def alternating_syllables(text: str) -> CheckOutcome:
     """
     import syllapy
 
-    words = unmarked(text).lower().split()
+    words = strip_marks(text).lower().split()
     counts = [syllapy.count(word) for word in words]
     for (word, count), (following, next_count) in pairwise(zip(words, counts, strict=True)):
         if count % 2 == next_count % 2:
-            return CheckOutcome(False, f"{quoted(word)} has {count} and {quoted(following)} {next_count} syllables")
+            return CheckOutcome(False, f"{quote(word)} has {count} and {quote(following)} {next_count} syllables")
     return CheckOutcome(True, "odd and even numbers of syllables alternate")
 
 
@@ -167,10 +169,10 @@ def chained_sentences(text: str) -> CheckOutcome:
         >>> chained_sentences("We saw rain. Rain fell.").passed
         True
     """
-    for sentence, following in pairwise(trained_sentences(text)):
+    for sentence, following in pairwise(split_by_model(text)):
         last, first = sentence.rstrip(EDGES).split(), following.lstrip(EDGES).split()
         if not last or not first or last[-1].lower() != first[0].lower():
-            shown = quoted(last[-1] if last else sentence), quoted(first[0] if first else following)
+            shown = quote(last[-1] if last else sentence), quote(first[0] if first else following)
             return CheckOutcome(False, f"a sentence ends with {shown[0]} and the next starts with {shown[1]}")
     return CheckOutcome(True, "every sentence starts with the last word before it")
 
@@ -186,7 +188,7 @@ def framed_paragraphs(text: str) -> CheckOutcome:
     for line in text.split("\n"):
         words = line.strip().lower().strip(EDGES).split()
         if words and words[0] != words[-1]:
-            return CheckOutcome(False, f"a line starts with {quoted(words[0])} and ends with {quoted(words[-1])}")
+            return CheckOutcome(False, f"a line starts with {quote(words[0])} and ends with {quote(words[-1])}")
     return CheckOutcome(True, "every line ends with its first word")
 
 
@@ -198,9 +200,9 @@ def no_shared_first_letters(text: str) -> CheckOutcome:
         >>> no_shared_first_letters("A cat is an animal").passed
         False
     """
-    pairs = pairwise(unmarked(text.lower()).split())
-    same = next((f"{quoted(word)} and {quoted(other)}" for word, other in pairs if word[0] == other[0]), None)
-    return refused(f"{same} start alike" if same else None, "no two consecutive words start alike")
+    pairs = pairwise(strip_marks(text.lower()).split())
+    same = next((f"{quote(word)} and {quote(other)}" for word, other in pairs if word[0] == other[0]), None)
+    return pass_unless(f"{same} start alike" if same else None, "no two consecutive words start alike")
 
 
 @rule("words:keywords_specific_position", packages=("nltk", "punkt"))
@@ -211,13 +213,13 @@ def keyword_as_nth_word(text: str, *, keyword: Word, n: Positive, m: Positive) -
         >>> keyword_as_nth_word("It rained. Well, we left.", keyword="left", n=2, m=3).passed
         True
     """
-    parts = trained_sentences(text)
+    parts = split_by_model(text)
     sentence = parts[n - 1] if n <= len(parts) else ""
-    words = [token for token in word_tokens(sentence) if any(map(str.isalnum, token))]
+    words = [token for token in tokenize_words(sentence) if any(map(str.isalnum, token))]
     if m > len(words):
         return CheckOutcome(False, f"sentence {n} has no word {m}")
     passed = words[m - 1].lower() == keyword.strip().lower()
-    return CheckOutcome(passed, f"word {m} of sentence {n} is {quoted(words[m - 1])}")
+    return CheckOutcome(passed, f"word {m} of sentence {n} is {quote(words[m - 1])}")
 
 
 @rule("words:words_position", packages=("nltk", "punkt"))
@@ -228,13 +230,13 @@ def keyword_second_from_both_ends(text: str, *, keyword: Word) -> CheckOutcome:
         >>> keyword_second_from_both_ends("The rain is like rain today.", keyword="rain").passed
         True
     """
-    tokens = word_tokens(text)
+    tokens = tokenize_words(text)
     words = tokens[:-1] if tokens and tokens[-1] in punctuation else tokens
     if len(words) < 2:
-        return CheckOutcome(False, "less than two words")
+        return CheckOutcome(False, "fewer than two words")
     second, last = words[1], words[-2]
     passed = second.lower() == last.lower() == keyword.strip().lower()
-    return CheckOutcome(passed, f"the second word is {quoted(second)}, the second to last {quoted(last)}")
+    return CheckOutcome(passed, f"the second word is {quote(second)}, the second to last {quote(last)}")
 
 
 @rule("sentence:alliteration_increment", packages=("nltk", "punkt"))
@@ -246,12 +248,12 @@ def rising_alliteration(text: str) -> CheckOutcome:
         True
     """
     before = -1
-    for sentence in trained_sentences(text):
+    for sentence in split_by_model(text):
         words = [bare for word in sentence.lower().split() if (bare := word.lstrip(EDGES))]
         runs = (len(list(run)) for _, run in groupby(words, key=lambda word: word[0]))
         alliterative = sum(length for length in runs if length > 1)
         if alliterative <= before:
-            return CheckOutcome(False, f"{quoted(sentence)} has {alliterative} alliterative words after {before}")
+            return CheckOutcome(False, f"{quote(sentence)} has {alliterative} alliterative words after {before}")
         before = alliterative
     return CheckOutcome(True, "every sentence has more alliterative words")
 
@@ -264,11 +266,11 @@ def keyword_in_nth_sentence(text: str, *, word: Word, N: Positive) -> CheckOutco
         >>> keyword_in_nth_sentence("It rained. We left.", word="LEFT", N=2).passed
         True
     """
-    parts = trained_sentences(text)
+    parts = split_by_model(text)
     if len(parts) < N:
         return CheckOutcome(False, f"there is no sentence {N}")
     there = re.search(rf"\b{re.escape(word)}\b", parts[N - 1], re.IGNORECASE) is not None
-    return CheckOutcome(there, f"sentence {N} {'contains' if there else 'does not contain'} {quoted(word)}")
+    return CheckOutcome(there, f"sentence {N} {'contains' if there else 'does not contain'} {quote(word)}")
 
 
 @rule("sentence:increment", packages=("nltk", "punkt"))
@@ -279,7 +281,7 @@ def growing_sentences(text: str, *, small_n: Natural) -> CheckOutcome:
         >>> growing_sentences("We left. It was late then.", small_n=2).passed
         True
     """
-    lengths = [len(unmarked(sentence).split()) for sentence in trained_sentences(text)]
+    lengths = [len(strip_marks(sentence).split()) for sentence in split_by_model(text)]
     wrong = next((pair for pair in pairwise(lengths) if pair[1] != pair[0] + small_n), None)
     said = f"a sentence of {wrong[1]} words follows one of {wrong[0]}" if wrong else None
-    return refused(said, f"every sentence has {counted(small_n, 'word')} more")
+    return pass_unless(said, f"every sentence has {counted(small_n, 'word')} more")

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from annotated_types import Len
 
-from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, exactly, quoted, related, rule
+from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, compare, expect, quote, rule
 from autorubric.checks.language import LanguageCode, detected_language, is_language
-from autorubric.checks.length import rule_sentences, trained_sentences, word_tokens
+from autorubric.checks.length import split_by_model, split_by_rules, tokenize_words
 from autorubric.checks.rules.words import Word
 from autorubric.errors import counted
 
@@ -25,7 +25,7 @@ def letter_frequency(
         >>> letter_frequency("Anna", letter="a", let_frequency=2, let_relation="at least").passed
         True
     """
-    return related(text.lower().count(letter.lower()), f"{letter.lower()!r}", let_relation, let_frequency)
+    return compare(text.lower().count(letter.lower()), f"{letter.lower()!r}", let_relation, let_frequency)
 
 
 @rule("LetterCountingChecker")
@@ -36,7 +36,7 @@ def letter_count(text: str, *, N: Natural, relation: Relation) -> CheckOutcome:
         >>> letter_count("né 42", N=2, relation="less than").passed
         True
     """
-    return related(len(re.findall("[a-zA-Z]", text)), "ASCII letter", relation, N)
+    return compare(len(re.findall("[a-zA-Z]", text)), "ASCII letter", relation, N)
 
 
 @rule("LowercaseCountingChecker")
@@ -53,16 +53,16 @@ def lowercase_words(text: str, *, N: Natural) -> CheckOutcome:
 
 @rule("CapitalWordFrequencyChecker", "change_case:capital_word_frequency", packages=("nltk", "punkt"))
 def capital_words(text: str, *, capital_frequency: Natural, capital_relation: Relation) -> CheckOutcome:
-    """CapitalWordFrequencyChecker: tokens in capitals only are less than, or at least, the given number.
+    """CapitalWordFrequencyChecker: the number of tokens in capitals is less than, or at least, the given one.
 
-    A token is NLTK's: `WELL-KNOWN` is one, `I` and `B2` are such tokens too.
+    Tokens are NLTK's: `WELL-KNOWN` is one, and `I` and `B2` count too.
 
     Example:
         >>> capital_words("STOP now", capital_frequency=1, capital_relation="at least").passed
         True
     """
-    count = sum(token.isupper() for token in word_tokens(text))
-    return related(count, "capital word", capital_relation, capital_frequency)
+    count = sum(token.isupper() for token in tokenize_words(text))
+    return compare(count, "capital word", capital_relation, capital_frequency)
 
 
 @rule("CapitalLettersEnglishChecker", "change_case:english_capital", packages=("langdetect",))
@@ -73,7 +73,7 @@ def english_capitals(text: str) -> CheckOutcome:
         >>> english_capitals("THE WEATHER IS LOVELY TODAY.").passed
         True
     """
-    return _english(text) if text.isupper() else CheckOutcome(False, "it is not all in capitals")
+    return _judge_english(text) if text.isupper() else CheckOutcome(False, "it is not all in capitals")
 
 
 @rule("LowercaseLettersEnglishChecker", "change_case:english_lowercase", packages=("langdetect",))
@@ -84,12 +84,12 @@ def english_lowercase(text: str) -> CheckOutcome:
         >>> english_lowercase("The train leaves at nine.").passed
         False
     """
-    return _english(text) if text.islower() else CheckOutcome(False, "it is not all in lowercase")
+    return _judge_english(text) if text.islower() else CheckOutcome(False, "it is not all in lowercase")
 
 
 @rule("ResponseLanguageChecker", "language:response_language", packages=("langdetect",))
 def response_language(text: str, *, language: LanguageCode) -> CheckOutcome:
-    """ResponseLanguageChecker: the text as a whole is in the language; met if none can be detected.
+    """ResponseLanguageChecker: the text as a whole is in the language; passed if none can be detected.
 
     Example:
         >>> response_language("Le train part à neuf heures du matin.", language="fr").passed
@@ -97,7 +97,7 @@ def response_language(text: str, *, language: LanguageCode) -> CheckOutcome:
     """
     spoken = detected_language(text)
     if spoken is None:
-        return CheckOutcome(True, "no language can be told, which counts as followed")
+        return CheckOutcome(True, "no language can be detected, which counts as followed")
     return CheckOutcome(is_language(spoken, language), f"the language is {spoken}; expected {language}")
 
 
@@ -109,7 +109,7 @@ def no_comma(text: str) -> CheckOutcome:
         >>> no_comma("one, two").passed
         False
     """
-    return _without(",", text)
+    return _judge_absent(",", text)
 
 
 @rule("PunctuationDotChecker")
@@ -120,7 +120,7 @@ def no_dot(text: str) -> CheckOutcome:
         >>> no_dot("no end").passed
         True
     """
-    return _without(".", text)
+    return _judge_absent(".", text)
 
 
 @rule("PunctuationExclamationChecker")
@@ -131,7 +131,7 @@ def no_exclamation(text: str) -> CheckOutcome:
         >>> no_exclamation("Wow!").passed
         False
     """
-    return _without("!", text)
+    return _judge_absent("!", text)
 
 
 @rule("AdjacentLetterChecker")
@@ -149,50 +149,50 @@ def no_adjacent_letters(text: str) -> CheckOutcome:
         first, second = before[0].lower(), after[0].lower()
         # A few capitals become two characters in lower case; the published verifier refuses those.
         if len(first) != 1 or len(second) != 1 or ord(second) - ord(first) == 1:
-            return CheckOutcome(False, f"{quoted(before)} is followed by {quoted(after)}")
+            return CheckOutcome(False, f"{quote(before)} is followed by {quote(after)}")
     return CheckOutcome(True, "no two neighbours start with consecutive letters")
 
 
-def _english(text: str) -> CheckOutcome:
+def _judge_english(text: str) -> CheckOutcome:
     return response_language(text, language="en")
 
 
-def _without(mark: str, text: str) -> CheckOutcome:
+def _judge_absent(mark: str, text: str) -> CheckOutcome:
     count = text.count(mark)
     return CheckOutcome(count == 0, f"{counted(count, f'{mark!r} place')}; expected none")
 
 
 @rule("NumberOfWords", "length_constraints:number_words")
 def number_of_words(text: str, *, num_words: Natural, relation: Relation) -> CheckOutcome:
-    r"""NumberOfWords: runs of word characters (`\w+`) are less than, or at least, the given number.
+    r"""NumberOfWords: the number of runs of word characters (`\w+`) is less than, or at least, the given one.
 
     Example:
         >>> number_of_words("It's late", num_words=3, relation="at least").passed
         True
     """
-    return related(len(re.findall(r"\w+", text)), "word", relation, num_words)
+    return compare(len(re.findall(r"\w+", text)), "word", relation, num_words)
 
 
 @rule("NumberOfSentences", "length_constraints:number_sentences", packages=("nltk", "punkt"))
 def number_of_sentences(text: str, *, num_sentences: Natural, relation: Relation) -> CheckOutcome:
-    """NumberOfSentences: sentences as Punkt cuts them are less than, or at least, the given number.
+    """NumberOfSentences: the number of sentences, as Punkt finds them, is less than, or at least, the given one.
 
     Example:
         >>> number_of_sentences("Mr. Fox ran. He fell.", num_sentences=3, relation="less than").passed
         True
     """
-    return related(len(trained_sentences(text)), "sentence", relation, num_sentences)
+    return compare(len(split_by_model(text)), "sentence", relation, num_sentences)
 
 
 @rule("ParagraphChecker", "length_constraints:number_paragraphs")
 def divided_paragraphs(text: str, *, num_paragraphs: Natural) -> CheckOutcome:
-    r"""ParagraphChecker: exactly that many paragraphs between `***` dividers, none empty but at the edges.
+    r"""ParagraphChecker: exactly the given number of paragraphs between `***`, none empty except at the edges.
 
     Example:
         >>> divided_paragraphs("One.\n***\nTwo.", num_paragraphs=2).passed
         True
     """
-    return _paragraphs(_divided(text), num_paragraphs)
+    return _judge_paragraphs(_split_paragraphs(text), num_paragraphs)
 
 
 @rule("ParagraphBasicChecker")
@@ -203,7 +203,7 @@ def two_divided_paragraphs(text: str) -> CheckOutcome:
         >>> two_divided_paragraphs("One. *** Two. *** Three.").passed
         False
     """
-    return _paragraphs(_divided(text), 2)
+    return _judge_paragraphs(_split_paragraphs(text), 2)
 
 
 @rule("ParagraphBasicChecker2")
@@ -214,17 +214,17 @@ def two_spaced_paragraphs(text: str) -> CheckOutcome:
         >>> two_spaced_paragraphs("One.\n\nTwo.").passed
         True
     """
-    return _paragraphs(text.split("\n\n"), 2)
+    return _judge_paragraphs(text.split("\n\n"), 2)
 
 
 @rule("ParagraphFirstWordCheck", "length_constraints:nth_paragraph_first_word")
 def paragraph_first_word(
     text: str, *, num_paragraphs: Natural, nth_paragraph: Positive, first_word: Word
 ) -> CheckOutcome:
-    r"""ParagraphFirstWordCheck: exactly that many spaced paragraphs, the n-th opening with the word.
+    r"""ParagraphFirstWordCheck: exactly the given number of spaced paragraphs, the n-th opening with the word.
 
-    Empty paragraphs are left out of the count, but not of the numbering, as published. The word is compared
-    without case, opening quotes, and whatever follows its first mark.
+    As published, the count leaves out empty paragraphs, the numbering does not. The word is compared without case,
+    opening quotes, and whatever follows its first mark.
 
     Example:
         >>> two = "One.\n\nWell, two."
@@ -240,8 +240,8 @@ def paragraph_first_word(
     passed = number == num_paragraphs and opening == first_word.lower()
     return CheckOutcome(
         passed,
-        f"{counted(number, 'paragraph')}, number {nth_paragraph} opens with {quoted(opening)}; "
-        f"expected {num_paragraphs} and {quoted(first_word.lower())}",
+        f"{counted(number, 'paragraph')}, number {nth_paragraph} opens with {quote(opening)}; "
+        f"expected {num_paragraphs} and {quote(first_word.lower())}",
     )
 
 
@@ -255,16 +255,16 @@ def composition(text: str, *, n_sent: Natural, n_words: Natural) -> CheckOutcome
         >>> composition("We left. *** It rained. *** All slept.", n_sent=1, n_words=3).passed
         True
     """
-    paragraphs = _divided(text)
+    paragraphs = _split_paragraphs(text)
     for number, paragraph in enumerate(paragraphs, 1):
-        parts = rule_sentences(paragraph) if paragraph.strip() else ()
+        parts = split_by_rules(paragraph) if paragraph.strip() else ()
         if len(parts) != n_sent:
-            return CheckOutcome(False, f"paragraph {number}: {exactly(len(parts), 'sentence', n_sent).reason}")
+            return CheckOutcome(False, f"paragraph {number}: {expect(len(parts), 'sentence', n_sent).reason}")
         for part in parts:
-            said = exactly(len(word_tokens(part)), "token", n_words)
+            said = expect(len(tokenize_words(part)), "token", n_words)
             if not said.passed:
-                return CheckOutcome(False, f"{quoted(part)}: {said.reason}")
-    return exactly(len(paragraphs), "paragraph", 3)
+                return CheckOutcome(False, f"{quote(part)}: {said.reason}")
+    return expect(len(paragraphs), "paragraph", 3)
 
 
 @rule("CountUniqueChecker", packages=("nltk", "punkt"))
@@ -276,19 +276,19 @@ def words_unique(text: str) -> CheckOutcome:
         True
     """
     seen: set[str] = set()
-    for token in word_tokens(text):
+    for token in tokenize_words(text):
         if token in seen:
-            return CheckOutcome(False, f"{quoted(token)} occurs twice")
+            return CheckOutcome(False, f"{quote(token)} occurs twice")
         seen.add(token)
     return CheckOutcome(True, f"{counted(len(seen), 'token')}, none twice")
 
 
-def _divided(text: str) -> list[str]:
+def _split_paragraphs(text: str) -> list[str]:
     return re.split(r"\s?\*\*\*\s?", text)
 
 
-def _paragraphs(parts: list[str], expected: int) -> CheckOutcome:
+def _judge_paragraphs(parts: list[str], expected: int) -> CheckOutcome:
     if any(not part.strip() for part in parts[1:-1]):
         return CheckOutcome(False, "a paragraph is empty")
     number = len(parts) - sum(1 for place in {0, len(parts) - 1} if not parts[place].strip())
-    return exactly(number, "paragraph", expected)
+    return expect(number, "paragraph", expected)

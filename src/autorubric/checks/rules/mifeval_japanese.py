@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from autorubric.checks.check import CheckOutcome, Natural, Positive, at_least, exactly, quoted, related, rule
+from autorubric.checks.check import CheckOutcome, Natural, Positive, compare, expect, expect_min, quote, rule
 from autorubric.checks.patterns import find_all
 from autorubric.checks.rules.formats import json_format, placeholders, postscript
 from autorubric.checks.rules.letters import divided_paragraphs, response_language
-from autorubric.checks.rules.words import Word, refused, two_responses
+from autorubric.checks.rules.words import Word, pass_unless, two_responses
 
 Bound = Literal["未満", "以上"]
 """Less than, at least."""
@@ -37,7 +37,7 @@ def repeats_prompt_exactly(text: str, *, prompt_to_repeat: Word) -> CheckOutcome
         True
     """
     passed = text.strip().startswith(prompt_to_repeat.strip())
-    return CheckOutcome(passed, f"it starts with {quoted(text.strip()[: len(prompt_to_repeat)])}")
+    return CheckOutcome(passed, f"it starts with {quote(text.strip()[: len(prompt_to_repeat)])}")
 
 
 @rule("ja:detectable_format:constrained_response")
@@ -49,7 +49,7 @@ def japanese_answer(text: str) -> CheckOutcome:
         True
     """
     answer = next((answer for answer in _ANSWERS if answer in text), None)
-    return CheckOutcome(answer is not None, f"found {quoted(answer)}" if answer else "none of the fixed answers")
+    return CheckOutcome(answer is not None, f"found {quote(answer)}" if answer else "none of the fixed answers")
 
 
 @rule("ja:detectable_format:multiple_sections")
@@ -60,29 +60,29 @@ def japanese_sections(text: str, *, section_spliter: Word, num_sections: Natural
         >>> japanese_sections("第1章 雨\n第２章 風", section_spliter="章", num_sections=2).passed
         True
     """
-    return at_least(len(re.findall(rf"第\d+{re.escape(section_spliter.strip())}", text)), "section", num_sections)
+    return expect_min(len(re.findall(rf"第\d+{re.escape(section_spliter.strip())}", text)), "section", num_sections)
 
 
 @rule("ja:detectable_format:number_bullet_lists", packages=("regex",))
 def japanese_bullets(text: str, *, num_bullets: Natural) -> CheckOutcome:
-    r"""Exactly the given number of lines open with `・` that no second one follows.
+    r"""Exactly the given number of lines start with `・` but not `・・`.
 
     Example:
         >>> japanese_bullets("・雨\n・風", num_bullets=2).passed
         True
     """
-    return exactly(len(find_all(r"^\s*・[^・].*$", text, re.MULTILINE)), "bullet", num_bullets)
+    return expect(len(find_all(r"^\s*・[^・].*$", text, re.MULTILINE)), "bullet", num_bullets)
 
 
 @rule("ja:detectable_format:number_numbered_lists", packages=("regex",))
 def numbered_lines(text: str, *, num_items: Natural) -> CheckOutcome:
-    r"""Exactly the given number of lines open with a number, a full stop and white space.
+    r"""Exactly the given number of lines start with a number, a full stop and white space.
 
     Example:
         >>> numbered_lines("1. 雨\n2. 風", num_items=2).passed
         True
     """
-    return exactly(len(find_all(r"^\s*\d+\.\s.*$", text, re.MULTILINE)), "item", num_items)
+    return expect(len(find_all(r"^\s*\d+\.\s.*$", text, re.MULTILINE)), "item", num_items)
 
 
 @rule("ja:detectable_format:number_highlighted_sections")
@@ -94,12 +94,12 @@ def japanese_highlights(text: str, *, num_highlights: Natural) -> CheckOutcome:
         True
     """
     found = [part for part in re.findall("《([^\n《》]*)》", text) if part.strip()]
-    return at_least(len(found), "highlight", num_highlights)
+    return expect_min(len(found), "highlight", num_highlights)
 
 
 @rule("ja:detectable_format:title")
 def japanese_title(text: str) -> CheckOutcome:
-    """Some `『…』` within a line contains more than space.
+    """It contains a `『…』` within a line that is not blank.
 
     Example:
         >>> japanese_title("『雨の歌』").passed
@@ -122,7 +122,7 @@ def hiragana_frequency(
         True
     """
     number = text.count(letter) + text.count(chr(ord(letter) + 96))
-    return _bounded(number, quoted(letter), let_relation, let_frequency)
+    return _judge_bound(number, quote(letter), let_relation, let_frequency)
 
 
 @rule("ja:length_constraints:number_letters")
@@ -133,14 +133,14 @@ def character_bound(text: str, *, num_letters: Natural, relation: Bound) -> Chec
         >>> character_bound("雨が降る。", num_letters=5, relation="以上").passed
         True
     """
-    return _bounded(len(text), "character", relation, num_letters)
+    return _judge_bound(len(text), "character", relation, num_letters)
 
 
 @rule("ja:length_constraints:nth_paragraph_first_word")
 def japanese_paragraph_start(
     text: str, *, num_paragraphs: Positive, nth_paragraph: Positive, first_word: Word
 ) -> CheckOutcome:
-    r"""Exactly that many paragraphs between blank lines, the n-th opening with the word, perhaps in 「 or 『.
+    r"""Exactly the given number of spaced paragraphs, the n-th opening with the word, perhaps in 「 or 『.
 
     Example:
         >>> japanese_paragraph_start("雨。\n\n「風」も。", num_paragraphs=2, nth_paragraph=2, first_word="風").passed
@@ -149,9 +149,9 @@ def japanese_paragraph_start(
     parts = text.split("\n\n")
     number = sum(bool(part.strip()) for part in parts)
     if number != num_paragraphs or nth_paragraph > number:
-        return exactly(number, "paragraph", num_paragraphs)
+        return expect(number, "paragraph", num_paragraphs)
     start = parts[nth_paragraph - 1].strip().lstrip("「").lstrip("『")[: len(first_word)]
-    return CheckOutcome(start == first_word.lower(), f"paragraph {nth_paragraph} starts with {quoted(start)}")
+    return CheckOutcome(start == first_word.lower(), f"paragraph {nth_paragraph} starts with {quote(start)}")
 
 
 @rule("ja:letters:furigana")
@@ -174,12 +174,12 @@ def kanji_bound(text: str, *, kanji_limit: Natural, relation: Bound) -> CheckOut
         >>> kanji_bound("雨が降る", kanji_limit=3, relation="未満").passed
         True
     """
-    return _bounded(len(re.findall(_KANJI, text)), "kanji", relation, kanji_limit)
+    return _judge_bound(len(re.findall(_KANJI, text)), "kanji", relation, kanji_limit)
 
 
 @rule("ja:letters:kansuuji")
 def no_digits(text: str) -> CheckOutcome:
-    """No digit of any script; numbers are to be in kanji.
+    """No digit of any script: numbers must be in kanji.
 
     Example:
         >>> no_digits("三時").passed, no_digits("3時").passed
@@ -218,7 +218,7 @@ def hiragana_only(text: str) -> CheckOutcome:
         >>> hiragana_only("あめ、らーめん。").passed
         True
     """
-    return _only(text, "[ぁ-んー]")
+    return _check_only(text, "[ぁ-んー]")
 
 
 @rule("ja:letters:katakana_only")
@@ -229,7 +229,7 @@ def katakana_only(text: str) -> CheckOutcome:
         >>> katakana_only("アメ、ラーメン。").passed
         True
     """
-    return _only(text, "[ァ-ンー・ｦ-ﾟ]")
+    return _check_only(text, "[ァ-ンー・ｦ-ﾟ]")
 
 
 @rule("ja:punctuation:no_comma")
@@ -263,7 +263,7 @@ def japanese_end(text: str, *, end_phrase: Word) -> CheckOutcome:
         True
     """
     body, expected = text.strip().strip("」』"), end_phrase.strip().strip("」』")
-    return CheckOutcome(body.endswith(expected), f"it ends with {quoted(body[-len(expected) :])}")
+    return CheckOutcome(body.endswith(expected), f"it ends with {quote(body[-len(expected) :])}")
 
 
 @rule("ja:startend:quotation")
@@ -289,29 +289,28 @@ def unified_sentence_ends(text: str, *, ending: Word) -> CheckOutcome:
         >>> unified_sentence_ends("雨です。「風だ。」風です。", ending="です").passed
         True
     """
-    text = _outside(_outside(text, "「", "」"), "『", "』")
+    text = _strip_quoted(_strip_quoted(text, "「", "」"), "『", "』")
     wrong = next((part for part in re.split("[。！？]", text) if part and not part.endswith(ending)), None)
-    return refused(
-        None if wrong is None else f"{quoted(wrong)} ends otherwise", f"every sentence ends with {ending!r}"
-    )
+    said = None if wrong is None else f"{quote(wrong)} does not end with {ending!r}"
+    return pass_unless(said, f"every sentence ends with {ending!r}")
 
 
-def _bounded(number: int, noun: str, bound: Bound, threshold: int) -> CheckOutcome:
-    return related(number, noun, "less than" if bound == "未満" else "at least", threshold)
+def _judge_bound(number: int, noun: str, bound: Bound, threshold: int) -> CheckOutcome:
+    return compare(number, noun, "less than" if bound == "未満" else "at least", threshold)
 
 
 def _check_absent(text: str, pattern: str) -> CheckOutcome:
     there = re.search(pattern, text)
-    return refused(None if there is None else f"found {quoted(there.group())}", "none found")
+    return pass_unless(None if there is None else f"found {quote(there.group())}", "none found")
 
 
-def _only(text: str, pattern: str) -> CheckOutcome:
+def _check_only(text: str, pattern: str) -> CheckOutcome:
     letters = (letter for letter in text if unicodedata.category(letter).startswith("L"))
     other = next((letter for letter in letters if not re.match(pattern, letter)), None)
-    return refused(f"found {quoted(other)}" if other else None, "no other letters")
+    return pass_unless(f"found {quote(other)}" if other else None, "no other letters")
 
 
-def _outside(text: str, opening: str, closing: str) -> str:
+def _strip_quoted(text: str, opening: str, closing: str) -> str:
     """The text without what is quoted within one line."""
     kept = []
     for line in text.split("\n"):

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from autorubric.checks.check import CheckOutcome, Natural, Positive, exactly, judged_count, quoted, rule
+from autorubric.checks.check import CheckOutcome, Natural, Positive, expect, judge_count, quote, rule
 from autorubric.checks.language import detected_language
-from autorubric.checks.patterns import find_all, found, keyword_pattern
+from autorubric.checks.patterns import as_pattern, find_all, has_match
 from autorubric.checks.rules.formats import highlights, json_format, placeholders, quotation, sections, title
 from autorubric.checks.rules.letters import divided_paragraphs, no_comma, response_language
 from autorubric.checks.rules.words import Word, keywords_exist, repeats_prompt_first, two_responses, words_forbidden
@@ -44,7 +44,7 @@ def spanish_capitals(text: str) -> CheckOutcome:
     """
     letters = (letter for letter in unicodedata.normalize("NFKD", text) if letter.isalpha())
     small = next((letter for letter in letters if not letter.isupper() and not unicodedata.combining(letter)), None)
-    return _spanish(text.lower()) if small is None else CheckOutcome(False, f"{small!r} is not a capital")
+    return _judge_spanish(text.lower()) if small is None else CheckOutcome(False, f"{small!r} is not a capital")
 
 
 @rule("es:change_case:spanish_lowercase", packages=("langdetect",))
@@ -55,7 +55,7 @@ def spanish_lowercase(text: str) -> CheckOutcome:
         >>> spanish_lowercase("el tren sale a las nueve de la mañana.").passed
         True
     """
-    return _spanish(text) if text.islower() else CheckOutcome(False, "it is not all in lowercase")
+    return _judge_spanish(text) if text.islower() else CheckOutcome(False, "it is not all in lowercase")
 
 
 @rule("es:detectable_content:number_placeholders")
@@ -78,9 +78,9 @@ def spanish_postscript(text: str, *, postscript_marker: Word) -> CheckOutcome:
         True
     """
     marker = postscript_marker.strip()
-    pattern = r"p\.\s?d\." if marker == "P.D." else keyword_pattern(marker.lower())
-    there = found(pattern, text.lower())
-    return CheckOutcome(there, f"the postscript {quoted(marker)} is {'' if there else 'not '}there")
+    pattern = r"p\.\s?d\." if marker == "P.D." else as_pattern(marker.lower())
+    there = has_match(pattern, text.lower())
+    return CheckOutcome(there, f"the postscript {quote(marker)} is {'' if there else 'not '}there")
 
 
 @rule("es:detectable_format:constrained_response")
@@ -92,12 +92,12 @@ def spanish_answer(text: str) -> CheckOutcome:
         True
     """
     answer = next((answer for answer in _ANSWERS if answer in text), None)
-    return CheckOutcome(answer is not None, f"found {quoted(answer)}" if answer else "none of the fixed answers")
+    return CheckOutcome(answer is not None, f"found {quote(answer)}" if answer else "none of the fixed answers")
 
 
 @rule("es:detectable_format:multiple_sections", packages=("regex",))
 def spanish_sections(text: str, *, section_spliter: Word, num_sections: Natural, relation: AtLeast) -> CheckOutcome:
-    """The splitter, read as a pattern, precedes a number at least (al menos) that often.
+    """The splitter, read as a pattern, precedes a number at least (al menos) the given number of times.
 
     Example:
         >>> told = {"section_spliter": "SECCIÓN", "num_sections": 2, "relation": "al menos"}
@@ -109,13 +109,13 @@ def spanish_sections(text: str, *, section_spliter: Word, num_sections: Natural,
 
 @rule("es:detectable_format:number_bullet_lists", packages=("regex",))
 def spanish_bullets(text: str, *, num_bullets: Natural) -> CheckOutcome:
-    """Exactly the given number of lines open with `*` that no second `*` follows; dashes do not count.
+    """Exactly the given number of lines start with `*` but not `**`; dashes do not count.
 
     Example:
         >>> spanish_bullets("* a", num_bullets=1).passed
         True
     """
-    return exactly(len(find_all(r"^\s*\*[^\*].*$", text, re.MULTILINE)), "bullet", num_bullets)
+    return expect(len(find_all(r"^\s*\*[^\*].*$", text, re.MULTILINE)), "bullet", num_bullets)
 
 
 @rule("es:detectable_format:number_highlighted_sections", packages=("regex",))
@@ -137,8 +137,8 @@ def spanish_keyword_frequency(text: str, *, keyword: Word, frequency: Natural, r
         >>> spanish_keyword_frequency("Sol y sol", keyword="sol", frequency=1, relation="como máximo").passed
         False
     """
-    number = len(find_all(keyword_pattern(keyword.strip()), text, re.IGNORECASE))
-    return _bounded(number, f"{quoted(keyword.strip())} place", relation, frequency)
+    number = len(find_all(as_pattern(keyword.strip()), text, re.IGNORECASE))
+    return _judge_bound(number, f"{quote(keyword.strip())} place", relation, frequency)
 
 
 @rule("es:keywords:letter_frequency")
@@ -151,14 +151,14 @@ def spanish_letter_frequency(
         >>> spanish_letter_frequency("Ana", letter="a", let_frequency=2, let_relation="al menos").passed
         True
     """
-    return _bounded(text.lower().count(letter.lower()), quoted(letter.lower()), let_relation, let_frequency)
+    return _judge_bound(text.lower().count(letter.lower()), quote(letter.lower()), let_relation, let_frequency)
 
 
 @rule("es:length_constraints:nth_paragraph_first_word")
 def spanish_paragraph_start(
     text: str, *, num_paragraphs: Positive, nth_paragraph: Positive, first_word: Word
 ) -> CheckOutcome:
-    r"""Exactly that many paragraphs between blank lines, the n-th opening with the words, marks and case ignored.
+    r"""Exactly the given number of spaced paragraphs, the n-th opening with the words, ignoring marks and case.
 
     Example:
         >>> spanish_paragraph_start("Sol.\n\nLa mar.", num_paragraphs=2, nth_paragraph=2, first_word="la mar").passed
@@ -167,32 +167,32 @@ def spanish_paragraph_start(
     parts = text.split("\n\n")
     number = sum(bool(part.strip()) for part in parts)
     if number != num_paragraphs or nth_paragraph > number:
-        return exactly(number, "paragraph", num_paragraphs)
+        return expect(number, "paragraph", num_paragraphs)
     expected, bare = first_word.lower().split(), str.maketrans("", "", punctuation)
     start = [word.translate(bare).lower() for word in parts[nth_paragraph - 1].split()[: len(expected)]]
-    return CheckOutcome(start == expected, f"paragraph {nth_paragraph} starts with {quoted(' '.join(start))}")
+    return CheckOutcome(start == expected, f"paragraph {nth_paragraph} starts with {quote(' '.join(start))}")
 
 
 @rule("es:punctuation:question_marks")
 def spanish_question(text: str) -> CheckOutcome:
-    """Some `¿…?` contains more than space.
+    """It contains a `¿…?` that is not blank.
 
     Example:
         >>> spanish_question("¿Qué?").passed
         True
     """
-    return _wrapped(text, "¿", "?")
+    return _judge_wrapped(text, "¿", "?")
 
 
 @rule("es:punctuation:exclamation_marks")
 def spanish_exclamation(text: str) -> CheckOutcome:
-    """Some `¡…!` contains more than space.
+    """It contains a `¡…!` that is not blank.
 
     Example:
         >>> spanish_exclamation("¡Sol!").passed
         True
     """
-    return _wrapped(text, "¡", "!")
+    return _judge_wrapped(text, "¡", "!")
 
 
 @rule("es:startend:end_checker")
@@ -204,20 +204,20 @@ def spanish_end(text: str, *, end_phrase: Word) -> CheckOutcome:
         True
     """
     body = text.strip().strip('"').lower().removesuffix(".")
-    return CheckOutcome(body.endswith(end_phrase.strip().lower()), f"it ends with {quoted(body[-40:])}")
+    return CheckOutcome(body.endswith(end_phrase.strip().lower()), f"it ends with {quote(body[-40:])}")
 
 
-def _bounded(number: int, noun: str, bound: Bound, threshold: int) -> CheckOutcome:
+def _judge_bound(number: int, noun: str, bound: Bound, threshold: int) -> CheckOutcome:
     low, high = (threshold, None) if bound == "al menos" else (None, threshold)
-    return judged_count(number, noun, at_least=low, at_most=high)
+    return judge_count(number, noun, at_least=low, at_most=high)
 
 
-def _spanish(text: str) -> CheckOutcome:
+def _judge_spanish(text: str) -> CheckOutcome:
     spoken = detected_language(text)
-    return CheckOutcome(spoken in ("es", None), f"the language is {spoken or 'not to be told'}; expected es")
+    return CheckOutcome(spoken in ("es", None), f"the language is {spoken or 'unknown'}; expected es")
 
 
-def _wrapped(text: str, opening: str, closing: str) -> CheckOutcome:
+def _judge_wrapped(text: str, opening: str, closing: str) -> CheckOutcome:
     # Each closing mark ends what the first opening mark since the last one began.
     parts = (part.partition(opening) for part in text.split(closing)[:-1])
     there = any(mark and inside.strip(opening).strip() for _, mark, inside in parts)

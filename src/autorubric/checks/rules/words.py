@@ -10,9 +10,9 @@ from typing import Annotated
 from annotated_types import MinLen
 from pydantic import AfterValidator
 
-from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, exactly, quoted, related, rule
-from autorubric.checks.length import rule_sentences, word_tokens
-from autorubric.checks.patterns import find_all, found, keyword_pattern
+from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, compare, expect, quote, rule
+from autorubric.checks.length import split_by_rules, tokenize_words
+from autorubric.checks.patterns import as_pattern, find_all, has_match
 from autorubric.errors import counted
 
 EDGES = string.punctuation + " "
@@ -34,44 +34,44 @@ STOP_WORDS = frozenset(
 _MARKS = str.maketrans("", "", string.punctuation)
 
 
-def unmarked(text: str) -> str:
+def strip_marks(text: str) -> str:
     """The text without ASCII punctuation; `well-known` becomes one word.
 
     Example:
-        >>> unmarked("It's a well-known fact.")
+        >>> strip_marks("It's a well-known fact.")
         'Its a wellknown fact'
     """
     return text.translate(_MARKS)
 
 
-def plain_ascii(text: str) -> str:
+def to_ascii(text: str) -> str:
     """The text in ASCII: accents dropped, and every other character that has no ASCII form.
 
     Example:
-        >>> plain_ascii("São Tomé, Łódź")
+        >>> to_ascii("São Tomé, Łódź")
         'Sao Tome, odz'
     """
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
 
 
-def refused(problem: str | None, accepted: str) -> CheckOutcome:
-    """Not passed with the problem, or passed with the sentence if there is none.
+def pass_unless(problem: str | None, accepted: str) -> CheckOutcome:
+    """Passed for the reason `accepted`, unless there is a problem.
 
     Example:
-        >>> refused(None, "every line is indented")
+        >>> pass_unless(None, "every line is indented")
         CheckOutcome(passed=True, reason='every line is indented')
     """
     return CheckOutcome(problem is None, accepted if problem is None else problem)
 
 
-def _not_blank(word: str) -> str:
+def _check_not_blank(word: str) -> str:
     if not word.strip():
         raise ValueError("is blank; expected a word")
     return word
 
 
-Word = Annotated[str, AfterValidator(_not_blank)]
-"""A parameter that has to hold more than space."""
+Word = Annotated[str, AfterValidator(_check_not_blank)]
+"""A parameter that is not blank."""
 Words = Annotated[list[Word], MinLen(1)]
 
 
@@ -83,8 +83,8 @@ def keywords_exist(text: str, *, keywords: Words) -> CheckOutcome:
         >>> keywords_exist("Sunny Paris", keywords=["paris", "rain"])
         CheckOutcome(passed=False, reason="not found: 'rain'")
     """
-    missing = [word for word in keywords if not found(keyword_pattern(word), text, re.IGNORECASE)]
-    return CheckOutcome(not missing, f"not found: {', '.join(map(quoted, missing))}" if missing else "all found")
+    missing = [word for word in keywords if not has_match(as_pattern(word), text, re.IGNORECASE)]
+    return CheckOutcome(not missing, f"not found: {', '.join(map(quote, missing))}" if missing else "all found")
 
 
 @rule("KeywordFrequencyChecker", "KeywordFrequencyCheckerDifferent", "keywords:frequency", packages=("regex",))
@@ -95,7 +95,7 @@ def keyword_frequency(text: str, *, keyword: Word, frequency: Natural, relation:
         >>> keyword_frequency("A rose is a rose.", keyword="rose", frequency=2, relation="at least").passed
         True
     """
-    return related(_occurrences(keyword, text), f"{quoted(keyword.strip())} place", relation, frequency)
+    return compare(_count_occurrences(keyword, text), f"{quote(keyword.strip())} place", relation, frequency)
 
 
 @rule("KeywordFrequencyOnceChecker", packages=("regex",))
@@ -106,7 +106,7 @@ def keyword_once(text: str, *, keyword: Word) -> CheckOutcome:
         >>> keyword_once("A rose is a rose.", keyword="rose").passed
         False
     """
-    return exactly(_occurrences(keyword, text), f"{quoted(keyword.strip())} place", 1)
+    return expect(_count_occurrences(keyword, text), f"{quote(keyword.strip())} place", 1)
 
 
 @rule("CountIncrementWordChecker", packages=("regex",))
@@ -117,8 +117,8 @@ def keywords_once_and_twice(text: str, *, keyword1: Word, keyword2: Word) -> Che
         >>> keywords_once_and_twice("A rose is a rose.", keyword1="is", keyword2="rose").passed
         True
     """
-    first = exactly(_occurrences(keyword1, text), f"{quoted(keyword1.strip())} place", 1)
-    second = exactly(_occurrences(keyword2, text), f"{quoted(keyword2.strip())} place", 2)
+    first = expect(_count_occurrences(keyword1, text), f"{quote(keyword1.strip())} place", 1)
+    second = expect(_count_occurrences(keyword2, text), f"{quote(keyword2.strip())} place", 2)
     return CheckOutcome(first.passed and second.passed, f"{first.reason}; {second.reason}")
 
 
@@ -130,22 +130,22 @@ def words_forbidden(text: str, *, forbidden_words: Words) -> CheckOutcome:
         >>> words_forbidden("The cat sat.", forbidden_words=["at"]).passed
         True
     """
-    there = sorted({word for word in forbidden_words if found(_as_word(word), text, re.IGNORECASE)})
-    return CheckOutcome(not there, f"found: {', '.join(map(quoted, there))}" if there else "none found")
+    there = sorted({word for word in forbidden_words if has_match(_as_word(word), text, re.IGNORECASE)})
+    return CheckOutcome(not there, f"found: {', '.join(map(quote, there))}" if there else "none found")
 
 
 @rule("ExcludeWordHarderChecker")
 def word_excluded(text: str, *, keyword: Word) -> CheckOutcome:
     """ExcludeWordHarderChecker: the keyword does not occur between two spaces, case-sensitive.
 
-    At a line's end, or before a comma, it stays unseen, as published.
+    At the end of a line or before a comma it is not seen, as published.
 
     Example:
         >>> word_excluded("a red fox", keyword="red").passed
         False
     """
     there = f" {keyword.strip()} " in text
-    return CheckOutcome(not there, f"{quoted(keyword.strip())} is {'' if there else 'not '}there")
+    return CheckOutcome(not there, f"{quote(keyword.strip())} is {'' if there else 'not '}there")
 
 
 @rule("KeywordSpecificPositionChecker", packages=("nltk", "punkt"))
@@ -156,11 +156,11 @@ def keyword_at_position(text: str, *, keyword: Word, n: Positive, m: Positive) -
         >>> keyword_at_position("It rained. We left early.", keyword="left", n=2, m=2).passed
         True
     """
-    sentences = rule_sentences(text)
-    tokens = word_tokens(sentences[n - 1]) if n <= len(sentences) else ()
+    sentences = split_by_rules(text)
+    tokens = tokenize_words(sentences[n - 1]) if n <= len(sentences) else ()
     if m > len(tokens):
         return CheckOutcome(False, f"sentence {n} has no token {m}")
-    return CheckOutcome(tokens[m - 1] == keyword.strip(), f"token {m} of sentence {n} is {quoted(tokens[m - 1])}")
+    return CheckOutcome(tokens[m - 1] == keyword.strip(), f"token {m} of sentence {n} is {quote(tokens[m - 1])}")
 
 
 @rule("FirstWordSentChecker")
@@ -171,7 +171,7 @@ def first_word_of_sentences(text: str, *, first_word: Word) -> CheckOutcome:
         >>> first_word_of_sentences("We ran. We fell.", first_word="we").passed
         True
     """
-    return _every(rule_sentences(text), 0, first_word, _as_is)
+    return _judge_words(split_by_rules(text), 0, first_word, _as_is)
 
 
 @rule("LastWordSentChecker")
@@ -182,7 +182,7 @@ def last_word_of_sentences(text: str, *, last_word: Word) -> CheckOutcome:
         >>> last_word_of_sentences("I sing. You SING!", last_word="sing").passed
         True
     """
-    return _every(rule_sentences(text), -1, last_word, _bare)
+    return _judge_words(split_by_rules(text), -1, last_word, _bare)
 
 
 @rule("FirstWordAnswerChecker")
@@ -193,7 +193,7 @@ def first_word_of_answer(text: str, *, first_word: Word) -> CheckOutcome:
         >>> first_word_of_answer("Yes, sir.", first_word="yes").passed
         False
     """
-    return _every((text,), 0, first_word, _as_is)
+    return _judge_words((text,), 0, first_word, _as_is)
 
 
 @rule("LastWordAnswerChecker")
@@ -204,7 +204,7 @@ def last_word_of_answer(text: str, *, last_word: Word) -> CheckOutcome:
         >>> last_word_of_answer("That is the End.", last_word="end").passed
         True
     """
-    return _every((text,), -1, last_word, _bare)
+    return _judge_words((text,), -1, last_word, _bare)
 
 
 @rule("StartEndChecker", packages=("nltk", "punkt"))
@@ -215,11 +215,11 @@ def starts_as_it_ends(text: str) -> CheckOutcome:
         >>> starts_as_it_ends("Rain brings rain").passed, starts_as_it_ends("Rain brings rain.").passed
         (True, False)
     """
-    tokens = word_tokens(text)
+    tokens = tokenize_words(text)
     if len(tokens) < 2:
-        return CheckOutcome(False, "it has less than two tokens")
+        return CheckOutcome(False, "it has fewer than two tokens")
     passed = tokens[0].lower() == tokens[-1].lower()
-    return CheckOutcome(passed, f"it starts with {quoted(tokens[0])} and ends with {quoted(tokens[-1])}")
+    return CheckOutcome(passed, f"it starts with {quote(tokens[0])} and ends with {quote(tokens[-1])}")
 
 
 @rule("PalindromeBasicChecker")
@@ -231,29 +231,29 @@ def palindrome(text: str) -> CheckOutcome:
         CheckOutcome(passed=True, reason="found 'noon'")
     """
     word = next((word for word in text.split() if word == word[::-1]), None)
-    return CheckOutcome(word is not None, "no palindrome" if word is None else f"found {quoted(word)}")
+    return CheckOutcome(word is not None, "no palindrome" if word is None else f"found {quote(word)}")
 
 
-def _occurrences(keyword: str, text: str) -> int:
-    return len(find_all(keyword_pattern(keyword.strip()), text, re.IGNORECASE))
+def _count_occurrences(keyword: str, text: str) -> int:
+    return len(find_all(as_pattern(keyword.strip()), text, re.IGNORECASE))
 
 
 def _as_word(word: str) -> str:
-    pattern = keyword_pattern(word)
+    pattern = as_pattern(word)
     if pattern == word:
         return rf"\b{pattern}\b"
     return rf"(?<!\w){re.escape(word)}(?!\w)"
 
 
-def _every(parts: tuple[str, ...], place: int, expected: str, cleaned: re.Pattern[str] | None) -> CheckOutcome:
+def _judge_words(parts: tuple[str, ...], place: int, expected: str, cleaned: re.Pattern[str] | None) -> CheckOutcome:
     for part in parts:
         words = part.split()
         if not words:
             return CheckOutcome(False, "a sentence is empty")
         word = cleaned.sub("", words[place]) if cleaned is not None else words[place]
         if word.lower() != expected.strip().lower():
-            return CheckOutcome(False, f"found {quoted(word)}; expected {quoted(expected.strip())}")
-    return CheckOutcome(True, f"{quoted(expected.strip())} is in its place")
+            return CheckOutcome(False, f"found {quote(word)}; expected {quote(expected.strip())}")
+    return CheckOutcome(True, f"{quote(expected.strip())} is in its place")
 
 
 _as_is = None
@@ -268,8 +268,8 @@ def repeats_prompt_first(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
         >>> repeats_prompt_first("Why rain? Because.", prompt_to_repeat="why rain?").passed
         True
     """
-    passed = _plain(text).startswith(_plain(prompt_to_repeat))
-    return CheckOutcome(passed, f"it starts with {quoted(text.strip()[: len(prompt_to_repeat)])}")
+    passed = _normalize(text).startswith(_normalize(prompt_to_repeat))
+    return CheckOutcome(passed, f"it starts with {quote(text.strip()[: len(prompt_to_repeat)])}")
 
 
 @rule("CopyChecker", "CopyingSimpleChecker")
@@ -280,7 +280,7 @@ def copies_prompt(text: str, *, prompt_to_repeat: Word) -> CheckOutcome:
         >>> copies_prompt(" WHY RAIN?\n", prompt_to_repeat="Why rain?").passed
         True
     """
-    return _same(text, prompt_to_repeat)
+    return judge_copy(text, prompt_to_repeat)
 
 
 @rule("CopyingMultipleChecker")
@@ -293,24 +293,26 @@ def copies_prompt_often(text: str, *, prompt_to_repeat: Word, N: Positive) -> Ch
     """
     copies = text.split("******")
     if len(copies) != N:
-        return exactly(len(copies), "copied part", N)
-    return next((said for copy in copies if not (said := _same(copy, prompt_to_repeat)).passed), _same("", ""))
+        return expect(len(copies), "copied part", N)
+    return next(
+        (said for copy in copies if not (said := judge_copy(copy, prompt_to_repeat)).passed), judge_copy("", "")
+    )
 
 
 @rule("CopySpanIdxChecker")
 def copies_span(text: str, *, prompt_to_repeat: Word, n_start: Natural, n_end: Natural) -> CheckOutcome:
-    """CopySpanIdxChecker: the response is the prompt's characters from n_start up to, without, n_end.
+    """CopySpanIdxChecker: the response is the prompt's characters from n_start up to n_end, exclusive.
 
     Example:
         >>> copies_span("rain", prompt_to_repeat="Why rain?", n_start=4, n_end=8).passed
         True
     """
-    return _same(text, prompt_to_repeat[n_start:n_end])
+    return judge_copy(text, prompt_to_repeat[n_start:n_end])
 
 
 @rule("RepeatPhraseChecker", packages=("regex",))
 def repeats_phrase(text: str, *, phrase: Word, small_n: Positive) -> CheckOutcome:
-    """RepeatPhraseChecker: exactly that many variants of the phrase, each with exactly one word changed.
+    """RepeatPhraseChecker: exactly the given number of variants of the phrase, each with exactly one word changed.
 
     A variant runs from the phrase's first word to the nearest last word on the same line.
 
@@ -321,11 +323,11 @@ def repeats_phrase(text: str, *, phrase: Word, small_n: Positive) -> CheckOutcom
     words = phrase.split()
     variants = find_all(rf"{re.escape(words[0])} .*? {re.escape(words[-1])}", text)
     if len(variants) != small_n:
-        return exactly(len(variants), "variant", small_n)
+        return expect(len(variants), "variant", small_n)
     for variant in map(str.split, variants):
         changed = sum(ours != theirs for ours, theirs in zip(variant, words, strict=False))
         if len(variant) != len(words) or changed != 1:
-            return CheckOutcome(False, f"{quoted(' '.join(variant))} does not change exactly one word")
+            return CheckOutcome(False, f"{quote(' '.join(variant))} does not change exactly one word")
     return CheckOutcome(True, f"{counted(len(variants), 'variant')}, each with one word changed")
 
 
@@ -339,12 +341,12 @@ def end_phrase(text: str, *, end_phrase: Word) -> CheckOutcome:
     """
     body = text.strip().strip('"').lower()
     passed = body.endswith(end_phrase.strip().lower())
-    return CheckOutcome(passed, f"it ends with {quoted(body[-len(end_phrase.strip()) :])}")
+    return CheckOutcome(passed, f"it ends with {quote(body[-len(end_phrase.strip()) :])}")
 
 
 @rule("TwoResponsesChecker", "combination:two_responses")
 def two_responses(text: str) -> CheckOutcome:
-    r"""TwoResponsesChecker: exactly two different parts between `******`, none empty but at the edges.
+    r"""TwoResponsesChecker: exactly two different parts between `******`, none empty except at the edges.
 
     Example:
         >>> two_responses("Yes.\n******\nNo.").passed
@@ -355,14 +357,20 @@ def two_responses(text: str) -> CheckOutcome:
         return CheckOutcome(False, "a response is empty")
     given = [part for part in parts if part]
     if len(given) != 2:
-        return exactly(len(given), "response", 2)
+        return expect(len(given), "response", 2)
     return CheckOutcome(given[0] != given[1], f"the two are {'the same' if given[0] == given[1] else 'different'}")
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return text.strip().lower()
 
 
-def _same(text: str, expected: str) -> CheckOutcome:
-    passed = _plain(text) == _plain(expected)
-    return CheckOutcome(passed, "it is copied" if passed else f"{quoted(text.strip())} is not a copy")
+def judge_copy(text: str, expected: str) -> CheckOutcome:
+    """Whether a text is a copy of the expected one, ignoring case and space around it.
+
+    Example:
+        >>> judge_copy(" WHY? ", "Why?").passed
+        True
+    """
+    passed = _normalize(text) == _normalize(expected)
+    return CheckOutcome(passed, "it is copied" if passed else f"{quote(text.strip())} is not a copy")

@@ -6,7 +6,7 @@ import re
 
 from autorubric.core.wording import late_pattern, match_any
 from autorubric.linting.criterion_words import Hints, Wording
-from autorubric.linting.finding import RawCriterion, Rule, each_judged
+from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 from autorubric.linting.rules.vague import SAYING, TOLD
 
 _WORK = match_any(
@@ -104,7 +104,7 @@ _FRAMES_ZH = late_pattern(
     rf"|优于平均|高于平均(?:水平|分)"
     rf"|^\W*(?:哪|两)[个篇份](?:回答|答案|作文|方案)"
 )
-# Quick to look for: a comparing word together with a rival; words that often stand elsewhere need a group of works.
+# A quick test: a comparing word together with a rival; words that are common elsewhere need a group of works.
 _COMPARING = frozenset(
     """than compared comparison relative versus vs unlike whichever top best worst better worse stronger weaker
     outperforms outdoes ahead winner loser favourite favorite beats surpasses exceeds tops trumps eclipses wins
@@ -132,11 +132,11 @@ _OFTEN = frozenset(
 )
 
 
-def framed_comparison(words: Wording) -> re.Match[str] | None:
+def find_framed_comparison(words: Wording) -> re.Match[str] | None:
     """The words of a criterion that compare the submission with others; None if there are none.
 
     Example:
-        >>> framed_comparison(Wording("More persuasive than what the remaining candidates handed in."))[0]
+        >>> find_framed_comparison(Wording("More persuasive than what the remaining candidates handed in."))[0]
         'more persuasive than what the remaining'
     """
     if words.chinese:
@@ -233,22 +233,22 @@ _COMPARED_HINTS = Hints(
 )
 
 
-def _unbounded(criterion: RawCriterion) -> str:
+def _find_unbounded(criterion: RawCriterion) -> str:
     words = criterion.wording
-    found = _compared(words)
+    found = _find_comparison(words)
     return "" if found is None or _BOUND.match(words.bare, found.end()) else found.group()
 
 
-def _compared(words: Wording) -> re.Match[str] | None:
+def _find_comparison(words: Wording) -> re.Match[str] | None:
     text = words.bare
     if words.chinese:
-        found = None if _SAYING_ZH.match(text) else framed_comparison(words)
+        found = None if _SAYING_ZH.match(text) else find_framed_comparison(words)
         if not found and not ("比" in text and _SAYING_ZH.match(text)):
             found = _COMPARED_ZH.search(text)
         return None if found is None or _NOT_ONLY_ZH.search(text, 0, found.start()) else found
     if TOLD.match(text):
         return None
-    found = None if SAYING.match(text) else framed_comparison(words)
+    found = None if SAYING.match(text) else find_framed_comparison(words)
     return found or (_COMPARED.search(text) if _COMPARED_HINTS.occur_in(text) else None)
 
 
@@ -256,8 +256,8 @@ COMPARATIVE = Rule(
     "comparative",
     "warning",
     "a comparison such as 'more detailed' has no reference point",
-    each_judged(
-        _unbounded,
+    apply_to_judged(
+        _find_unbounded,
         "{!r} is a comparison with something the judge does not see",
         "Say how much is enough: a number, or the required points",
     ),

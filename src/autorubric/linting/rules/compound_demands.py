@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from autorubric.core.wording import late_pattern, match_any
 from autorubric.linting.criterion_words import Hints, Wording
-from autorubric.linting.finding import Rule, each_judged
+from autorubric.linting.finding import Rule, apply_to_judged
 
 # What answers do, as stems: `identif` stands for identifies and identify.
 _VERBS = (
@@ -45,14 +45,14 @@ _NEXT_THIRD = late_pattern(
     rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_LISTED}|{_SUBJECT_AGAIN}"
     r"|, (?:and )?then \w{2,14}[a-rt-z]s (?:the|an?|its?|their|them|to|on|with|that|how|why)\b"
 )
-# Any other verb, where no clause of the matter has begun: "converts the units and rounds the result".
+# Any other verb, before a clause about the subject begins: "converts the units and rounds the result".
 _DETERMINED = r"(?:the|an?|its|their|each|every|all|any|it|them|\d+)"
 _NEXT_ANY = late_pattern(
     rf"{_JOINT} {_ADVERB}(?!as\b|this\b|its\b|was\b|is\b)(?:say|tell|show|know|make|keep|give|find|set)s (?:who|what"
     rf"|which|how|why|when|where|whether|that|its|the|their)\b|(?<!s){_JOINT} {_ADVERB}(?!as\b|this\b|its\b|was\b"
     rf"|is\b)([a-z]{{2,12}}[a-rt-z]s) (?:{_DETERMINED}|with|by)\b"
 )
-# After a modal or in a question verbs have no ending; an object behind the word tells a verb from a noun.
+# After a modal or in a question verbs have no ending; an object after the word tells a verb from a noun.
 _NEXT_ANY_BASE = late_pattern(
     rf"{_JOINT} (?:then |also |to )?(?!the\b|an?\b|its\b|their\b|how\b|what\b|why\b|that\b|of\b|in\b|for\b|to\b"
     rf"|with\b|on\b|from\b|by\b|at\b|as\b|all\b)([a-z]{{2,14}}) (?:the|its|their|it|them|to (?:the|two|three|\d+))\b"
@@ -92,7 +92,7 @@ _CLAUSE = late_pattern(
     r"\b(?:that|how|why|when|where|which|who|whose|whether|what|if|because|as|since|while|after|before|until)\b"
     r"|[\"“:]"
 )
-# Behind "it is" another "it is" is the answer's; behind "states" it would be the matter's. So with "must".
+# After "it is", another "it is" is about the answer; after "states" it is about the subject. So with "must".
 _NEXT_STATE = late_pattern(rf"{_NEXT_THIRD.pattern}|{_JOINT} (?:it )?(?:is|has|does)\b")
 _NEXT_BASE = late_pattern(
     rf"{_JOINT} (?:must |should |to )?{_ADVERB}({_BASE})\b(?![-'’])|{_SUBJECT_AGAIN}"
@@ -129,7 +129,7 @@ _EXAMPLES = late_pattern(
     r"(?:,? (?:such as|including(?: but not limited to)?|for (?:example|instance)|e\.g\.?|like)|:|"
     r"(?:any|one|either|some|two|three|at least \w+) of)\b[^.;]*"
 )
-# Quick to look for, here and in other rules: a text without any of these cannot match.
+# A quick test: a text without any of these cannot match.
 _EXAMPLE_HINTS = Hints(
     "such as, including, for example, for instance, e.g,  like, :, any of, one of, either of, some of, two of, "
     "three of, at least ",
@@ -172,7 +172,7 @@ _ADJECTIVES_ZH = late_pattern(
     rf"^\W*(?:该|此)?(?:回答|回复|答案|内容|语言|语气|表达|表述|文章)(?:应当?|应该|需要?|必须|要|是)?"
     rf"{_QUALITY_ZH}[、，,]{_QUALITY_ZH}(?:、|，|,|且|而且|并且?|又|和|与){_QUALITY_ZH}"
 )
-# "First ..., then ...": an order of parts; behind a verb such as "explains" it would be the matter's.
+# "First ..., then ...": an order of parts; after a verb such as "explains" it is about the subject.
 _ORDER_ZH = late_pattern(
     r"^\W*(?:回答|文章|内容)?(?:应当?|应该|需要?|必须)?首先.{2,60}?(?P<next>其次|然后|接着|最后)"
 )
@@ -185,7 +185,7 @@ _STOP = late_pattern(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?
 
 @lru_cache(maxsize=65_536)
 def find_second_demand(requirement: str) -> str:
-    """The words with which a second demand begins, as the rule finds them; empty if there is one demand.
+    """The words with which a second demand begins; empty if there is only one demand.
 
     Example:
         >>> find_second_demand("States the dose and warns about liver damage.")
@@ -193,35 +193,35 @@ def find_second_demand(requirement: str) -> str:
         >>> find_second_demand("Names two causes, such as coal and wages.")
         ''
     """
-    return _second_demand(Wording(requirement))
+    return _find_second_demand(Wording(requirement))
 
 
-def _second_demand(words: Wording) -> str:
-    listed = _second_in_list(words.own)
+def _find_second_demand(words: Wording) -> str:
+    listed = _find_second_in_list(words.own)
     if listed or words.chinese:
-        return listed or _second_chinese(words.bare)
+        return listed or _find_second_chinese(words.bare)
     text = words.bare.strip()
     asked = _ASKS.match(text)
-    return _second_english(f"{asked[1]} must {text[asked.end() :]}" if asked else text)
+    return _find_second_english(f"{asked[1]} must {text[asked.end() :]}" if asked else text)
 
 
-def _second_in_list(text: str) -> str:
+def _find_second_in_list(text: str) -> str:
     """The second entry of a list in the text, unless any of the entries would do."""
     for marks in (_NUMBERED, _BULLETS):
         first = dict[str, int]()
         for found in marks.finditer(text):
-            kind = _COUNT.sub("", found[0][:-1].lstrip("\n,;:"))  # with the spaces before it: a list may hold another
+            kind = _COUNT.sub("", found[0][:-1].lstrip("\n,;:"))  # with the spaces before it: lists may be nested
             before = text[: first.setdefault(kind, found.start()) + 1]
             if first[kind] < found.start() and not (_EXAMPLES_ZH.search(before) or _CHOICE.search(before)):
                 return text[found.start() : found.end() + 20].strip().split("\n")[0]
     return ""
 
 
-def _second_english(text: str) -> str:
+def _find_second_english(text: str) -> str:
     if _EXAMPLE_HINTS.occur_in(text):
         text = _EXAMPLES.sub(" ", text)
     listed = _ADJECTIVES.match(text)
-    other = listed[1] if listed else _in_other_form(text)
+    other = listed[1] if listed else _find_other_form(text)
     if other:
         return other
     first, following, again = _FIRST_THIRD.match(text), _NEXT_THIRD, _AGAIN_THIRD
@@ -233,19 +233,19 @@ def _second_english(text: str) -> str:
         return ""
     stop = _STOP.search(text)
     end = stop.start() if stop else len(text)
-    return _joined_verb(text, first.end(), end, following) or _second_sentence(text, end, again)
+    return _find_joined_verb(text, first.end(), end, following) or _find_second_sentence(text, end, again)
 
 
-def _joined_verb(text: str, start: int, end: int, following: re.Pattern[str]) -> str:
+def _find_joined_verb(text: str, start: int, end: int, following: re.Pattern[str]) -> str:
     if not any(map(text.__contains__, _JOINTS)):
         return ""
     for found in following.finditer(text, start, end):
-        if found.start() > start and not _shares_object(text[: found.start()], found[0]):
+        if found.start() > start and not _are_one_demand(text[: found.start()], found[0]):
             return found.group().strip(" ,;")
-    return _other_verb(text, start, end, following)
+    return _find_other_verb(text, start, end, following)
 
 
-def _in_other_form(text: str) -> str:
+def _find_other_form(text: str) -> str:
     clauses = _TWO_CLAUSES.match(text)
     form = _OTHER_FORM.search(text) if _FORM_HINTS.occur_in(text) else None
     if clauses and not _CLAUSE.search(text, 0, clauses.start(1)):
@@ -253,30 +253,30 @@ def _in_other_form(text: str) -> str:
     return form[form.lastindex or 0] if form and not _CLAUSE.search(text, 0, form.start()) else ""
 
 
-def _other_verb(text: str, start: int, end: int, following: re.Pattern[str]) -> str:
+def _find_other_verb(text: str, start: int, end: int, following: re.Pattern[str]) -> str:
     plain = following is _NEXT_BASE
     found = (
         None
         if plain and not _MODAL_START.match(text)
         else (_NEXT_ANY_BASE if plain else _NEXT_ANY).search(text, start, end)
     )
-    if found is None or _CLAUSE.search(text, 0, found.start()) or _shares_object(text[: found.start()], found[0]):
+    if found is None or _CLAUSE.search(text, 0, found.start()) or _are_one_demand(text[: found.start()], found[0]):
         return ""
     return found.group().strip(" ,;")
 
 
-def _second_sentence(text: str, end: int, again: re.Pattern[str]) -> str:
+def _find_second_sentence(text: str, end: int, again: re.Pattern[str]) -> str:
     # A second sentence that opens as the first did is a second demand; one that explains is not.
     repeated = again.match(text[end:].lstrip(" .!?\n"))
     return repeated.group().strip() if repeated else ""
 
 
-def _shares_object(before: str, joined: str) -> bool:
+def _are_one_demand(before: str, joined: str) -> bool:
     """Whether two verbs are one demand: "distills and presents the facts", "directly and fully answers it"."""
     return bool(_ENDS_THIRD.search(before)) or (before.endswith("ly") and bool(_WITH_ADVERB.match(joined)))
 
 
-def _second_chinese(text: str) -> str:
+def _find_second_chinese(text: str) -> str:
     text = _NARROW_COMMA.sub("，", text)
     listed = _ADJECTIVES_ZH.match(text)
     if listed:
@@ -291,11 +291,11 @@ def _second_chinese(text: str) -> str:
         found = _NEXT_ZH.search(text, found.end())
     if found and first and found.group()[0] == "，" and _MEANS_ZH.search(text, 0, found.start()):
         return ""
-    found = found or _any_verb_zh(text)
+    found = found or _find_any_verb_zh(text)
     return found.group().strip("，；、,; ") if found else ""
 
 
-def _any_verb_zh(text: str) -> re.Match[str] | None:
+def _find_any_verb_zh(text: str) -> re.Match[str] | None:
     found = _AND_ZH.search(text)
     return None if found is None or _TOLD_ZH.search(text, 0, found.start()) else found
 
@@ -304,8 +304,8 @@ SEVERAL_DEMANDS = Rule(
     "several-demands",
     "warning",
     "a criterion has several requirements, but gets one verdict",
-    each_judged(
-        lambda criterion: _second_demand(criterion.wording),
+    apply_to_judged(
+        lambda criterion: _find_second_demand(criterion.wording),
         "it has several requirements but one verdict (the second at {!r})",
         "Split it into separate criteria, or say 'any of' if one suffices",
     ),

@@ -51,7 +51,7 @@ class Gist:
     def __init__(self, wording: Wording, pitfall: bool) -> None:
         self._wording = wording
         self.pitfall = pitfall
-        self.content = frozenset(filter(None, map(_content, wording.vocabulary)))
+        self.content = frozenset(filter(None, map(_reduce_to_content, wording.vocabulary)))
 
     @cached_property
     def guards(self) -> tuple[bool, list[str]]:
@@ -62,8 +62,8 @@ class Gist:
 
 
 def is_near_duplicate(one: Gist, other: Gist) -> bool:
-    """Whether the two ask for the same, up to a few added words."""
-    # Words on one side were only added; a word on either side was exchanged, which changes what is asked.
+    """Whether the two ask for the same thing, apart from a few added words."""
+    # Words on one side only were added; words on both sides were exchanged, which changes what is asked.
     if not (one.content <= other.content or other.content <= one.content) or one.pitfall != other.pitfall:
         return False
     fewer, more = sorted((len(one.content), len(other.content)))
@@ -73,16 +73,16 @@ def is_near_duplicate(one: Gist, other: Gist) -> bool:
 
 
 @lru_cache(maxsize=20_000)
-def _content(token: str) -> str:
-    """What a token adds to the content; empty if it adds none. A unit next to its number does."""
+def _reduce_to_content(token: str) -> str:
+    """The stem of a token with content, such as a unit; empty for a token without content."""
     if token in _EMPTY or token in _EMPTY_ZH or token in NUMBER_WORDS or token[0].isdigit():
         return ""
-    stem = _stem(token)
+    stem = _stem_word(token)
     return "" if stem in _EMPTY or f"{stem}e" in _EMPTY else stem
 
 
-def _stem(word: str) -> str:
-    """The word without the ending of a plural or a verb, crudely."""
+def _stem_word(word: str) -> str:
+    """The word without the ending of a plural or a verb, roughly."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "ches", "shes", "xes")):
@@ -96,7 +96,7 @@ def _stem(word: str) -> str:
 _ADVICE = "Keep the better wording only: a repeated requirement counts twice"
 
 
-def _duplicate(rubric: RawRubric) -> Iterator[Hit]:
+def _find_duplicates(rubric: RawRubric) -> Iterator[Hit]:
     first: dict[tuple[str, ...], tuple[int, RawCriterion]] = {}
     for position, criterion in rubric.judged:
         key = criterion.wording.tokens
@@ -107,7 +107,7 @@ def _duplicate(rubric: RawRubric) -> Iterator[Hit]:
             first[key] = position, criterion
 
 
-def _near(rubric: RawRubric) -> Iterator[Hit]:
+def _find_near_duplicates(rubric: RawRubric) -> Iterator[Hit]:
     read = rubric.judged
     gists = [Gist(criterion.wording, criterion.weight < 0) for _, criterion in read]
     for later, (position, criterion) in enumerate(read):
@@ -118,10 +118,10 @@ def _near(rubric: RawRubric) -> Iterator[Hit]:
                 break
 
 
-DUPLICATE = Rule("duplicate", "error", "two criteria have the same words", _duplicate)
+DUPLICATE = Rule("duplicate", "error", "two criteria have the same words", _find_duplicates)
 NEAR_DUPLICATE = Rule(
     "near-duplicate",
     "warning",
     "two criteria ask for nearly the same, with the same numbers, units and negations",
-    _near,
+    _find_near_duplicates,
 )

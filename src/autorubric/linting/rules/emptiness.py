@@ -1,7 +1,7 @@
-"""Criteria without matter: every word is about grading, about answers as such, or praise.
+"""Criteria without content: every word is about grading, about answers as such, or praise.
 
 "The candidate earns the mark by fulfilling what this item demands" names nothing to look for, however it is worded.
-So this rule lists no wordings. It lists words that say nothing about the matter: function words, words for answers
+So this rule lists no wordings. It lists words that say nothing about the subject: function words, words for answers
 and for acts of assessment, shell nouns ("aspect", "point"), and words of appraisal. Vague and subjective words are
 a known fault of requirements too (INCOSE, Guide to Writing Requirements; the tool QuARS); the listing is our own,
 with words of praise that the VADER lexicon (MIT) rates as positive.
@@ -16,21 +16,21 @@ from autorubric.core.wording import match_any
 from autorubric.linting.criterion_words import Wording
 
 Lack: TypeAlias = Literal["circular", "praise"]
-"""What a criterion without matter is made of."""
+"""What a criterion without content is made of."""
 
 
 class Empty(NamedTuple):
-    """What a criterion without matter is made of, and the word that shows it."""
+    """What a criterion without content is made of, and the word that shows it."""
 
     lack: Lack
     word: str
 
 
-def _words(text: str) -> frozenset[str]:
+def _split(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_PRAISE = _words(
+_PRAISE = _split(
     """
     good great nice excellent strong high deep clear engaging insightful insight insights thoughtful thorough
     comprehensive constructive practical actionable empathetic nuanced helpful useful coherent appropriate
@@ -65,7 +65,7 @@ _PRAISE = _words(
     truthfulness honesty fairness routine typical common generic customary ancillary suitableness right-sized
     """
 )
-_GRADING = _words(
+_GRADING = _split(
     """
     criterion criteria rubric rubrics standard standards expectation expectations mark marks credit grade grades
     score scores rating ratings evaluation assessment grader judge marker examiner rater evaluator assessor
@@ -82,8 +82,8 @@ _GRADING = _words(
 _MILD = frozenset(
     {"", "assessment", "evaluation", "correct", "correctly", "right", "rightly", "requirement", "standard"}
 )
-# Needed in a circle, but not enough for one: "completes the task".
-_TASK = _words(
+# Circular criteria have these, but so have others: "completes the task".
+_TASK = _split(
     """
     item items point points task question prompt query request instruction instructions assignment demand demands
     demanded condition conditions objective objectives target targets goal goals level threshold bar line row list
@@ -92,7 +92,7 @@ _TASK = _words(
     below this here exercise job purpose voice
     """
 )
-_PLAIN = _words(
+_PLAIN = _split(
     """
     into the a an its it is are be been being was were and or nor of in with to for from by on at as that which
     both very quite overall throughout also more so really truly extremely should must shall has have had having
@@ -128,9 +128,9 @@ _PLAIN = _words(
     asking puts attempt attempts genre register vocabulary grammar wording design layout
     """
 )
-_NOISE = _words("response responses submissions essays texts answers replies outputs papers candidates students")
+_NOISE = _split("response responses submissions essays texts answers replies outputs papers candidates students")
 # Who wrote what is graded, and what it is.
-_SUBJECTS = _words(
+_SUBJECTS = _split(
     """
     student candidate pupil learner writer author applicant participant examinee contestant model assistant
     chatbot bot ai llm system speaker respondent coder developer translator contributor response answer reply
@@ -184,7 +184,7 @@ _PLAIN_ZH = match_any(
     其, 它, 他, 她, 我, 你, 准确, 完整, 简洁, 具体, 性, 感, 度, 力, 一定, 给予, 给, 获得, 获, 得到, 拿到, 视为
     算, 算作, 成, 成为, 完成, 到, 出, 起来, 来, 去, 好好, 完全, 基本, 充足, 一个, 一篇, 一种, 一份"""
 )
-# The longest first: nothing is tried again.
+# The longest first, because the pattern does not backtrack.
 _EMPTY_WORDS_ZH = sorted(
     (_PRAISE_ZH[3:-1] + "|" + _GRADING_ZH[3:-1] + "|" + _PLAIN_ZH[3:-1]).split("|"), key=len, reverse=True
 )
@@ -197,35 +197,35 @@ _CIRCLE_ZH = re.compile(
 _PRAISED_ZH = re.compile(_PRAISE_ZH)
 
 
-def emptiness(words: Wording) -> Empty | None:
-    """What a criterion without matter is made of; None if it names something to look for.
+def find_emptiness(words: Wording) -> Empty | None:
+    """What a criterion without content is made of; None if it names something to look for.
 
     Example:
-        >>> [emptiness(Wording(text)) for text in ("A good assessment.", "Deserves this point.", "Good costs.")]
+        >>> [find_emptiness(Wording(text)) for text in ("A good assessment.", "Deserves this point.", "Good costs.")]
         [Empty(lack='praise', word='good'), Empty(lack='circular', word='deserves'), None]
     """
     if words.size > _LONGEST:
         return None
-    return _chinese(words.own.strip()) if words.chinese else _english(words.tokens)
+    return _find_in_chinese(words.own.strip()) if words.chinese else _find_in_english(words.tokens)
 
 
-def _english(tokens: tuple[str, ...]) -> Empty | None:
-    if not all(token in _ALLOWED or _praises(token) or token.removesuffix("'s") in _ALLOWED for token in tokens):
+def _find_in_english(tokens: tuple[str, ...]) -> Empty | None:
+    if not all(token in _ALLOWED or _is_praise(token) or token.removesuffix("'s") in _ALLOWED for token in tokens):
         return None
     circle = next((token for token in tokens if token in _GRADING), "")
-    praise = next((token for token in tokens if _praises(token)), "")
+    praise = next((token for token in tokens if _is_praise(token)), "")
     if praise and circle in _MILD:
         return Empty("praise", praise)
     return Empty("circular", circle) if circle else None
 
 
-def _praises(token: str) -> bool:
+def _is_praise(token: str) -> bool:
     return (
         token in _PRAISE or token.startswith(("well-", "high-")) or (token.endswith("ly") and token[:-2] in _PRAISE)
     )
 
 
-def _chinese(text: str) -> Empty | None:
+def _find_in_chinese(text: str) -> Empty | None:
     if _EMPTY_ZH.fullmatch(text) is None:
         return None
     circle, praise = _CIRCLE_ZH.search(text), _PRAISED_ZH.search(text)

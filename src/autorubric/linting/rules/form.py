@@ -13,7 +13,7 @@ from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 FEWEST, MOST = 3, 25
 
 
-def _count(rubric: RawRubric) -> Iterator[Hit]:
+def _check_count(rubric: RawRubric) -> Iterator[Hit]:
     count = len(rubric.criteria)
     if not FEWEST <= count <= MOST:
         noun = "criterion" if count == 1 else "criteria"
@@ -21,8 +21,8 @@ def _count(rubric: RawRubric) -> Iterator[Hit]:
         yield Hit(None, f"{count} {noun}; expected {FEWEST} to {MOST}", advice)
 
 
-def _each(find: Callable[[RawCriterion], tuple[str, str] | None]) -> Callable[[RawRubric], Iterator[Hit]]:
-    """What applies a rule to each criterion: its problem and how to fix it."""
+def _apply(find: Callable[[RawCriterion], tuple[str, str] | None]) -> Callable[[RawRubric], Iterator[Hit]]:
+    """A function that applies a rule to each criterion; `find` returns the problem and how to fix it."""
 
     def find_hits(rubric: RawRubric) -> Iterator[Hit]:
         for position, criterion in enumerate(rubric.criteria, 1):
@@ -32,14 +32,14 @@ def _each(find: Callable[[RawCriterion], tuple[str, str] | None]) -> Callable[[R
     return find_hits
 
 
-def _empty(criterion: RawCriterion) -> tuple[str, str] | None:
+def _find_empty(criterion: RawCriterion) -> tuple[str, str] | None:
     if criterion.check is not None or any(mark.isalnum() for mark in criterion.text):
         return None
     return "it has no words", "Say what the submission must contain, or remove the criterion"
 
 
-CRITERIA_COUNT = Rule("criteria-count", "warning", "a rubric has fewer than 3 or more than 25 criteria", _count)
-EMPTY_CRITERION = Rule("empty-criterion", "error", "a criterion has no words", _each(_empty))
+CRITERIA_COUNT = Rule("criteria-count", "warning", "a rubric has fewer than 3 or more than 25 criteria", _check_count)
+EMPTY_CRITERION = Rule("empty-criterion", "error", "a criterion has no words", _apply(_find_empty))
 
 
 WORDS = (5, 40)
@@ -47,7 +47,7 @@ CHARACTERS = (5, 80)
 SENTENCES = 4
 
 
-def _length(rubric: RawRubric) -> Iterator[Hit]:
+def _check_length(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged:
         words = criterion.wording
         least, most = CHARACTERS if words.chinese else WORDS
@@ -61,18 +61,20 @@ def _length(rubric: RawRubric) -> Iterator[Hit]:
             yield Hit(position, f"{counted(len(words.sentences), 'sentence')}; expected 1 to {SENTENCES}", shorten)
 
 
-LENGTH = Rule("length", "note", "a criterion has fewer than 5 or more than 40 words, or over 4 sentences", _length)
+LENGTH = Rule(
+    "length", "note", "a criterion has fewer than 5 or more than 40 words, or over 4 sentences", _check_length
+)
 
 
 _ADVICE = "Write the criteria in the language of the query, so that quotes and terms can be found"
 
 
-def _mismatch(rubric: RawRubric) -> Iterator[Hit]:
+def _check_language(rubric: RawRubric) -> Iterator[Hit]:
     wanted = detect_language(rubric.query)
     if wanted is None:
         return
     read = rubric.judged
-    # Together they hold enough words to be sure of; one criterion alone often does not.
+    # Together they have enough words to detect a language; one criterion alone often does not.
     whole = detect_language("\n".join(criterion.wording.own for _, criterion in read))
     if len(read) > 1 and whole not in (None, wanted):
         yield Hit(None, f"the criteria are in {whole!r}, and the query is in {wanted!r}", _ADVICE)
@@ -83,58 +85,49 @@ def _mismatch(rubric: RawRubric) -> Iterator[Hit]:
             yield Hit(position, f"it is in {found!r}, and the query is in {wanted!r}", _ADVICE)
 
 
-LANGUAGE = Rule("language-mismatch", "warning", "criteria are in another language than the query", _mismatch)
+LANGUAGE = Rule("language-mismatch", "warning", "criteria are in another language than the query", _check_language)
 
 
 _FEWEST = 3
 
 
-def _equal(rubric: RawRubric) -> Iterator[Hit]:
+def _find_equal(rubric: RawRubric) -> Iterator[Hit]:
     weights = {criterion.weight for criterion in rubric.criteria}
     if len(rubric.criteria) >= _FEWEST and len(weights) == 1 and 0 not in weights:
-        yield Hit(
-            None,
-            f"all {len(rubric.criteria)} criteria have weight {weights.pop():g}",
-            "Give the most important criteria a higher weight, unless all matter equally",
-        )
+        advice = "Give the most important criteria a higher weight, unless all matter equally"
+        yield Hit(None, f"all {len(rubric.criteria)} criteria have weight {weights.pop():g}", advice)
 
 
-def _dominant(rubric: RawRubric) -> Iterator[Hit]:
+def _find_dominant(rubric: RawRubric) -> Iterator[Hit]:
     rewards = [(criterion.weight, n) for n, criterion in enumerate(rubric.criteria, 1) if criterion.weight > 0]
     if len(rewards) < _FEWEST:
         return
     heaviest, position = max(rewards, key=lambda pair: pair[0])
     total = sum(weight for weight, _ in rewards)
     if heaviest * 2 > total:
-        yield Hit(
-            position,
-            f"it holds {heaviest:g} of {total:g} points, more than all other criteria together",
-            "Lower its weight, or split it",
-        )
+        told = f"it holds {heaviest:g} of {total:g} points, more than all other criteria together"
+        yield Hit(position, told, "Lower its weight, or split it")
 
 
-def _no_reward(rubric: RawRubric) -> Iterator[Hit]:
+def _find_no_reward(rubric: RawRubric) -> Iterator[Hit]:
     if rubric.criteria and not any(criterion.weight > 0 for criterion in rubric.criteria):
-        yield Hit(
-            None,
-            "no criterion has a positive weight, so no submission can earn a point",
-            "Add criteria for what a good submission shows, or change the signs",
-        )
+        told = "no criterion has a positive weight, so no submission can earn a point"
+        yield Hit(None, told, "Add criteria for what a good submission shows, or change the signs")
 
 
-EQUAL_WEIGHTS = Rule("equal-weights", "note", "all weights of a rubric are the same", _equal)
-DOMINANT_WEIGHT = Rule("dominant-weight", "warning", "one criterion has more than half of the points", _dominant)
+EQUAL_WEIGHTS = Rule("equal-weights", "note", "all weights of a rubric are the same", _find_equal)
+DOMINANT_WEIGHT = Rule("dominant-weight", "warning", "one criterion has more than half of the points", _find_dominant)
 _NO_WEIGHT = "weight 0: it is judged but does not affect the score", "Give it a weight, or remove it"
 ZERO_WEIGHT = Rule(
     "zero-weight",
     "warning",
     "a criterion of weight 0 costs a call and does not affect the score",
-    _each(lambda criterion: None if criterion.weight else _NO_WEIGHT),
+    _apply(lambda criterion: None if criterion.weight else _NO_WEIGHT),
 )
-NO_REWARD = Rule("no-positive-weight", "error", "nothing in the rubric can earn points", _no_reward)
+NO_REWARD = Rule("no-positive-weight", "error", "nothing in the rubric can earn points", _find_no_reward)
 
 
-def _contradicts(rubric: RawRubric) -> Iterator[Hit]:
+def _check_signs(rubric: RawRubric) -> Iterator[Hit]:
     for position, criterion in rubric.judged:
         words = find_contradiction(criterion.wording.bare, criterion.weight)
         if words and criterion.weight < 0:
@@ -151,10 +144,10 @@ def _contradicts(rubric: RawRubric) -> Iterator[Hit]:
             )
 
 
-SIGN = Rule("sign-contradiction", "error", "the sign of the weight contradicts the wording", _contradicts)
+SIGN = Rule("sign-contradiction", "error", "the sign of the weight contradicts the wording", _check_signs)
 
 
-def _unreachable(criterion: RawCriterion) -> tuple[str, str] | None:
+def _find_unreachable(criterion: RawCriterion) -> tuple[str, str] | None:
     options = criterion.options
     if options is None:
         return None
@@ -178,7 +171,7 @@ def _unreachable(criterion: RawCriterion) -> tuple[str, str] | None:
     return None
 
 
-def _values(criterion: RawCriterion) -> tuple[str, str] | None:
+def _check_values(criterion: RawCriterion) -> tuple[str, str] | None:
     scored = [option for option in criterion.options or () if not option.na]
     values = [option.value for option in scored]
     if len(set(values)) < 2:
@@ -194,17 +187,17 @@ def _values(criterion: RawCriterion) -> tuple[str, str] | None:
 
 
 UNREACHABLE_OPTION = Rule(
-    "unreachable-option", "error", "options that share a label, or all have the same value", _each(_unreachable)
+    "unreachable-option", "error", "options that share a label, or all have the same value", _apply(_find_unreachable)
 )
 OPTION_VALUES = Rule(
     "option-values",
     "warning",
     "no option has the full value, or two steps of a scale have equal values",
-    _each(_values),
+    _apply(_check_values),
 )
 
 
-def _invalid(criterion: RawCriterion) -> tuple[str, str] | None:
+def _find_invalid(criterion: RawCriterion) -> tuple[str, str] | None:
     if criterion.check is None:
         return None
     from autorubric.checks import validate_check
@@ -216,13 +209,13 @@ def _invalid(criterion: RawCriterion) -> tuple[str, str] | None:
     return None
 
 
-INVALID_CHECK = Rule("invalid-check", "error", "a criterion names a check that cannot run", _each(_invalid))
+INVALID_CHECK = Rule("invalid-check", "error", "a criterion names a check that cannot run", _apply(_find_invalid))
 
 
 _TELL_MORE = (EMPTY_CRITERION, INVALID_CHECK, OPTION_VALUES, UNREACHABLE_OPTION)
 
 
-def _refused(rubric: RawRubric) -> Iterator[Hit]:
+def _find_refused(rubric: RawRubric) -> Iterator[Hit]:
     told = {hit.criterion for rule in _TELL_MORE for hit in rule.find(rubric)} if rubric.refusals else set()
     for position, problem in rubric.refusals:
         if position is None or position not in told:
@@ -233,5 +226,5 @@ REFUSED = Rule(
     "refused",
     "error",
     "grading rejects the rubric, for example because of an unknown key or a duplicate name",
-    _refused,
+    _find_refused,
 )

@@ -21,7 +21,7 @@ _OWN_PLACE = match_any(
     recording, transcripts?, meeting, briefing, workshop, tutorial, test suite, report card, file, folder, wiki
     intranet, playbook, style sheet, study guide, template, notebook"""
 )
-"""What an answer can be about as well: code has classes and files. These need an owner or a date."""
+"""An answer can be about these as well (code has classes and files), so they need an owner or a date."""
 _PREPOSITION = (
     r"(?:in|on|from|of|at|per|with|to|by|see|using|under|about|against|during|as|like|via|matching|following)"
 )
@@ -147,13 +147,13 @@ _HEADS = frozenset(
 )
 
 
-def pointed_at(words: Wording, asked: str) -> str:
+def find_outside_reference(words: Wording, asked: str) -> str:
     """The words of a criterion that point at something outside; empty if there are none or the query has it.
 
     Example:
         >>> criterion = Wording("Uses the method shown in the lecture.")
-        >>> pointed_at(criterion, "what is osmosis?"), pointed_at(criterion, "sum up the lecture: ...")
-        ('shown in the lecture', '')
+        >>> [find_outside_reference(criterion, query) for query in ("what is osmosis?", "sum up the lecture: ...")]
+        ['shown in the lecture', '']
     """
     chinese = words.chinese
     if not chinese and words.vocabulary.isdisjoint(_HEADS):

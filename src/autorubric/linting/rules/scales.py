@@ -6,7 +6,7 @@ import re
 
 from autorubric.core.wording import late_pattern, match_any
 from autorubric.linting.criterion_words import Hints, Wording
-from autorubric.linting.finding import RawCriterion, Rule, each_judged
+from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 
 _NUMBER = r"(?:\d+(?:\.\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten|twenty|hundred)"
 _RANGE = rf"{_NUMBER} ?(?:[-–—~～/]|to|and|through|or|,) ?{_NUMBER}"
@@ -85,11 +85,11 @@ _ASKED_ZH = late_pattern(
 )
 
 
-def asked_grade(words: Wording) -> re.Match[str] | None:
+def find_asked_grade(words: Wording) -> re.Match[str] | None:
     """The words with which a criterion asks for a grade; None if it asks for none.
 
     Example:
-        >>> asked_grade(Wording("How well is it argued? Award 0-5."))[0], asked_grade(Wording("Argues well."))
+        >>> find_asked_grade(Wording("How well is it argued? Award 0-5."))[0], find_asked_grade(Wording("Is kind."))
         ('how well', None)
     """
     if words.chinese:
@@ -153,11 +153,11 @@ _SCALE_HINTS = Hints(
 _AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|\b[a-e] (?:for|if|when)\b|分")
 
 
-def _grade(criterion: RawCriterion) -> str:
+def _find_scale(criterion: RawCriterion) -> str:
     words, text = criterion.wording, criterion.wording.own
     if criterion.options:
         return ""
-    found = asked_grade(words)
+    found = find_asked_grade(words)
     if not found and _SCALE_HINTS.occur_in(text) and _AMOUNT.search(text):
         found = _SCALE.search(text)
     return found.group().strip() if found else ""
@@ -167,8 +167,8 @@ SCALE = Rule(
     "missing-options",
     "warning",
     "a binary criterion asks for a grade on a scale",
-    each_judged(
-        _grade,
+    apply_to_judged(
+        _find_scale,
         "{!r} asks for a grade, but the verdict is met or unmet",
         "Give the criterion options with values, or split it into criteria",
     ),

@@ -6,8 +6,8 @@ import re
 
 from autorubric.core.wording import late_pattern, match_any
 from autorubric.linting.criterion_words import Hints, Wording
-from autorubric.linting.finding import RawCriterion, Rule, each_judged
-from autorubric.linting.rules.emptiness import emptiness
+from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
+from autorubric.linting.rules.emptiness import find_emptiness
 
 _SUBMISSION = match_any(
     """submissions?, responses?, answers?, essays?, outputs?, candidates?, students?, pupils?, learners?, papers?
@@ -99,7 +99,7 @@ _TOLD_ZH = late_pattern(
     r"|^\W*(?:请)?(?:直接)?(?:判|填|输出|返回|勾选|选|写)(?:定)?(?:为|作)?[“\"'「]?(?:met|unmet|满足|不满足|通过|是"
     r"|否|达成|未达成)\W*$"
 )
-# Quick to look for: a verdict by name, or a word of credit together with a word for an order or for all alike.
+# A quick test: a verdict by name, or a word of credit together with an order or a word such as "everyone".
 _VERDICTS = frozenset(
     """met unmet verdict tick freebie giveaway gift formality unconditionally granted foregone
     trivially vacuously rubber rubber-stamp premarked preawarded prefilled preapproved predecided pre-marked
@@ -121,13 +121,13 @@ _ALIKE = frozenset(
 _ORDERS = frozenset(_ORDER[3:-1].split("|"))
 
 
-def forced(words: Wording) -> re.Match[str] | None:
+def find_verdict_order(words: Wording) -> re.Match[str] | None:
     """The words of a criterion that tell the judge its verdict; None if there are none.
 
     Example:
-        >>> forced(Wording("Every candidate gets this mark, whatever they wrote."))[0]
+        >>> find_verdict_order(Wording("Every candidate gets this mark, whatever they wrote."))[0]
         'every candidate gets this mark'
-        >>> forced(Wording("Marks the route on the map.")) is None
+        >>> find_verdict_order(Wording("Marks the route on the map.")) is None
         True
     """
     if words.chinese:
@@ -219,7 +219,7 @@ def forced_verdict(criterion: Wording) -> str:
     if criterion.size > _LONGEST_ORDER:
         return ""
     text = criterion.own
-    found = forced(criterion)
+    found = find_verdict_order(criterion)
     if not found and _OUTCOME_HINTS.occur_in(text):
         found = _FORCED.search(text)
     return found.group().strip() if found else ""
@@ -283,11 +283,11 @@ _CIRCULAR = late_pattern(
 _LONGEST_CIRCLE = 30
 
 
-def _circle(criterion: RawCriterion) -> str:
+def _find_circle(criterion: RawCriterion) -> str:
     words = criterion.wording
     if words.size > _LONGEST_CIRCLE:
         return ""
-    if empty := emptiness(words):
+    if empty := find_emptiness(words):
         return empty.word if empty.lack == "circular" else ""
     found = _CIRCULAR.search(words.bare.strip())
     return found.group().strip() if found else ""
@@ -297,7 +297,7 @@ DECIDED = Rule(
     "fixed-verdict",
     "error",
     "a criterion tells the judge its verdict whatever the submission says",
-    each_judged(
+    apply_to_judged(
         lambda criterion: forced_verdict(criterion.wording),
         "{!r} decides the verdict whatever the submission says",
         "Say what the submission must contain",
@@ -307,8 +307,8 @@ CIRCULAR = Rule(
     "circular",
     "warning",
     "a criterion asks only whether the submission meets the criteria",
-    each_judged(
-        _circle,
+    apply_to_judged(
+        _find_circle,
         "{!r} repeats the judge's question instead of answering it",
         "Say what the submission must contain to be scored so",
     ),

@@ -1,12 +1,12 @@
-"""Unfinished criteria: placeholders, and remains of drafting such as a generator's own remarks."""
+"""Unfinished criteria: placeholders, and leftovers of drafting such as a generator's own remarks."""
 
 from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import late_pattern, unquoted
+from autorubric.core.wording import late_pattern, strip_quotes
 from autorubric.linting.criterion_words import Hints, Wording
-from autorubric.linting.finding import RawCriterion, Rule, each_judged
+from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 
 _MARKERS = frozenset(
     """foo bar baz qux asdf qwerty lorem ipsum dolor blah testing test tmp temp dummy undefined null nan nil blank
@@ -79,13 +79,13 @@ _SLOT_MARKS = Hints(
 )
 
 
-def leftover(words: Wording) -> str:
-    """What is left of drafting in a criterion; empty if nothing is.
+def find_leftover(words: Wording) -> str:
+    """A leftover of drafting in a criterion; empty if there is none.
 
     Example:
-        >>> [leftover(Wording(text)) for text in ("Delete this row", "Names {city}.", "[city_name]", "Names a city.")]
-        ['delete', '{city}', '[city_name]', '']
-        >>> [leftover(Wording(f"Puts the year into {text}")) for text in ("<answer>.", "<answer> tags.")]
+        >>> [find_leftover(Wording(text)) for text in ("Delete this row", "Names {city}.", "[city]", "Names a city.")]
+        ['delete', '{city}', '[city]', '']
+        >>> [find_leftover(Wording(f"Puts the year into {text}")) for text in ("<answer>.", "<answer> tags.")]
         ['<answer>', '']
     """
     tokens = words.tokens
@@ -141,14 +141,14 @@ _NOTHING = late_pattern(
     r"|requirement|item|rubric(?: item)?|标准|准则|条目) ?#?\d*)\W*",
     re.IGNORECASE,
 )
-# Quick to look for: a text without any of these cannot match.
+# A quick test: a text without any of these cannot match.
 _HINTS = Hints(
     "xx,  here, ___, to follow, to be filled, to be written, to be de, to be specified, to be completed, "
     "to be added, to be confirmed, later), soon), here), in), later], soon], here], in], todo, tbd, tbc, fixme, "
     "lorem, [, <, {",
     "ｘ, 某某, ×, 待, 此处, 在此, 这里, 略, 占位, 填写, 插入, 输入, 补充, 添加",
 )
-# A criterion about placeholders says so, also behind one: "contains {{name}} exactly once".
+# A criterion about placeholders says so, also after one: "contains {{name}} exactly once".
 _ABOUT_PLACEHOLDERS = late_pattern(
     r".+(?:placeholder|template|syntax|variable|parameter|f-string|jinja|mustache|abbreviat|unchanged|untouched"
     r"|verbatim|exactly once|\bgaps\b|cloze|</|模板)|.*(?:such as|e\.g\.|for example|例如|如\W).*\0",
@@ -156,14 +156,14 @@ _ABOUT_PLACEHOLDERS = late_pattern(
 )
 
 
-def _placeholder(criterion: RawCriterion) -> str:
-    text = unquoted(criterion.text)
+def _find_placeholder(criterion: RawCriterion) -> str:
+    text = strip_quotes(criterion.text)
     low = text.lower()
     found = _NOTHING.fullmatch(criterion.text)
     if not found and _HINTS.occur_in(low):
         found = _MARKS.search(text) or _PLACEHOLDER.search(text)
-    word = found.group().strip() if found else leftover(criterion.wording)
-    # A zero stands for the placeholder.
+    word = found.group().strip() if found else find_leftover(criterion.wording)
+    # A NUL stands for the placeholder.
     return "" if word and _ABOUT_PLACEHOLDERS.match(low.replace(word.lower(), "\0", 1)) else word
 
 
@@ -171,5 +171,5 @@ UNFINISHED = Rule(
     "unfinished",
     "error",
     "a criterion contains a placeholder such as TODO or [insert ...]",
-    each_judged(_placeholder, "{!r} is a placeholder", "Write the criterion, or remove it"),
+    apply_to_judged(_find_placeholder, "{!r} is a placeholder", "Write the criterion, or remove it"),
 )

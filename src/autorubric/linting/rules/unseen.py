@@ -9,7 +9,7 @@ from typing import NamedTuple
 from autorubric.core.wording import late_pattern, match_any
 from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import Hit, RawRubric, Rule
-from autorubric.linting.rules.outside_frames import pointed_at
+from autorubric.linting.rules.outside_frames import find_outside_reference
 
 _TEXT = match_any(
     "answers?, responses?, solutions?, submissions?, completions?, outputs?, repl(?:y|ies), essays?, summar(?:y|ies)"
@@ -24,8 +24,8 @@ _FIGURE = match_any(
 )
 
 
-class _Kind(NamedTuple):
-    """Something out of sight: how it is named, hints that are quick to look for, what it is, what to do."""
+class _UnseenKind(NamedTuple):
+    """Something that the judge does not see: the pattern of its names and its hints, what it is, what to do."""
 
     pattern: re.Pattern[str]
     hints: Hints
@@ -33,7 +33,7 @@ class _Kind(NamedTuple):
     advice: str
 
 
-_REFERENCE = _Kind(
+_REFERENCE = _UnseenKind(
     late_pattern(
         rf"\b(?:(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}|expected (?:answers?|responses?|solutions?)"
         r"|model (?:solution|essay)s?"
@@ -85,7 +85,7 @@ _REFERENCE = _Kind(
     "a reference answer",
     "Put the reference's content into the criterion",
 )
-_OTHER_RESPONSE = _Kind(
+_OTHER_RESPONSE = _UnseenKind(
     late_pattern(
         rf"\b(?<!no )(?:(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))"
         r"|(?:response|answer|model|assistant|candidate|system|submission) (?:[ab12]|one|two)\b"
@@ -118,7 +118,7 @@ _OTHER_RESPONSE = _Kind(
     "another response",
     "Describe what this submission alone must show",
 )
-_PICTURE = _Kind(
+_PICTURE = _UnseenKind(
     late_pattern(
         r"\b(?:in|shown in|from|on|visible in|depicted in|based on) the (?:attached |provided |accompanying |given "
         rf"|above )?{_MEDIUM}(?=\s*(?:[.,;:?]|$|and\b|is\b|are\b|as\b|that\b))"
@@ -157,7 +157,7 @@ _PICTURE = _Kind(
     "a picture or file",
     "Describe in words what it shows",
 )
-_OTHER_CRITERION = _Kind(
+_OTHER_CRITERION = _UnseenKind(
     late_pattern(
         r"\b(?:same as above|as above|see above|ditto|above[- ]mentioned|(?:mentioned|given|listed|described|stated"
         r"|noted|defined|specified|shown|pictured|drawn|depicted) above|the (?:above|previous|preceding|earlier"
@@ -188,7 +188,7 @@ _SECONDS = (
     r"(?:\d+(?:\.\d+)? ?(?:ms|s)|(?:\d+(?:\.\d+)?|an?|one|two|three|five|ten|thirty) ?(?:milli)?"
     r"(?:seconds?|secs?|minutes?))\b"
 )
-_SPEED = _Kind(
+_SPEED = _UnseenKind(
     late_pattern(
         rf"^\W*(?:the )?(?:{_TEXT} |model |assistant |it )?(?:is |was |must be |should be |must "
         r"|should )?(?:responds?|repl(?:y|ies)|answers?|generated|produced|returned|delivered|given|sent|arrives?"
@@ -220,21 +220,21 @@ _SPEED = _Kind(
 _SHOWN = late_pattern(rf"\b(?:{_MEDIUM}|{_FIGURE})s?\b|图|照片|附件")
 
 
-def _unseen(rubric: RawRubric) -> Iterator[Hit]:
+def _find_unseen(rubric: RawRubric) -> Iterator[Hit]:
     asked = rubric.query.lower()
-    kinds: tuple[_Kind, ...] = (_OTHER_RESPONSE, _PICTURE, _OTHER_CRITERION, _SPEED)
+    kinds: tuple[_UnseenKind, ...] = (_OTHER_RESPONSE, _PICTURE, _OTHER_CRITERION, _SPEED)
     kinds = kinds if rubric.reference else (_REFERENCE, *kinds)
     for position, criterion in rubric.judged:
         for kind in kinds:
-            # Behind the entries of a list "above" is in the criterion itself.
+            # After the entries of a list, "above" refers to the criterion itself.
             own = criterion.wording.own
-            found = _found(kind, own.split("\n")[0] if kind is _OTHER_CRITERION else own)
-            # What the query speaks of, the judge sees.
+            found = _find_words(kind, own.split("\n")[0] if kind is _OTHER_CRITERION else own)
+            # The judge sees what the query mentions.
             if found and found not in asked and not (kind is _PICTURE and _SHOWN.search(asked)):
                 yield Hit(position, f"{found!r} refers to {kind.what}, which the judge does not see", kind.advice)
                 break
         else:
-            words = pointed_at(criterion.wording, asked)
+            words = find_outside_reference(criterion.wording, asked)
             if words:
                 yield Hit(
                     position, f"{words!r} refers to something outside, which the judge does not see", _PICTURE.advice
@@ -242,25 +242,22 @@ def _unseen(rubric: RawRubric) -> Iterator[Hit]:
 
 
 def unseen_texts(criterion: str, query: str) -> str:
-    """The words in which a criterion mentions a reference, other responses or the response time.
-
-    Empty where the query does too.
-    """
+    """How a criterion mentions a reference, other responses or the response time; empty if the query does too."""
     own, asked = Wording(criterion).own, query.lower()
-    found = (_found(kind, own) for kind in (_REFERENCE, _OTHER_RESPONSE, _SPEED) if not _found(kind, asked))
+    found = (_find_words(kind, own) for kind in (_REFERENCE, _OTHER_RESPONSE, _SPEED) if not _find_words(kind, asked))
     return next((words for words in found if words and words not in asked), "")
 
 
 def refers_to_criteria(wording: Wording) -> bool:
     """Whether a criterion mentions other criteria."""
-    return bool(_found(_OTHER_CRITERION, wording.own))
+    return bool(_find_words(_OTHER_CRITERION, wording.own))
 
 
-def _found(kind: _Kind, text: str) -> str:
+def _find_words(kind: _UnseenKind, text: str) -> str:
     found = kind.pattern.search(text) if kind.hints.occur_in(text) else None
     return found.group().strip() if found else ""
 
 
 UNSEEN_REFERENCE = Rule(
-    "unseen-reference", "warning", "a criterion refers to something that the judge is not shown", _unseen
+    "unseen-reference", "warning", "a criterion refers to something that the judge is not shown", _find_unseen
 )

@@ -6,10 +6,10 @@ import re
 
 from autorubric.core.wording import late_pattern, match_any
 from autorubric.linting.criterion_words import Wording
-from autorubric.linting.finding import RawCriterion, Rule, each_judged
-from autorubric.linting.rules.emptiness import emptiness
+from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
+from autorubric.linting.rules.emptiness import find_emptiness
 
-# "Adequate sleep" is what an answer is about, "adequate detail" how it is: the adjectives count before these.
+# "Adequate sleep" is what an answer is about, "adequate detail" how it is: adjectives count only before these.
 _OF_ANSWERS = match_any(
     """answers?, responses?, repl(?:y|ies), explanations?, descriptions?, discussions?, analys[ei]s
     summar(?:y|ies), reasoning, arguments?, details?, depth, language, tone, style, structure
@@ -74,7 +74,7 @@ _MANNER = late_pattern(
     rf"|(?P<before>{_ADVERBS}) {_ACTS}"
     rf"|{_ACTS}(?: [\w\-']+){{1,6}}? (?P<after>{_ADVERBS}|{_LAST_ADVERBS})(?=\s*(?:[.;,]|$)))\b"
 )
-# Of the answer, not of what it speaks about: "the tone is appropriate".
+# About the answer, not its subject: "the tone is appropriate".
 _STATED = late_pattern(
     rf"\b(?:(?:^(?:(?:the |its )?\w+(?: \w+)? )??|(?:{_OF_ANSWERS}|{_SPEAKER}) )(?:should |must )?"
     rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?"
@@ -83,7 +83,7 @@ _STATED = late_pattern(
     rf"|(?P<many>some|various|(?<!too )many|numerous|several|a few) (?:\w+ )?{_COUNTED}"
     rf"|(?P<phrase>{_PHRASES})|(?P<hedge>{_HEDGES}) {_HEDGED})\b"
 )
-# Behind these stands what the answer says, not how it says it.
+# After these comes what the answer says, not how it says it.
 SAYING = late_pattern(
     r"^\W*(?:the \w+ )?(?:\w+ly )?(?:not )?(?:stat|mention|not|suggest|recommend|advis|emphasi[sz]|highlight|point|"
     r"warn|instruct|encourag|indicat|inform|tell|stress|specif|conclud|claim|argu|ask|"
@@ -112,7 +112,7 @@ _CHINESE = late_pattern(
     rf"|一些(?:相关的?|具体的?)?(?:例子|细节|信息|建议|内容|来源)"
     rf"|{_SUBJECT_ZH}(?:应当?|应该|需要?|必须|要)?(?:准确[、，])?{_JUDGED_ZH}"
 )
-# What stands behind the word may say what it means: "an appropriate tone (no slang)".
+# What follows the word may explain it: "an appropriate tone (no slang)".
 _EXPLAINED = late_pattern(
     r"[^.;。；]{0,160}?(?:[(:：（]|\bi\.e\b|\be\.g\b|\bsuch as\b|\bfor example\b|\bnamely\b|\bthat is\b"
     r"|\bby \w+ing\b|例如|比如|即)"
@@ -124,7 +124,7 @@ _ANSWERER = match_any(
     student, summary, explanation, letter, email, story, poem, plan, it"""
 )
 _HEAD = rf"^\W*(?:(?:the |this )?{_ANSWERER} )?(?:should |must |needs to )?(?:also )?"
-# What an answer does with its parts; behind verbs of saying stands what it says.
+# What an answer does with its parts; after verbs of saying comes what it says.
 _GIVES = (
     "(?:"
     + match_any(
@@ -144,7 +144,7 @@ _AMOUNT = match_any(
     a wealth of, a sufficient number of, ample, a little, a bit of
     a good deal of"""
 )
-# Each judge draws its own line; who counts on numbers says them.
+# Without a number, each judge draws its own line.
 _QUANTITY = rf"{_HEAD}(?:\w+ly )?{_GIVES} (?P<amount>{_AMOUNT}) (?!(?:of the following|other|people|times)\b)[a-z]"
 _BY_MEANS = r"\b(?:with|using|through) (?P<means>plenty of|lots of|many|several|numerous|some|a few|enough) [a-z]"
 _WEIGHTY = match_any(
@@ -237,7 +237,7 @@ _ENDING = late_pattern(
     r"|\b(?P<enough>(?:suitably|appropriately|reasonably|adequately|sufficiently|acceptably|pleasantly|fittingly"
     r"|satisfyingly) [a-z]+)\W*$"
 )
-"""What may end a criterion; its last words are enough to look at."""
+"""What may end a criterion; only its last words are searched."""
 _TAIL = 60
 _CHOSEN = match_any(
     """sensible, reasonable, suitable, appropriate, adequate, sufficient, acceptable, decent, proper, good, nice
@@ -252,7 +252,7 @@ _CHOICE = (
     rf"|from|with"
     rf"|at)\b)"
 )
-# Quick to look for: without one of its hints a pattern has no match. Those without hints match at the start only.
+# Without one of its hints a pattern has no match; patterns without hints match only at the start.
 _OPEN = tuple(
     (hints, late_pattern(pattern))
     for hints, pattern in (
@@ -321,17 +321,17 @@ _EXPLAINS = late_pattern(
 _LONGEST_OPEN = 60
 
 
-def unmeasured(words: Wording, weight: float = 1) -> str:
+def find_unmeasured(words: Wording, weight: float = 1) -> str:
     """The words of a demand that leave its measure open; empty if there are none.
 
     Example:
-        >>> [unmeasured(Wording(text)) for text in ("Gives several examples.", "Gives several examples, e.g. a dog.")]
+        >>> [find_unmeasured(Wording(f"Gives several examples{end}")) for end in (".", ", e.g. a dog.")]
         ['several', '']
     """
     if words.size > _LONGEST_OPEN:
         return ""
     text = words.bare.strip()
-    found = _OPEN_ZH.search(text) if words.chinese else _open_english(text)
+    found = _OPEN_ZH.search(text) if words.chinese else _find_open_english(text)
     # "Contains several typos" is a fault as it stands.
     if found is None or (weight < 0 and found.groupdict().get("amount")):
         return ""
@@ -339,7 +339,7 @@ def unmeasured(words: Wording, weight: float = 1) -> str:
     return "" if _EXPLAINS.match(words.own, words.own.find(named) + len(named)) else named.strip()
 
 
-def _open_english(text: str) -> re.Match[str] | None:
+def _find_open_english(text: str) -> re.Match[str] | None:
     for hints, pattern in _OPEN:
         found = pattern.search(text) if not hints or any(map(text.__contains__, hints)) else None
         if found:
@@ -356,24 +356,24 @@ _PURPOSE = late_pattern(r"\bto \w+ (?:an? |the )?$")
 TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?(?:(?<!way )that|why|how) ")
 
 
-def _vague(criterion: RawCriterion) -> str:
+def _find_vague(criterion: RawCriterion) -> str:
     words = criterion.wording
-    if empty := emptiness(words):
+    if empty := find_emptiness(words):
         return empty.word if empty.lack == "praise" else ""
     if words.size > _LONGEST:
         return ""
-    return (_subjective(words) or unmeasured(words, criterion.weight)).strip("，。")
+    return (_find_subjective(words) or find_unmeasured(words, criterion.weight)).strip("，。")
 
 
-def _subjective(words: Wording) -> str:
-    found = _CHINESE.search(words.bare) if words.chinese else _english(words.bare.strip())
-    # What it means may stand in the brackets that `bare` leaves out.
+def _find_subjective(words: Wording) -> str:
+    found = _CHINESE.search(words.bare) if words.chinese else _find_subjective_english(words.bare.strip())
+    # The brackets that `bare` leaves out may explain it.
     if found is None or _EXPLAINED.match(words.own, words.own.find(found.group()) + len(found.group())):
         return ""
     return next((text for text in found.groupdict().values() if text), None) or found.group()
 
 
-def _english(text: str) -> re.Match[str] | None:
+def _find_subjective_english(text: str) -> re.Match[str] | None:
     told = TOLD.match(text)
     manner = _MANNER.search(text, 0, told.end()) if told else _MANNER.search(text)
     if manner and _PURPOSE.search(text, 0, manner.start()):
@@ -385,8 +385,8 @@ VAGUE_WORDS = Rule(
     "vague-words",
     "warning",
     "a word such as 'appropriate' or 'good' is subjective",
-    each_judged(
-        _vague,
+    apply_to_judged(
+        _find_vague,
         "{!r} means something different to each judge",
         "Name what the submission must contain instead",
     ),
