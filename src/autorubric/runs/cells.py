@@ -1,4 +1,4 @@
-"""The criteria of one item, from its record, for the index of a view, pages and cards."""
+"""The criteria of one item, read from its record, for the view's index, pages and cards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autorubric.llm.failure_groups import NOT_MADE, kind_and_message
 
 FAILURE, ABSTENTION, UNASKED = "FAILED", "CANNOT_ASSESS", "NOT_REQUESTED"
 NO_VERDICT = frozenset({FAILURE, UNASKED})
-"""The words of judgments that failed, or that were not requested as the run or its budget ended."""
+"""The words of judgments that failed or were not requested because the run or its budget ended."""
 
 
 def said(vote: Mapping[str, Any]) -> str | None:
@@ -29,15 +29,15 @@ def said(vote: Mapping[str, Any]) -> str | None:
 
 
 class Cell(NamedTuple):
-    """One criterion of one item, without what differs from item to item: cells of many items are equal.
+    """One criterion of one item, without its texts, so that many items share equal cells.
 
     Attributes:
         name: of the criterion; `C1`, `C2`, … where it has none.
-        requirement: its words.
+        requirement: its text.
         weight: its weight.
         word: the verdict or option that counts, `CANNOT_ASSESS`, `FAILED` or `NOT_REQUESTED`.
         value: what is scored, in [0, 1]; None for an abstention or a failure.
-        votes: judge and word of each vote that did not fail, the superseded ones included.
+        votes: judge and word of each vote that did not fail, including superseded ones.
         scale: the options and the scale type of the criterion, as JSON; empty for a binary one.
     """
 
@@ -55,7 +55,7 @@ class Cell(NamedTuple):
         return len({word for _, word in self.votes}) > 1
 
     def doubt(self, confidence: float | None) -> float:
-        """One less the confidence, or the share of votes that differ; 1 without a verdict."""
+        """1 − confidence, or the share of votes that differ; 1 without a verdict."""
         if self.word == ABSTENTION or self.word in NO_VERDICT:
             return 1.0
         if confidence is not None:
@@ -118,7 +118,7 @@ def list_entries(
     Args:
         record: its result as JSON values; None if it has none.
         stored: the item as JSON values, with its labels.
-        numbers: the place of each criterion in the run, by name.
+        numbers: the index of each criterion in the run, by name.
     """
     report = (record or {}).get("report") or {}
     labels, reasons = stored.get("ground_truth") or (), stored.get("ground_truth_reasons") or ()

@@ -1,6 +1,6 @@
-"""What a run is made of that differs from the run in its directory, one sentence for each difference.
+"""How a run differs from the earlier run in its directory, one sentence per difference.
 
-A finished run that is repeated, and of which nothing differs that shapes its files, leaves them as they are.
+Repeating a finished run leaves its files as they are if nothing that shapes them has changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_TRANSPORT = frozenset(
 
 
 def describe_change(what: str, before: Any, now: Any) -> str:
-    """A sentence with the old and the new value of something.
+    """A sentence with the old and the new value.
 
     Example:
         >>> describe_change("judges", ["a", "b"], ["a"])
@@ -49,9 +49,9 @@ def describe_change(what: str, before: Any, now: Any) -> str:
 
 
 def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
-    """How a grader differs from the one that a manifest records, in what changes results.
+    """How a grader differs, in what changes results, from the one in a manifest.
 
-    What the manifest does not record, because an earlier version wrote it, is not compared.
+    Fields that an earlier version did not record are not compared.
 
     Example:
         >>> changed_grader({"quorum": 2, "judges": []}, {"quorum": 3, "judges": [], "seed": 1})
@@ -64,27 +64,27 @@ def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> 
     for name in (name for name in old if name in new):
         changes += changed_values(_without_transport(old[name]), _without_transport(new[name]), f"judge {name}: ")
     skipped = {"judges", "stand_ins"}
-    # Recorded only where it is not the default, so that other manifests stay as they are.
+    # Recorded only where it is not the default, so that other manifests do not change.
     old = {key: value for key, value in {"compound": "as_is", **before}.items() if key not in skipped}
     return changes + changed_values(old, {key: now.get(key, "as_is" if key == "compound" else None) for key in old})
 
 
 def _judges(grader: Mapping[str, Any]) -> dict[str, Any]:
-    """The configurations of its judges by their names; a damaged one is left out."""
+    """The configurations of a grader's judges by id; damaged ones are skipped."""
     held = grader.get("judges")
     judges = held if isinstance(held, list | tuple) else ()
     return {str(judge["judge_id"]): judge for judge in judges if isinstance(judge, dict) and "judge_id" in judge}
 
 
 def digest_grader(made_of: Mapping[str, Any]) -> str:
-    """Eight digits that graders share which are alike in everything that changes results."""
+    """Eight hex digits, equal for graders that agree in everything that changes results."""
     judges = [_without_transport(judge) for judge in made_of.get("judges") or ()]
     text = json.dumps({**made_of, "judges": judges, "stand_ins": None}, sort_keys=True, default=str)
     return sha256(text.encode()).hexdigest()[:8]
 
 
 def describe_difference(what: str, there: Any, here: Any) -> str:
-    """A sentence with the values of something in another run and in this one."""
+    """A sentence with the values in another run and in this one."""
     return f"{what}: {_shown(here)}, there {_shown(there)}"
 
 
@@ -94,12 +94,12 @@ def changed_values(
     head: str = "",
     describe: Callable[[str, Any, Any], str] = describe_change,
 ) -> list[str]:
-    """How nested settings differ; a setting that is absent is None, and so is an empty list.
+    """How nested settings differ; an empty list counts as absent.
 
     Args:
         before: the settings of the earlier run.
-        now: those of this one.
-        head: begins each sentence.
+        now: the settings of this run.
+        head: the start of each sentence.
         describe: makes a sentence of the name and both values.
 
     Example:
@@ -115,11 +115,11 @@ def changed_values(
 
 
 def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
-    """How a run differs from the one in its directory, if that one may have paid for a call.
+    """How a run differs from the earlier one in its directory, if that one may have paid for a call.
 
     Args:
         manifest: of the run in the directory; empty if there is none.
-        now: what the run is made of.
+        now: what shapes this run.
         free: names in `now` that may differ.
 
     Example:
@@ -128,7 +128,7 @@ def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free
         >>> changed_since_paid({"calls": 3, "made_of": {"writer": "a"}}, {"writer": "b"})
         ['writer: a before, now b']
     """
-    # A killed process leaves the count of calls with which it began.
+    # A killed process leaves the number of calls from its start.
     if not manifest.get("calls") and manifest.get("status") != "running":
         return []
     both = manifest.get("made_of") or {}, now
@@ -141,9 +141,9 @@ def changed_dataset(directory: Path, manifest: Mapping[str, Any], content: bytes
 
     Args:
         directory: the run directory, with the copy of the dataset.
-        manifest: what its manifest says.
-        content: the dataset of now, as it is written to a file.
-        now_hash: the digest of that.
+        manifest: its manifest.
+        content: the current dataset, as it is written to a file.
+        now_hash: the digest of `content`.
     """
     before, path = manifest.get("dataset_hash"), directory / DATASET_FILE
     if before == now_hash or (before is None and not path.exists()):
@@ -155,12 +155,12 @@ def changed_dataset(directory: Path, manifest: Mapping[str, Any], content: bytes
 
 
 def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequence[int]:
-    """The place that each item of the dataset copied in a directory has now; -1 for one that is gone or changed.
+    """The current index of each item of the dataset stored in a directory; -1 for one that is gone or changed.
 
     Args:
         directory: the run directory.
-        dataset: the one of now.
-        content: the same, as it is written to a file.
+        dataset: the current dataset.
+        content: the dataset as it is written to a file.
     """
     path = directory / DATASET_FILE
     try:
@@ -178,25 +178,25 @@ def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequ
 def write_dataset(
     directory: Path, content: bytes, places: Sequence[int], held: Mapping[int, tuple[float, bytes]]
 ) -> None:
-    """Write the dataset of a run, and the lines of earlier sessions again where items have moved.
+    """Write the dataset of a run; if items have moved, rewrite the lines of earlier sessions.
 
     Args:
         directory: the run directory.
         content: the dataset as it is written to a file.
-        places: what `find_places` found there before.
-        held: the duration and the line of each item with a result, by the places of now.
+        places: the result of `find_places`.
+        held: the duration and the line of each item with a result, by current index.
     """
     items = directory / ITEMS_FILE
     stays = bool(places) and all(place == index for index, place in enumerate(places))
     if not stays:
-        items.unlink(missing_ok=True)  # before the dataset changes: a kill in between leaves no mix of both
+        items.unlink(missing_ok=True)  # first, so that a kill in between leaves no mix of both
     write_atomically(directory / DATASET_FILE, [content, b"\n"])
     if held and not stays:
         write_atomically(items, (line + b"\n" for _, line in held.values()))
 
 
 def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
-    """How a dataset differs from the one that was graded; more items and other labels do not count.
+    """How a dataset differs from the one that was graded; added items and changed labels do not count.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -243,7 +243,7 @@ def _without_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _contents(dataset: RubricDataset) -> list[int]:
-    """What the verdicts on each item depend on, as numbers that equal items share."""
+    """A hash of everything that the verdicts on each item depend on."""
     rubrics: dict[int, str] = {}
     found = []
     for index, item in enumerate(dataset):
@@ -263,7 +263,7 @@ def _judged_fields(criterion: Criterion) -> dict[str, Any]:
 
 
 def _differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:
-    """How an item differs from the one in its place, in its texts and then in its criteria."""
+    """How the item at an index has changed: its texts, then its criteria."""
     of = f"of item {index}" + (f" ({before[index].id})" if before[index].id else "")
     texts = (
         ("submission", before[index].submission, now[index].submission),
@@ -293,14 +293,14 @@ _NOTE = "finished"
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What a run is made of, and the files that it leaves.
+    """What shapes a run, and the files that it writes.
 
-    The ledger holds a digest of all of it, so that a lost or replaced ledger makes no run finished.
+    The ledger keeps the digest of both, so a run whose ledger is lost or replaced does not count as finished.
 
     Attributes:
-        ledger: of the run.
-        made_of: everything that shapes the files except the code, as JSON values; of any other value the text counts.
-        files: that the run writes; a missing one differs from an empty one.
+        ledger: the run's ledger.
+        made_of: everything that shapes the files except the code, as JSON values; other values count by their text.
+        files: the files that the run writes; a missing one differs from an empty one.
     """
 
     ledger: Ledger
@@ -308,7 +308,7 @@ class FinishedRun:
     files: tuple[Path, ...]
 
     def find(self) -> Any:
-        """What was kept when the same run finished, if its files and replies are what they were; None otherwise."""
+        """The value kept when the same run finished; None if its files or replies have changed since."""
         found = self.ledger.find_note(_NOTE)
         if found is None or found["digest"] != self._digest() or not self.ledger.is_intact:
             return None
@@ -338,7 +338,7 @@ def _content(path: Path) -> bytes:
 
 @cache
 def _code() -> list[list[Any]]:
-    """Names, sizes and times of this package's files: a working copy changes without a new version."""
+    """Names, sizes and times of this package's files, because a working copy changes without a new version."""
     folder = Path(__file__).parents[1]
     files = [Path(at, name) for at, _, names in os.walk(folder) if "__pycache__" not in at for name in names]
     start = len(str(folder)) + 1

@@ -1,4 +1,4 @@
-"""Checks of the installation, disk, keys and endpoints: one finding per line."""
+"""Checks of the installation, disk, keys and endpoints."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ DISTRIBUTION = "autorubric-hub"
 PACKAGE = "autorubric"
 _SYNCS = 40
 _BLOCK = 4096
-_SLOW_SYNC = 0.02  # seconds; a commit waits this long for the disk
+_SLOW_SYNC = 0.02  # seconds that a commit waits for the disk
 _FEW_FILES = 1024
 _MEGABYTES = 16
 
 
 def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
-    """Versions, extras, limits, and the keys that are set, by name.
+    """Versions, extras, limits, and the names of the keys that are set.
 
     Example:
         >>> found = {f.subject: f.value for f in environment_findings({"OPENAI_API_KEY": "sk-planted"})}
@@ -73,11 +73,11 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
 
 
 _BACKPORTS = ((3, 44, 6), (3, 50, 7))
-"""Versions with the repair of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
+"""Versions with the fix of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
 
 
 def sqlite_finding(version: str = sqlite3.sqlite_version) -> Finding:
-    """The version of SQLite, and which of its known faults it has.
+    """The version of SQLite, and which known bugs it has.
 
     Example:
         >>> sqlite_finding("3.51.3").verdict, sqlite_finding("3.52.0").verdict, sqlite_finding("3.40.1").verdict
@@ -99,7 +99,7 @@ def sqlite_finding(version: str = sqlite3.sqlite_version) -> Finding:
 
 
 def disk_findings(directory: Path) -> Iterator[Finding]:
-    """Filesystem, free space, writing speed, and how long a write takes to be durable there.
+    """Filesystem, free space, writing speed, and how long a durable write takes.
 
     Example:
         >>> [f.verdict for f in disk_findings(Path("/no/such/folder"))]
@@ -130,7 +130,7 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
 
 
 def _other_projects() -> Iterator[Finding]:
-    """Other distributions that install a package called autorubric: the one installed last replaced files of ours."""
+    """Other distributions that install a package called autorubric; the one installed last replaces our files."""
     others = {
         re.sub(r"[-_.]+", "-", found.name or "").lower(): found.version
         for found in (
@@ -148,10 +148,10 @@ def _other_projects() -> Iterator[Finding]:
 
 
 def _installs_our_package(found: importlib.metadata.Distribution) -> bool:
-    # `files` makes a path of each of some 30,000 lines, which took most of the time of the command.
+    # `files` builds a path for each of some 30,000 lines, which took most of the command's time.
     if record := found.read_text("RECORD"):
         lines = f"\n{record}"
-        return f"\n{PACKAGE}/" in lines or f'\n"{PACKAGE}/' in lines  # several times as fast as a pattern
+        return f"\n{PACKAGE}/" in lines or f'\n"{PACKAGE}/' in lines  # several times faster than a regex
     return any(file.parts[0] == PACKAGE for file in found.files or ())
 
 
@@ -177,7 +177,7 @@ def _open_files() -> Finding:
 
 
 def _writing(path: Path) -> tuple[float, float]:
-    """Bytes a second of one long write, and the median seconds of a small durable one."""
+    """Bytes per second of one long write, and the median seconds of a small durable one."""
     block, waits = os.urandom(_BLOCK), []
     with path.open("wb", buffering=0) as file:
         for _ in range(_SYNCS):
@@ -202,10 +202,10 @@ class Finding:
     """One thing that was checked.
 
     Attributes:
-        subject: what.
+        subject: what was checked.
         value: what was found.
         verdict: `ok`, `note` (works, but worth knowing) or `problem`.
-        advice: what to do about it, or what it means.
+        advice: what to do, or what it means.
     """
 
     subject: str
@@ -215,9 +215,9 @@ class Finding:
 
 
 _NO_SUCH_PATH = frozenset({404, 405, 410, 501})
-_SHORT_REPLY = 16  # tokens; some endpoints refuse to write fewer
+_SHORT_REPLY = 16  # tokens; some endpoints refuse a lower limit
 _MOST_LISTED = 5
-_TIMEOUT = 10.0  # seconds that one answer may take
+_TIMEOUT = 10.0  # seconds per answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +237,7 @@ async def endpoint_findings(
 ) -> list[Finding]:
     """Whether an endpoint answers, and whether each of the named models is there.
 
-    Nothing is generated, with one exception: a named model that the endpoint does not list is asked for a reply of
-    a few tokens.
+    Nothing is generated, except a reply of a few tokens from each named model that the endpoint does not list.
 
     Args:
         base_url: the address; by default that of the provider of the first model.
@@ -267,7 +266,7 @@ async def endpoint_findings(
     endpoint = resolve(configs[0] if configs else LLMConfig("doctor", **settings))
     if is_builtin(endpoint.name):
         return [Finding("model", f"{endpoint.name}: runs in this process")]
-    # A connection for each request: servers close them after an error without saying so.
+    # A connection per request: servers silently close connections after an error.
     connector = aiohttp.TCPConnector(force_close=True)
     try:
         async with aiohttp.ClientSession(
@@ -281,7 +280,7 @@ async def endpoint_findings(
         return [Finding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
     if found.verdict == "problem":
         return [found]
-    if configs:  # the models tell what an empty request could not
+    if configs:  # the findings on the models say more than an empty request
         found = replace(found, verdict="ok", advice="")
     return [found, *[await _model_finding(config, listing.models) for config in configs]]
 
@@ -329,7 +328,7 @@ async def _endpoint_finding(session: aiohttp.ClientSession, endpoint: Endpoint, 
 
 
 async def _chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> int:
-    """The status of a request without messages, to which nothing can be generated, as the answer's words mean it."""
+    """The status of a request without messages, which generates nothing; corrected by what the answer says."""
     url, headers = endpoint.url("/chat/completions"), endpoint.authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
         said = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
@@ -340,7 +339,7 @@ async def _chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> in
 
 
 async def _address_advice(session: aiohttp.ClientSession, endpoint: Endpoint) -> str:
-    """What the base URL may have to be, where something answers there."""
+    """The corrected base URL, if something answers there."""
     if not endpoint.is_versioned:
         other = replace(endpoint, base_url=endpoint.url("/v1"))
         if await _chat_status(session, other) not in _NO_SUCH_PATH:

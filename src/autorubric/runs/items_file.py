@@ -1,4 +1,4 @@
-"""`items.jsonl`, a line for each item that ended: written as items end, and read one item at a time."""
+"""`items.jsonl`: one line per finished item, written as items end and read one at a time."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _KEYS = {"item_idx", "duration_seconds", "report", "error"}
 
 
 class ItemsFile:
-    """The item results of a run in progress. Memory is one offset an item.
+    """The item results of a run in progress. Memory is one offset per item.
 
-    A process that is killed leaves whole lines and at most one torn one at the end, which readers skip.
+    A killed process leaves whole lines and at most one torn line at the end, which readers skip.
 
     Args:
         path: the file.
-        held: the lines of earlier sessions that still count. Those of items that this session does not add stay;
-            the file stays as it is until this session has added all of them, so that a kill loses none.
+        held: the lines of earlier sessions that still count. The file is not replaced until this session has
+            added all of these items, so that a kill loses none; lines of items that it does not add are kept.
     """
 
     def __init__(self, path: Path, held: Mapping[int, tuple[float, bytes]]) -> None:
@@ -55,7 +55,7 @@ class ItemsFile:
         self._held = held
         self._missing = len(held)
         draft = path.with_name(f".{path.name}.next")
-        draft.unlink(missing_ok=True)  # of a session that was killed
+        draft.unlink(missing_ok=True)  # left by a killed session
         self._draft = draft if held else None
         self._slots: dict[int, int] = {}
         self._starts = array("Q")
@@ -80,7 +80,7 @@ class ItemsFile:
         return [index for index in self._held if index not in self._slots]
 
     def lines(self) -> Iterator[bytes]:
-        """The lines so far and those of the rest, in the order of items."""
+        """The lines of this session and the remaining earlier ones, in the order of items."""
         for index in sorted((*self._slots, *self.rest())):
             slot = self._slots.get(index)
             if slot is None:
@@ -104,9 +104,9 @@ class ItemsFile:
 
 
 def read_items(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of an items file in the order of items; of several on one item the last one.
+    """The records of an items file in the order of items; the last one counts if an item has several.
 
-    A torn last line is skipped: it is that of a process that was killed.
+    A torn last line, left by a killed process, is skipped.
 
     Raises:
         InputError: another line is damaged, or it is not a regular file.
@@ -127,15 +127,14 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
-    """The duration and the line of each item in an items file, read from disk on each use; empty where there is none.
+    """The duration and the line of each item in an items file, read from disk on each use; empty without a file.
 
-    The file may be replaced meanwhile: what is read is the file as it was.
+    If the file is replaced meanwhile, the old one is still read.
 
     Attributes:
-        damaged: the numbers of damaged lines, from 1, which are left out; the last line, which may be torn, is not
-            one.
-        is_changed: whether the file is not as the run left it, by the CRC-32 in the manifest.
-        missing: how many items it lacks of those that the manifest has as completed.
+        damaged: the numbers (from 1) of damaged lines, which are skipped; a torn last line is not one of them.
+        is_changed: whether the file differs from what the run wrote, by the CRC-32 in the manifest.
+        missing: how many items that the manifest lists as completed are missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -195,11 +194,11 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
 
 
 class UnitedLines(Mapping[int, tuple[float, bytes]]):
-    """The lines of several files as those of one, in the order of its items, read from disk on each use.
+    """The lines of several files as one file, in the order of its items, read from disk on each use.
 
     Args:
-        files: each with the places of its items in the one file, -1 for an item that has none there; the last one
-            that has a place counts.
+        files: each with the index of its items in the merged file, -1 for an item that has none. Of several
+            lines of one item, that of the last file counts.
     """
 
     def __init__(self, files: Sequence[tuple[StoredLines, Sequence[int]]]) -> None:
@@ -231,7 +230,7 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
 
 
 def renumbered(line: bytes, index: int) -> bytes:
-    """The line of an item that has another place in another file.
+    """The line of an item with another index.
 
     Example:
         >>> renumbered(b'{"item_idx":0,"duration_seconds":1.5,"error":null,"report":{}}', 12)
@@ -258,9 +257,9 @@ Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 
 
 def report_json(report: Report) -> str:
-    """The report as one line of JSON: every field of it, the criteria under `criterion_reports`.
+    """The report as one line of JSON: every field, with the criteria under `criterion_reports`.
 
-    Of the criteria, which are many, fields that hold their default are left out.
+    Criteria, which are many, omit fields that have their default.
 
     Example:
         >>> report_json(EvaluationReport(score=0.5))
@@ -317,12 +316,12 @@ def _each(kind: Any, records: Any) -> list[Any] | None:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """The run of a directory, also one that is in progress or was killed.
+    """The run of a directory; it may be in progress or killed.
 
     Attributes:
-        directory: where it is.
+        directory: the run directory.
         dataset: its copy of what was graded.
-        manifest: what was run, and how far it came.
+        manifest: what was run, and its progress.
         grader_config: the configuration of its grader, as the manifest records it.
     """
 
@@ -358,7 +357,7 @@ class StoredRun:
 
 
 def _rubric(record: Mapping[str, Any]) -> Rubric | None:
-    """The criteria of the report in a line; None where it holds none."""
+    """The criteria of the report in a record; None if it has none."""
     try:
         criteria = [entry.criterion for entry in report_from(record["report"]).report or ()]
         return Rubric(criteria) if criteria else None
@@ -369,11 +368,11 @@ def _rubric(record: Mapping[str, Any]) -> Rubric | None:
 def read_run(directory: Path | str) -> StoredRun:
     """The run of a directory.
 
-    AutoRubric 1.6 stored no submissions: its items have the criteria of their report, and are empty otherwise.
+    AutoRubric 1.6 stored no submissions; its items have the criteria of their reports and nothing else.
 
     Raises:
-        MissingFileError: the directory holds no experiment, or is one of this package's and lacks the dataset.
-        InputError: its files are not what a run writes.
+        MissingFileError: the directory contains no experiment, or lacks the dataset that its manifest names.
+        InputError: a file of the run is not valid.
     """
     folder = Path(directory)
     manifest, path = load_manifest(folder), folder / DATASET_FILE

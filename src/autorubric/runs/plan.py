@@ -1,4 +1,4 @@
-"""An experiment directory around a run: lock, ledger, views, and the manifest at both ends."""
+"""The experiment directory of a run: lock, ledger, files, and the manifest at start and end."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts, measure_seconds
 
 WINDOW = 64
-"""Items open at a time where neither the caller nor the grader says."""
+"""Items in progress at a time, if neither the caller nor the grader sets a limit."""
 
 
 @dataclass(frozen=True)
 class ExperimentPlan:
-    """What is graded by whom, where and how.
+    """What is graded, by which grader, where and how.
 
     Attributes:
         dataset: what is graded.
-        grader: who grades.
-        directory: where everything is written.
+        grader: the grader.
+        directory: the experiment directory.
         window: the maximum number of items in progress; None takes the grader's calls in flight.
         prefix_first: let the first call of an item go ahead alone.
         resume: False requests everything again.
-        settings: what the manifest says of the run's settings.
+        settings: the run's settings, as the manifest records them.
         wait: wait while another process works in the directory, instead of failing.
         share_equal: let equal items share their replies, instead of asking about each.
-        replace: take the place of another run in the directory, whose files move to their own folder.
+        replace: replace another run in the directory; its files move to their own folder.
         compared: names in `settings` that change results.
-        parts: the shards that this run unites, without a request; None for every other run.
-        same_items: whether items have to be those of the earlier run; False where models write them.
+        parts: the shards that this run merges without sending requests; None for every other run.
+        same_items: whether the items must be those of the earlier run; False if models write them.
         write_tables: called once the items are on disk, while no other process works in the directory.
     """
 
@@ -80,11 +80,11 @@ class ExperimentPlan:
     write_tables: Callable[[], object] | None = None
 
     def find_changes(self, content: bytes, manifest: Mapping[str, Any]) -> list[str]:
-        """What differs from the run that a manifest records, in what changes results.
+        """What differs, in what changes results, from the run of a manifest.
 
         Args:
             content: the dataset as it is written to a file.
-            manifest: of the earlier run in the directory.
+            manifest: the manifest of the earlier run in the directory.
         """
         if manifest.get("status") == "failed" and not manifest.get("completed_indices"):
             return []  # no item has a result: a corrected model name or file may use the directory
@@ -107,15 +107,15 @@ def describe_grader(grader: Grader[Any]) -> dict[str, Any]:
 
 @asynccontextmanager
 async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tuple[EvaluationRun, ExperimentManifest]]:
-    """A run that is ready to execute in its directory; its end is recorded when the block exits.
+    """A run that is ready to execute; its end is recorded when the block exits.
 
     Args:
-        plan: what is run.
+        plan: what to run.
         content: the dataset as it is written to a file.
 
     Raises:
-        InputError: a criterion has neither judge nor check, or a check that cannot be run, or the directory contains
-            another run; nothing was asked.
+        InputError: a criterion has neither judge nor check, a check cannot be run, or the directory contains
+            another run; nothing was requested.
         RunLockedError: another process works in the directory.
     """
     folder, grader = plan.directory / LEDGER_FOLDER, plan.grader
@@ -169,7 +169,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
 
 
 async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
-    """Give a run the executor of its grader, which records in the run's own ledger if there is one."""
+    """Attach the executor of the grader, which records in the run's own ledger if there is one."""
     session = await grader.open_session()
     run.executor, run.totals = session.executor, grader.totals
     if ledger is not None:
@@ -180,7 +180,7 @@ async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger |
 async def _finished_run(
     plan: ExperimentPlan, content: bytes, ledger: Ledger | None, generation: int
 ) -> FinishedRun | None:
-    """What shows that the run has finished before; None if the code of others shapes its results."""
+    """The record of an earlier finish; None if third-party code shapes the results."""
     grader = plan.grader
     if ledger is None or (plan.parts is not None and plan.parts.workers is None) or feed.get() is not None:
         return None
@@ -211,7 +211,7 @@ def _write_tables(plan: ExperimentPlan, run: EvaluationRun, failed: object, *_: 
 
 
 def _before(plan: ExperimentPlan, places: Sequence[int], *, replaces: bool) -> UnitedLines:
-    """The duration and the line of each item that has ended: in the shards, or else earlier in this directory."""
+    """The duration and the line of each finished item: from the shards, or else from earlier sessions."""
     here = [(StoredLines(plan.directory / ITEMS_FILE), places)] if plan.resume else []
     if plan.parts is None:
         return UnitedLines(here)
@@ -229,7 +229,7 @@ def _ended(
     models: Mapping[str, Model],
     ledger: Ledger | None,
 ) -> Iterator[None]:
-    """Write the manifest's end, however the run ends."""
+    """Record the end in the manifest, however the run ends."""
     started = time.monotonic() - measure_seconds(plan.parts)
     try:
         yield
@@ -268,7 +268,7 @@ def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
 
 
 async def _check_rubrics(plan: ExperimentPlan) -> None:
-    """Refuse rubrics that the grader cannot decide, before anything is spent."""
+    """Refuse rubrics that the grader cannot judge, before anything is spent."""
     if not isinstance(plan.grader, CriterionGrader):
         return
     judge = (await plan.grader.open_session()).judge
@@ -284,14 +284,14 @@ async def _check_rubrics(plan: ExperimentPlan) -> None:
 
 
 def _rubrics(dataset: RubricDataset) -> dict[int, Rubric]:
-    """Each rubric of the dataset, by the first item that is graded by it."""
+    """Each distinct rubric of the dataset, by the index of its first item."""
     seen: dict[int, int] = {}
     rubrics = {index: dataset.get_item_rubric(index) for index in range(len(dataset))}
     return {index: rubric for index, rubric in rubrics.items() if seen.setdefault(id(rubric), index) == index}
 
 
 def _placed(problem: str, indices: list[int], dataset: RubricDataset) -> str:
-    """The problem, after the item whose own rubric has it."""
+    """The problem, prefixed with the item whose own rubric has it."""
     first = indices[0]
     if dataset[first].rubric is None:
         return problem
@@ -311,20 +311,20 @@ class EvalConfig:
         show_progress: show progress; see `ProgressDisplay`.
         progress_style: kept for compatibility; both styles show the same.
         max_concurrent_items: the maximum number of items in progress; None takes the grader's calls in flight.
-        experiment_name: the directory's name; None derives one from the dataset, and from the grader where another
-            grader has taken that name. A name whose directory contains a run with other items, judges or settings is
+        experiment_name: the directory's name; None derives one from the dataset, and from the grader if another
+            grader has that name. A name whose directory contains a run with other items, judges or settings is
             refused without `replace`.
-        experiments_dir: where experiment directories are made.
+        experiments_dir: the parent of experiment directories.
         resume: False requests everything again; earlier replies stay on record and count toward the budget.
         prefix_first: let the first call of an item go ahead alone, so that endpoints that cache prompt prefixes
             compute the item's once.
         share_equal: let items with the same prompt, submission, reference and criteria share their replies. By
             default each item is asked about by requests of its own.
-        replace: take the place of another run in the directory: its files move to `replaced-N` there, and its saved
-            replies stay usable.
+        replace: replace another run in the directory; its files move to `replaced-N` there, and its saved replies
+            stay usable.
 
     Raises:
-        ValueError: the name could leave the directory, or a number is none.
+        ValueError: the name could leave the directory, or a number is not valid.
 
     Example:
         >>> EvalConfig(experiment_name="../elsewhere")
@@ -360,7 +360,7 @@ class EvalConfig:
 
 
 def experiment_name(dataset: RubricDataset, content: bytes) -> str:
-    """The default name of an experiment: the dataset's own, and a digest of what is in it.
+    """The default name of an experiment: the dataset's name and a digest of its content.
 
     Args:
         dataset: what is evaluated.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 REPORT_SECONDS = 0.25
-"""Between two calls of a progress callback."""
+"""Seconds between two calls of a progress callback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ Progress: TypeAlias = Callable[[RunState], object]
 
 @asynccontextmanager
 async def reported(progress: Progress | None, state: Callable[[], RunState]) -> AsyncIterator[None]:
-    """Tell `progress` the state of a run until the block ends.
+    """Pass the state of a run to `progress` until the block ends.
 
-    If it raises meanwhile, the run goes on without it, and what it raised is raised in the end.
+    If `progress` raises, the run goes on without it, and the exception is raised at the end.
     """
     if progress is None:
         yield
@@ -117,7 +117,7 @@ async def reported(progress: Progress | None, state: Callable[[], RunState]) -> 
             await asyncio.sleep(REPORT_SECONDS)
             try:
                 tell(state())
-            except BaseException as error:  # even an exit: in this task it would end the loop, for which callers wait
+            except BaseException as error:  # even SystemExit, which would end the loop
                 raised.append(error)
 
     progress(state())
@@ -259,7 +259,7 @@ class _TerminalView:
 
 
 _View: TypeAlias = _LogView | _NotebookView | _TerminalView
-"""Shows a state again and again, at most once in `interval` seconds; a live one replaces what it showed."""
+"""Shows states, at most one per `interval` seconds; a live view replaces what it showed."""
 
 
 def _table(state: RunState, elapsed: float) -> Table:
@@ -281,11 +281,11 @@ def _table(state: RunState, elapsed: float) -> Table:
 def format_progress(state: RunState, elapsed: float) -> str:
     """Rows, stages, calls, tokens, cost and time left in one line.
 
-    Calls are left out where none is counted, as with a grader that makes none.
+    Calls are omitted if there are none, as with a grader that makes none.
 
     Args:
-        state: how far the run is.
-        elapsed: seconds since it began.
+        state: the state of the run.
+        elapsed: seconds since the start.
 
     Example:
         >>> stage = StageState("graded", 24, 6, 1)

@@ -179,7 +179,7 @@ class EvalResult(Displayed):
         return f"<EvalResult{name}: {', '.join(parts)}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """A row for each criterion of each item, as the tables of `autorubric grade -f` have it."""
+        """A row for each criterion of each item, as in the tables of `autorubric grade -f`."""
         from autorubric.runs.tables import VoteColumns, record_rows
 
         judges = (self.grader_config or {}).get("judges") or ()
@@ -199,7 +199,7 @@ class EvalResult(Displayed):
             }
 
     def _shown_above(self) -> str:
-        """The scores in twentieths, and the mean value of each criterion with its interval."""
+        """A histogram of scores, and the mean value of each criterion with its interval."""
         scores = self.get_scores()
         if not scores:
             return ""
@@ -263,13 +263,13 @@ class EvalResult(Displayed):
 
     @classmethod
     def from_experiment(cls, experiment_path: Path | str) -> EvalResult:
-        """The result of an experiment directory, also of a run that is in progress or was killed.
+        """The result of an experiment directory; the run may be in progress or killed.
 
         AutoRubric 1.6 stored no submissions; those of its items are empty.
 
         Raises:
             MissingFileError: the directory contains no experiment.
-            ValueError: its files are not what a run writes.
+            ValueError: a file of the run is not valid.
         """
         directory = Path(experiment_path)
         run = read_run(directory)
@@ -341,9 +341,9 @@ def make_result(
 
 
 def paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
-    """Tokens and dollars of all recorded calls; the dollars are None if a price is not known.
+    """Tokens and dollars of all recorded calls; the dollars are None if a price is unknown.
 
-    Without a record of calls (a grader of the user's own), those that the reports state.
+    Without recorded calls (a user's own grader), the sums over the reports.
 
     Example:
         >>> paid([], [EvaluationReport(score=1.0, completion_cost=0.5)])
@@ -375,7 +375,7 @@ def _totals(directory: Path) -> list[Totals]:
 
 
 _BINS = 20
-_MOST_CRITERIA = 12  # what fits a screen
+_MOST_CRITERIA = 12  # fits a screen
 
 
 def _criteria_means(result: EvalResult) -> Iterator[Ranged]:

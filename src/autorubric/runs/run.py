@@ -39,7 +39,7 @@ DRAWS_A_GENERATION = 1000
 
 
 def coming_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """How often everything was requested again when the next run is made, that run included; nothing is kept.
+    """How many times the run will have been started over, including the next run; records nothing.
 
     Example:
         >>> with Ledger.in_memory() as ledger:
@@ -50,7 +50,7 @@ def coming_generation(ledger: Ledger, *, start_over: bool) -> int:
 
 
 def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """The same, kept."""
+    """The same as `coming_generation`, and record it."""
     generation = coming_generation(ledger, start_over=start_over)
     if start_over:
         ledger.keep_note("generation", generation)
@@ -63,19 +63,19 @@ class EvaluationRun(StoppableRun):
 
     Attributes:
         dataset: what is graded.
-        grader: who grades; a `CriterionGrader` asks through `executor`.
-        items: takes the line of each item as it ends.
-        before: duration and line of each item in an earlier run.
+        grader: the grader; a `CriterionGrader` asks through `executor`.
+        items: receives the line of each item as it ends.
+        before: the duration and the line of each item of earlier sessions.
         window: the maximum number of items in progress.
         prefix_first: let the first call of an item go ahead alone.
         generation: how often the run was started over.
-        copies: see `JudgeInput.copies`, by item, for items that are equal to earlier ones.
+        copies: `JudgeInput.copies` by item, for items that equal earlier ones.
         on_result: called with the result of each item.
         asked: items about which a model was asked in this run.
         is_finished: whether `before` has the result of every item and nothing has changed since.
         is_whole: whether no criterion of an item lacks a verdict because its judgment failed.
-        parts: the shards that it unites: items in `before` are taken as they are, and no other is opened.
-        keeps_changed: whether lines stay that may have been changed after the earlier run.
+        parts: the shards that it merges: items in `before` are kept as they are, and no other is opened.
+        keeps_changed: whether kept lines may have been changed after the earlier run.
         completed: indices of items with a report that counts.
         totals: calls, tokens and cost of all sessions.
     """
@@ -104,7 +104,7 @@ class EvaluationRun(StoppableRun):
                 await self.executor.send_ahead(self._first_requests())
             places = fed(range(len(self.dataset)), int, partial(equal_together, self.dataset))
             await work_off(places, self._item, widened(self.window), lambda: self.stopped is not None)
-        if feed.get() is None:  # the driver of a cluster has the lines of earlier sessions
+        if feed.get() is None:  # in a cluster, the driver keeps the lines of earlier sessions
             await self._keep_rest()
         if self.parts is not None and self.parts.workers is not None:
             self.interrupted = self.parts.workers.interrupted
@@ -115,7 +115,7 @@ class EvaluationRun(StoppableRun):
         return CHANGED if self.keeps_changed else digest_lines(self.items.lines())
 
     async def _first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
-        """The requests about each item that do not depend on replies."""
+        """The requests on each item that do not depend on replies."""
         grader = self.grader
         if not isinstance(grader, CriterionGrader) or not grader.recipe.asks_at_once:
             return
@@ -175,7 +175,7 @@ class EvaluationRun(StoppableRun):
         return PrefixFirst(watch) if self.prefix_first and batching.get() is None else watch
 
     def _digest(self, index: int) -> str | None:
-        """What an item's result depends on, for a grader that has no ledger but a fingerprint."""
+        """A hash of what an item's result depends on, for a grader with a fingerprint but no ledger."""
         if self.executor is not None:
             return None
         fingerprint = self.grader.fingerprint() if isinstance(self.grader, Grader) else None
@@ -191,10 +191,10 @@ class EvaluationRun(StoppableRun):
         note_ended(index, line)
 
     async def _keep_rest(self) -> None:
-        """Keep what earlier sessions or the shards have graded and this session has not opened."""
+        """Keep items that earlier sessions or the shards have graded and this session has not opened."""
         for index in self.items.rest():
             self.keeps_changed = isinstance(self.before, UnitedLines) and self.before.is_changed
-            await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
+            await asyncio.sleep(0)  # lets stop signals and progress displays run
             self._keep(index, self.before[index][1])
 
     def _keep(self, index: int, line: bytes) -> None:
@@ -203,7 +203,7 @@ class EvaluationRun(StoppableRun):
 
 
 class _Watch:
-    """Asks, and notes whether a model was asked about the item and whether the run can go on."""
+    """An `Ask` that notes whether a model was asked about the item, and ends the run if it cannot go on."""
 
     __slots__ = ("_draws", "_run", "ask", "asked")
 
@@ -239,7 +239,7 @@ class _Asked:
 
 
 REPLY_TOKENS = 120
-"""Assumed length of a verdict with its explanation, where nothing is on record to measure."""
+"""Assumed length of a verdict with its explanation, if no reply is on record."""
 
 _NOT_ASKED = Failure("stopped", "dry run")
 
@@ -253,16 +253,16 @@ async def estimate(
     share_equal: bool = False,
     generation: int = 0,
 ) -> list[ModelEstimate]:
-    """The calls that a run would make, model by model.
+    """The calls that a run would make, per model.
 
-    A cascade counts as if its second judge were asked about everything that is not on record.
+    For a cascade, assumes that the second judge is asked about everything that is not on record.
 
     Args:
-        dataset: what would be graded.
-        grader: who would grade.
-        executor: finds what is on record; makes no call here.
+        dataset: the dataset to grade.
+        grader: the grader.
+        executor: looks up recorded replies; makes no call here.
         reply_tokens: the expected length of a reply.
-        share_equal: equal items share their replies.
+        share_equal: whether equal items share their replies.
         generation: how often everything was requested again (`coming_generation`).
     """
     counter = CallCounter(executor, reply_tokens, generation)
@@ -276,10 +276,10 @@ class CallCounter:
     """An `Ask` that counts instead of asking.
 
     Args:
-        executor: finds what is on record.
-        reply_tokens: the expected length of a reply, or of the reply to a request.
+        executor: looks up recorded replies.
+        reply_tokens: the expected length of a reply, or a function of the request that returns it.
         generation: how often everything was requested again.
-        assume: what a reply is taken to say where later requests depend on it; None if they do not.
+        assume: the assumed content of a reply on which later requests depend; None if none does.
     """
 
     def __init__(
@@ -297,7 +297,7 @@ class CallCounter:
         self._counted: set[bytes] = set()
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """What is on record or assumed; else a failure, once the call is counted."""
+        """The recorded or assumed answer; else a failure, and the call is counted."""
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))
         reply = self._executor.find(model, request)
@@ -316,8 +316,8 @@ class CallCounter:
 def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
     """`JudgeInput.copies` of the items whose submission, prompt, reference and guidelines another item has as well.
 
-    The numbers follow the order of the dataset. Where items are added, removed or moved, only equal items exchange
-    their replies, and no other item's requests change.
+    The numbers follow the order of the dataset. If items are added, removed or moved, only equal items exchange
+    replies; no other item's requests change.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -341,7 +341,7 @@ def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
 def describe_input(
     dataset: RubricDataset, index: int, grader: CriterionGrader, copies: Mapping[int, tuple[int, ...]]
 ) -> JudgeInput:
-    """What judges are given of an item; `copies` as `copies_in` finds them."""
+    """The input of the judges for an item; `copies` as from `copies_in`."""
     submission, query, reference, guidelines = _told(dataset, index)
     rubric = dataset.get_item_rubric(index).rubric
     inputs = grader.read_input(submission, rubric, query, reference, guidelines=guidelines)
@@ -349,6 +349,6 @@ def describe_input(
 
 
 def _told(dataset: RubricDataset, index: int) -> tuple[str, str, str | None, str | None]:
-    """The input of the judges for an item, apart from its criteria."""
+    """The submission, prompt, reference and guidelines of an item."""
     prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
     return dataset[index].submission, prompt, reference, dataset.get_item_rubric(index).guidelines

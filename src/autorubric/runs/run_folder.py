@@ -1,4 +1,4 @@
-"""The directory of a run and its ledger, both checked before anything is written."""
+"""A run's directory and its ledger, checked before anything is written."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def run_folder(
     start_over: bool = False,
     parts: Parts | None = None,
 ) -> Iterator[None]:
-    """Make a run directory if there is none; if the run is refused before it paid, what was made is removed again.
+    """Create a run directory if there is none; remove it again if the run is refused before it has paid.
 
     Args:
         out: the directory.
         files: names of the files that the run will write into it.
         sources: files and folders that the run reads.
-        start_over: a ledger that cannot be read is moved aside.
-        parts: the shards that it unites; unless it has started them itself, it pays for nothing.
+        start_over: move an unreadable ledger aside.
+        parts: the shards that it merges; unless it started them itself, it pays for nothing.
 
     Raises:
-        InputError: it cannot be made or written, something else has the name of one of its files, or it would
-            overwrite a source.
-        AutorubricError: the same, after the run has paid for replies, which are kept.
+        InputError: it cannot be created or written, the name of one of its files is taken by something that is
+            not a regular file, or the run would overwrite a source.
+        AutorubricError: the run failed with an InputError after it had paid for replies, which are kept.
 
     Example:
         >>> import tempfile
@@ -87,12 +87,12 @@ def run_folder(
         raise
     except OSError as error:
         if is_exhausted(error) and not is_out_of_files(error) and error.filename is None:
-            error.filename = str(out)  # a write to an open file does not say where
+            error.filename = str(out)  # a write to an open file does not name it
         raise
 
 
 def _make(out: Path, new: list[Path]) -> None:
-    """Make a folder and those that it is in; `new` gets those that this run has made, the innermost first."""
+    """Create a folder and its parents; append those that were missing to `new`, the innermost first."""
     try:
         for folder in reversed(list(takewhile(lambda folder: not folder.exists(), (out, *out.parents)))):
             with suppress(FileExistsError):  # another run has made it meanwhile
@@ -167,7 +167,7 @@ _LOG = logging.getLogger("autorubric.ledger")
 
 
 def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LINGER) -> Ledger:
-    """The ledger of a run directory, made where the run is new.
+    """The ledger of a run directory, created for a new run.
 
     Args:
         directory: the run directory.
@@ -176,7 +176,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         linger: see `Ledger.open`.
 
     Raises:
-        LedgerError: the ledger is missing or empty while the manifest knows of calls, or no reply in it can be read.
+        LedgerError: the ledger is missing or empty although the manifest records calls, or it cannot be read.
 
     Example:
         >>> import tempfile
@@ -216,7 +216,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
 
 
 def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
-    """Refuse to send single requests while batches with some of them are open: both would be paid."""
+    """Refuse single requests while open batches may contain them: both would be paid for."""
     opened, how = open_batches(folder), batching.get()
     try:
         if how is not None and how.models:
@@ -236,13 +236,13 @@ def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
 
 
 def _count_lost(ledger: Ledger, calls: int, spent: Spent | None, folder: Path) -> None:
-    """Keep in the ledger what calls cost that it has no records of, so that a budget counts them.
+    """Record in the ledger the cost of calls that it has lost, so that a budget counts them.
 
     Args:
-        ledger: of the run.
+        ledger: the run's ledger.
         calls: how many there were.
-        spent: what they cost; None if no file has the sums.
-        folder: of the ledger.
+        spent: what they cost; None if no file records it.
+        folder: the ledger's folder.
     """
     recorded = ledger.spent()
     missing = max(calls - recorded.calls, 0)
