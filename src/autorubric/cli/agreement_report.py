@@ -1,4 +1,4 @@
-"""The tables of `autorubric agree`, with sentences that the intervals support, and notes."""
+"""The tables of `autorubric agree`, with conclusions that the intervals support, and notes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from autorubric.metrics.rubric_analysis import RubricAnalysis
 from autorubric.metrics.statistic_results import ConfidenceInterval
 
 INTERVALS = "{:.10g}% confidence intervals"
-"""What the intervals of a table are called, by their level in percent."""
+"""The name of a table's intervals, given their level in percent."""
 _LEAST_SCORES = 30
-"""Scores below which Student's interval of the bias covers too little for a conclusion."""
+"""Below this number of scores, Student's interval of the bias covers too little for a conclusion."""
 _AC = "AC: Gwet's AC1 (AC2 for ordered options), chance-corrected like kappa but robust to class imbalance"
 
 
 class Ranged(NamedTuple):
-    """A metric with its interval, as a cell of a table; None for what is undefined.
+    """A metric with its interval, as a cell of a table; None if undefined.
 
     Attributes:
         value: the metric.
@@ -47,21 +47,21 @@ class Ranged(NamedTuple):
     interval: ConfidenceInterval | None = None
 
     def __str__(self) -> str:
-        """The metric with its interval, as in the lines above and below a table."""
+        """The metric with its interval, for the lines above and below a table."""
         return show(*self)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A table with what is said above and below it.
+    """A table with lines above and below it.
 
     Attributes:
-        rows: one mapping a row, all with the same keys. People see three places of a number; CSV has all of them,
-            and three columns of a metric with an interval.
+        rows: one mapping per row, all with the same keys. Text shows three decimals; CSV has full precision, and
+            three columns for a metric with an interval.
         whole: everything, for JSON.
         above: lines before the table.
         below: lines after it.
-        texts: columns of long texts, which CSV has and a table has not.
+        texts: columns of long texts, which only CSV includes.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -108,7 +108,7 @@ def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def show_agreement(found: MetricsResult, by: str) -> Shown:
-    """The table of the criteria, judges or tags, with the metrics of the whole run above."""
+    """The table of criteria, judges or tags, below the metrics of the whole run."""
     rows = {"criterion": _criterion_rows, "judge": _judge_rows, "tag": _tag_rows}[by](found)
     drawn = found.bootstrap
     confidence = drawn.confidence_level if drawn else 0.95
@@ -155,7 +155,7 @@ def simulation_lines(found: CoverageSimulation) -> Iterator[str]:
 def sentences(
     named: Iterable[tuple[str, ConfidenceInterval | None]], its: str = "its", bias: ConfidenceInterval | None = None
 ) -> Iterator[str]:
-    """What the intervals support, and nothing more: those of κ, by the names of criteria, and that of the bias."""
+    """Conclusions that the intervals support: those of κ, by names of criteria, and that of the bias."""
     for name, interval in named:
         if interval is None:
             continue
@@ -172,7 +172,7 @@ def sentences(
 
 
 def _statistics(part: MeasuredModel) -> dict[str, Any]:
-    """A cell for each statistic that has a column, those of installed packages included."""
+    """A cell for each statistic that has a column, including those of installed packages."""
     kappa_ci = getattr(part, "micro_kappa_ci", getattr(part, "kappa_ci", None))
     ends = {"kappa": kappa_ci, "accuracy": getattr(part, "accuracy_ci", None)}
     return {
@@ -240,13 +240,13 @@ def _tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
 
 
 def _least_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
-    """The mean κ, or that of all pairs where criteria are pooled, then accuracy; what has no κ comes last."""
+    """A sort key: mean κ (that of all pairs if criteria are pooled), then accuracy; tags without κ come last."""
     kappa = tag.micro_kappa if tag.mean_kappa is None else tag.mean_kappa
     return kappa is None, kappa or 0.0, tag.accuracy or 0.0
 
 
 def show_judges(found: JudgeAgreement, by: str) -> Shown:
-    """How far judges agree with each other, by criterion or by pair of judges, and where they differ most."""
+    """How much judges agree with each other, by criterion or pair of judges, and where they differ most."""
     rows = [
         {"criterion": one.name, "n": one.n, "agreement": Ranged(one.agreement, one.agreement_ci), "alpha": one.alpha}
         for one in found.criteria
@@ -290,7 +290,7 @@ def _pair_row(pair: JudgePair) -> dict[str, Any]:
 
 
 def show_comparison(found: JudgeComparison) -> Shown:
-    """Two runs against the same labels; the first is a."""
+    """Two runs compared on the same labels; a is the first."""
     whole = [found.accuracy, found.mean_kappa, found.score_error, found.score_bias]
     names = [
         "accuracy",

@@ -1,4 +1,4 @@
-"""Commands made of settings models, whose fields are the flags, and the event loop that they run on."""
+"""Commands built from settings models, whose fields are the flags, and the event loop that they run on."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _CONFIG = Annotated[
     ),
 ]  # fmt: skip
 _ONCE = ("--start-over", "--export-only", "--replace", "--batch-cancel")
-"""Flags that a resumed run leaves out."""
+"""Flags that the command to resume omits."""
 
 _ONCE_WITH_VALUE = ("--refresh",)
 """Likewise, with their values."""
@@ -74,7 +74,7 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
 
     Args:
         model: the settings.
-        examples: command lines for the end of `--help`, one a line.
+        examples: command lines for the end of `--help`, one per line.
     """
 
     def built(carry_out: Callable[[S], int]) -> Callable[..., int]:
@@ -93,7 +93,7 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
             except ConfigError as error:
                 if config is None:
                     raise
-                # A problem that names neither the file nor a flag that was typed is one of the file.
+                # A problem that names neither the file nor a typed flag belongs to the file.
                 places = {str(config), *(flags[name] for name in typed)}
                 told = (p if any(place in p for place in places) else f"{config}: {p}" for p in error.problems)
                 raise ConfigError(told) from None
@@ -115,10 +115,10 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
 
 
 def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
-    """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
+    """The settings in a YAML, TOML or JSON file; relative paths are relative to the file.
 
     Raises:
-        ConfigError: it is not a mapping, or an empty one, or a key is not text.
+        ConfigError: the file is not a mapping or is empty, or a key is not a string.
     """
     values = read_document(path)
     if not isinstance(values, dict):
@@ -129,7 +129,7 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
         raise ConfigError(f"{path}: the key {name!r} is not a string, so not a setting" for name in wrong)
     for name, field in model.model_fields.items():
         value = values.get(name)
-        # A list of queries or submissions holds texts.
+        # Lists of queries or submissions contain texts, not paths.
         if isinstance(value, list) and any(Path in kinds_in(kind) for kind in _collections_in(field.annotation)):
             values[name] = [_beside(path, one) for one in value]
         elif isinstance(value, str) and Path in kinds_in(field.annotation):
@@ -138,7 +138,7 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
 
 
 def _collections_in(annotation: Any) -> Iterator[Any]:
-    """The types in an annotation that hold several values."""
+    """The collection types in an annotation."""
     origin, members = get_origin(annotation), get_args(annotation)
     if origin in (Annotated, Union, UnionType):
         for member in members[:1] if origin is Annotated else members:
@@ -189,7 +189,7 @@ def _metavar(field: FieldInfo, kind: Any) -> str | None:
 
 
 def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
-    """The type that the command line reads, and whether it takes several values."""
+    """The type for the command line, and whether it takes several values."""
     kinds = kinds_in(annotation)
     for plain in (bool, int, float):
         if plain in kinds and str not in kinds and Path not in kinds:
@@ -198,12 +198,12 @@ def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
 
 
 def command_again(arguments: Sequence[str]) -> str:
-    r"""The command line that resumes a run, as a shell takes it; it works where this process was started.
+    r"""The shell command that resumes a run, from the directory in which this process was started.
 
-    A script that starts the command names its own line in `AUTORUBRIC_AGAIN`.
+    A script that starts the command can set `AUTORUBRIC_AGAIN` to its own command.
 
     Args:
-        arguments: of the command that ran; flags that hold for one run only are left out.
+        arguments: the arguments of the command; flags that apply to one run only are omitted.
 
     Example:
         >>> again = command_again(["grade", "my essays.json", "--start-over"])
@@ -230,7 +230,7 @@ def command_again(arguments: Sequence[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """A word as a shell takes it; bytes of a file name that are not UTF-8 are escaped."""
+    """A word quoted for a shell; bytes that are not UTF-8 are escaped."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -242,16 +242,16 @@ def _quoted(word: str) -> str:
 T = TypeVar("T")
 
 _FILES = 16
-"""Files that are open in the smallest run: the loop's own, the ledger's, and one that is read or written."""
+"""Files that the smallest run opens: the loop's, the ledger's, and one to read or write."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns, run to its end on the fastest loop that is installed.
+    """Run a coroutine on the fastest installed loop; return its result.
 
-    Where a loop is running already, as in a notebook, the coroutine runs on another thread.
+    If a loop is already running, as in a notebook, the coroutine runs on another thread.
 
     Raises:
-        OSError: the process may have so few files open that the loop would fail later, without a reason.
+        OSError: the limit of open files is so low that the loop would fail later without a reason.
 
     Example:
         >>> async def answer():
@@ -281,20 +281,20 @@ def run_shown(
     announce: Callable[[str], object] = print,
     **more: Any,
 ) -> T:
-    """What a public function returns; a display shows its progress, and Ctrl-C stops it cleanly.
+    """Run a public function with a progress display; Ctrl-C stops it cleanly.
 
     Args:
-        function: awaits the settings.
-        settings: of the command.
-        announce: prints what is to be known before anything else.
-        more: further settings, which only a command has.
+        function: the async function of the settings.
+        settings: the settings of the command.
+        announce: prints notes about stand-in models.
+        more: further settings, for commands only.
     """
     with ProgressDisplay(announce=announce) as display:
         return run(function(settings.model_copy(update={"progress": display, "stop": KeyboardStop(), **more})))
 
 
 class KeyboardStop(Stop):
-    """Stops a run cleanly at Ctrl-C or SIGTERM, and at once at a second one."""
+    """Stops a run cleanly at Ctrl-C or SIGTERM, and immediately at a second one."""
 
     _hearing = staticmethod(ending_heard)
 

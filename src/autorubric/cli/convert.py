@@ -1,4 +1,4 @@
-"""`autorubric convert`: rubric data from one format into another."""
+"""`autorubric convert`: convert rubric data between formats."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def convert(settings: ConvertSettings) -> int:
 
 
 def report_values(done: Conversion) -> dict[str, Any]:
-    """The account of a conversion as JSON values.
+    """The report on a conversion as JSON values.
 
     Example:
         >>> from autorubric.formats import Conversion
@@ -77,7 +77,7 @@ def report_values(done: Conversion) -> dict[str, Any]:
 
 
 def report_lines(done: Conversion, target: Path | None = None) -> Iterator[str]:
-    r"""The account of a conversion, for human readers.
+    r"""The report on a conversion as lines of text.
 
     Example:
         >>> from autorubric.formats import Conversion

@@ -79,7 +79,7 @@ def print_grades(
     print(f"\n{summary.graded} of {summary.total} items graded")
     for line in _score_lines(summary):
         print(f"  {line}")
-    ranked = summary.most_influential(_MOST_SHOWN)
+    ranked = summary.rank_by_influence(_MOST_SHOWN)
     if ranked:
         print("  most influential criteria (weight, mean verdict, share of weight x variance):")
         whole = math.fsum(criterion.influence for criterion in summary.criteria.values())
@@ -99,7 +99,7 @@ def _panel_lines(summary: EvaluationSummary) -> Iterable[str]:
     panel = summary.panel
     if panel.agreement is None:
         return
-    ends, worst = panel.interval(), panel.worst
+    ends, worst = panel.compute_interval(), panel.worst
     interval = "" if ends is None else f" (95% confidence interval {ends[0]:.3f} to {ends[1]:.3f})"
     least = "" if worst is None else f", lowest on {worst[0]!r} ({worst[1]:.3f})"
     yield f"two judges agree on {panel.agreement:.3f} of {panel.pairs:,} pairs of verdicts{interval}{least}"
@@ -131,7 +131,7 @@ def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
     if not scores.count:
         yield "no item has a score"
     else:
-        interval = scores.interval()
+        interval = scores.compute_interval()
         if interval:
             shown = f", 95% confidence interval {interval[0]:.3f} to {interval[1]:.3f}"
         else:

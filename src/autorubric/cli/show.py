@@ -11,7 +11,7 @@ from autorubric.errors import InputError
 from autorubric.files import dump_json
 from autorubric.jobs.status import ShowSettings, show_async
 from autorubric.llm.recorded_exchanges import Exchange
-from autorubric.runs.cells import Cell, read_cells, said
+from autorubric.runs.cells import Cell, read_cells, read_verdict
 from autorubric.runs.shown_item import ShownItem
 
 _EXAMPLES = """
@@ -113,9 +113,10 @@ def _vote_lines(vote: Mapping[str, Any]) -> Iterator[str]:
     weight = vote.get("weight", 1.0)
     about = [*([f"weight {weight:g}"] if weight != 1.0 else []), *(["superseded"] if vote.get("superseded") else [])]
     more = f" ({', '.join(about)})" if about else ""
-    yield f"    {vote['judge_id']}{more}: {said(vote) or 'failed'}: {vote.get('reason') or vote.get('error') or ''}"
+    said = read_verdict(vote) or "failed"
+    yield f"    {vote['judge_id']}{more}: {said}: {vote.get('reason') or vote.get('error') or ''}"
     for repeat in vote.get("repeats") or ():
-        word = said(repeat) or "failed"
+        word = read_verdict(repeat) or "failed"
         yield f"      {repeat['judge_id']}: {word}: {repeat.get('reason') or repeat.get('error') or ''}"
 
 

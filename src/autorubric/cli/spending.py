@@ -12,7 +12,7 @@ from autorubric.errors import counted
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.failure_groups import failure_lines
 from autorubric.runs.progress import format_cost, format_count, format_duration
-from autorubric.runs.stopping import resumption, without_advice
+from autorubric.runs.stopping import resumption, strip_advice
 
 if TYPE_CHECKING:
     from autorubric.llm.failure_groups import FailureGroups
@@ -34,7 +34,7 @@ def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool
         print(f"collect them with:\n  {again}")
         return EXIT_DETACHED
     how, again = resumption(stopped or "", again or "")
-    print("interrupted" if interrupted else f"stopped: {without_advice(stopped or '')}")
+    print("interrupted" if interrupted else f"stopped: {strip_advice(stopped or '')}")
     if advice:
         print(advice)
     print(f"resume with{how}:\n  {again}")

@@ -16,7 +16,7 @@ from autorubric.jobs.status import status as status_of_run
 from autorubric.llm.failure_groups import failure_lines
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.runs.run_status import RunStatus
-from autorubric.runs.stopping import without_advice
+from autorubric.runs.stopping import strip_advice
 
 _STATUS_EXAMPLES = """
 autorubric status graded
@@ -64,7 +64,7 @@ def status_lines(found: RunStatus) -> Iterator[str]:
     if found.eta is not None:
         yield f"  time left  about {format_duration(found.eta)}"
     if found.stopped:
-        yield f"  stopped    {without_advice(found.stopped)}"
+        yield f"  stopped    {strip_advice(found.stopped)}"
     yield f"  next       {found.advice}"
 
 

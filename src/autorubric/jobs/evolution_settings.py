@@ -40,7 +40,7 @@ class EvolutionSettings(ModelSettings):
     writer_temperature: float = setting(0.7, "Temperature of the writer.", group="Evolution")
     writer_max_tokens: int = reply_limit(4096, "Maximum tokens per reply of the writer.", "Evolution")
 
-    def evolution(self) -> EvolutionRule:
+    def build_rule(self) -> EvolutionRule:
         """How rubrics evolve.
 
         Raises:
@@ -63,12 +63,12 @@ class EvolutionSettings(ModelSettings):
             split=split,
         )
 
-    def writer_config(self, name: str) -> dict[str, LLMConfig]:
-        """The configuration of the model that proposes."""
+    def build_writer_config(self, name: str) -> dict[str, LLMConfig]:
+        """The configuration of the model that proposes criteria."""
         how = {"temperature": self.writer_temperature, "max_tokens": self.writer_max_tokens}
-        [spec] = self.specs([name], self.writer_key_env, "writer-", **how)
+        [spec] = self.build_specs([name], self.writer_key_env, "writer-", **how)
         return {"writer": spec.llm_config}
 
 
 OF_EVOLUTION = tuple(name for name in EvolutionSettings.model_fields if name not in ModelSettings.model_fields)
-"""The settings that need a model that proposes."""
+"""The settings that need a model that proposes criteria."""

@@ -13,7 +13,7 @@ from autorubric.files import write_atomically
 from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreementSettings, refuse_simulation
 from autorubric.jobs.job import RunSource, column_setting, refuse_existing, run_job
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
-from autorubric.jobs.label_source import has_drawn_labels, known_annotator, label_source, stored_labels
+from autorubric.jobs.label_source import has_drawn_labels, known_annotator, label_source, read_stored_labels
 from autorubric.jobs.submissions import columns_named
 from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, find_pair
@@ -91,7 +91,7 @@ class LabelStatus:
         changed: labelled pairs that have changed since or are gone; they do not count.
         drawn: pairs that were drawn for labelling.
         open: drawn pairs without a label.
-        skipped: pairs that an annotator skipped, one for each annotator.
+        skipped: pairs that an annotator skipped, counted once per annotator.
         undecided: pairs on which annotators differ, not adjudicated.
         decided: adjudicated pairs.
         annotators: the annotators and their agreement.
@@ -109,9 +109,9 @@ class LabelStatus:
 
 @run_job(LabelAgreementSettings)
 def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreement:
-    r"""Agreement of a run with the labels of its label store, and of the annotators with one another.
+    r"""Agreement of a run with the labels of its label store, and of the annotators with each other.
 
-    Labels of drawn pairs are weighted by the probabilities of the draw, as plain agreement on them is biased.
+    Labels of drawn pairs are weighted by the probabilities of the draw, because plain agreement on them is biased.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -145,21 +145,21 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
 
 
 def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
-    """The scores of a run, corrected for the judge's errors; with `simulate`, how often their intervals cover."""
+    """The scores of a run, corrected for the judge's errors; with `simulate`, the coverage of their intervals."""
     run, confidence = read_run(settings.run), settings.confidence
     history = label_source(settings, run)
     if history is not None and has_drawn_labels(history):
         refuse_simulation(settings, OF_LABEL_STORES)
         who = known_annotator(history, settings.annotator)
         return correct_by_labels(run, run.dataset, history, confidence, who), None
-    table = graded_table(run, stored_labels(run, settings, history))
+    table = graded_table(run, read_stored_labels(run, settings, history))
     simulated = simulate_table(table, confidence, settings.seed) if settings.simulate else None
     return correct_table(table, confidence=confidence), simulated
 
 
 @run_job(LabelStatusSettings)
 def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
-    """The number of labels of a run, their annotators, and the agreement among these.
+    """The number of labels of a run, its annotators, and the agreement among them.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -193,7 +193,7 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
 
 @run_job(ImportLabelsSettings)
 def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
-    """Add the labels in files to the label store of a run: all of them, or none if one is invalid.
+    """Add the labels in files to the label store of a run; if one is invalid, none is added.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -276,8 +276,8 @@ def drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str |
 
     Args:
         paths: the files.
-        dataset: what was graded.
-        annotator: whose labels these are.
+        dataset: the graded dataset.
+        annotator: the annotator of the labels.
 
     Raises:
         InputError: a cell is wrong, no row has a verdict, or no annotator is given.

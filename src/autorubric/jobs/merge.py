@@ -1,4 +1,4 @@
-"""`autorubric.merge`: the shards of a run in, the run out."""
+"""`autorubric.merge`: merges the shards of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.jobs.sharding import ShardedSettings, load_job
 from autorubric.llm.batches.batch_store import open_batches
 from autorubric.runs.another_run import locked
 from autorubric.runs.changes import changed_values, describe_difference
-from autorubric.runs.manifest import run_manifest
+from autorubric.runs.manifest import require_manifest
 from autorubric.runs.result import EvalResult
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.runs.shard import Part, Parts, Shard
@@ -56,7 +56,8 @@ async def merge_async(shards: Path | Sequence[Path | str], settings: MergeSettin
         The result of the run: that of `synthesize`, `grade` or `select`.
 
     Raises:
-        InputError: a shard is of another run, missing, unfinished, given twice, equal to `out`, or has open batches.
+        InputError: a shard belongs to another run, is missing, unfinished, given twice or equal to `out`, or has open
+            batches.
         RunLockedError: a shard is still running.
 
     Example:
@@ -73,7 +74,7 @@ merge = blocking(merge_async)
 
 
 async def merged_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
-    """The result of the run whose shards are merged, and its settings."""
+    """Merge the shards of a run; return its result and its settings."""
     folders = cast("Sequence[Path]", settings.shards)
     if any(Path(folder).resolve() == Path(settings.out).resolve() for folder in folders):
         raise InputError(f"{settings.out} is one of the shards; pass another directory with --out (in Python: out)")
@@ -90,11 +91,11 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
 
     Args:
         folders: the run directories of all shards, in any order.
-        partial: shards may be missing or unfinished.
+        partial: whether shards may be missing or unfinished.
 
     Raises:
         InputError: a directory is not a shard, shards belong to different runs, or one is given twice, missing or
-            unfinished; all problems at once.
+            unfinished; reports all problems together.
     """
     found = [_Found.read(folder) for folder in folders]
     problems = [f"{one.folder} is a whole run; expected a run with --shard I/N" for one in found if one.part is None]
@@ -126,7 +127,7 @@ def _missing(of: int, held: Collection[Shard]) -> Iterator[str]:
 
 
 class _Found(NamedTuple):
-    """A run directory, its manifest, and which part of another run it is."""
+    """A run directory, its manifest, and the shard that it is, if any."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -134,8 +135,8 @@ class _Found(NamedTuple):
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        manifest = run_manifest(folder)
-        return cls(folder, manifest, Part.of_manifest(manifest))
+        manifest = require_manifest(folder)
+        return cls(folder, manifest, Part.from_manifest(manifest))
 
     @property
     def again(self) -> str | None:
@@ -170,7 +171,7 @@ def _unfinished(shard: Shard, found: _Found) -> Iterator[str]:
 
 
 def _uncollected(found: _Found) -> Iterator[str]:
-    """The open batches of a shard: the merged run would not know of them, and pay for their requests again."""
+    """The problem of open batches: the merged run would not know them, and pay for their requests again."""
     records = open_batches(found.folder / LEDGER_FOLDER)
     if records:
         requests = counted(sum(record.count for record in records), "request")

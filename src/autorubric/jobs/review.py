@@ -43,7 +43,7 @@ from autorubric.reviewing.requests import (
     review_prompt,
     usable_findings,
 )
-from autorubric.runs.run import DRAWS_A_GENERATION, begin_generation, coming_generation
+from autorubric.runs.run import DRAWS_A_GENERATION, begin_generation, find_next_generation
 from autorubric.settings import setting
 
 RECORD_FILE, PROPOSALS_FILE, PAGE_FILE = "review.json", "proposals.json", "report.html"
@@ -84,7 +84,7 @@ class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
     def config(self) -> dict[str, LLMConfig]:
         """The configuration of the reviewer."""
         how = {"temperature": self.temperature, "max_tokens": self.max_tokens}
-        [spec] = self.specs([str(self.reviewer)], self.reviewer_key_env, "", **how)
+        [spec] = self.build_specs([str(self.reviewer)], self.reviewer_key_env, "", **how)
         return {"reviewer": spec.llm_config}
 
 
@@ -163,11 +163,11 @@ class ReviewRun(RecordedRun):
     """The review of the parts of a rubric.
 
     Attributes:
-        parts: what is reviewed.
+        parts: the parts to review.
         draws: the first draw of this generation of replies.
         found: findings by part.
         lost: why a part was not reviewed.
-        left: the usable findings in the last reply on a part that was lost.
+        left: the usable findings in the last reply on a lost part.
     """
 
     kind = "review"
@@ -201,7 +201,7 @@ class ReviewRun(RecordedRun):
 
     @property
     def findings(self) -> list[ReviewFinding]:
-        """What was found, the faults of the rubric as a whole first."""
+        """The findings, those about the whole rubric first."""
         parts = self.found | self.left
         found = [one for number in sorted(parts) for one in parts[number]]
         return sorted(dict.fromkeys(found), key=lambda one: one.number)
@@ -219,11 +219,11 @@ class ReviewRun(RecordedRun):
         ]
 
     def count(self) -> tuple[int, int, int]:
-        """Parts to review, reviewed, and lost."""
+        """The numbers of all, reviewed and lost parts."""
         return len(self.parts), len(self.found), sum(one.kind not in NOT_MADE for one in self.lost.values())
 
     def record(self) -> dict[str, Any]:
-        """The prompt."""
+        """The fingerprint of the prompt."""
         return {"templates": {"review": review_prompt().fingerprint}}
 
 
@@ -276,12 +276,12 @@ def _write(run: ReviewRun, rubric: Rubric, file: str) -> None:
 
 
 async def _estimated(rubric: Rubric, settings: ReviewSettings) -> list[ModelEstimate]:
-    """The calls that the review would make; nothing is asked and nothing is written."""
+    """The calls that the review would make; sends no request and writes nothing."""
     async with AsyncExitStack() as stack:
         ledger = stack.enter_context(ledger_to_estimate(Path(settings.out)))
         model = (await stack.enter_async_context(open_models(settings.config(), 1)))["reviewer"]
         parts, executor = list_parts(rubric, settings.query), Executor(ledger)
-        draws = coming_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
+        draws = find_next_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
         settings.show_stand_ins(len(parts), [model.name])
         row = ModelEstimate(model)
         for part in parts:

@@ -1,4 +1,4 @@
-"""`autorubric.reward`: rewards for a trainer, in its process."""
+"""`autorubric.reward`: rewards for a trainer, in the trainer's process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.rewards import Reward, RewardRule, SoftOverlong
 
 RewardData: TypeAlias = GradeData | Sequence[Sample]
-"""Whatever `grade` takes, or samples of submission, rubric, query and length in tokens."""
+"""Everything that `grade` takes, or `Sample`s."""
 
 
 def _check_samples(value: Any) -> Any:
@@ -89,18 +89,18 @@ class RewardSettings(RewardRuleSettings, RunSettings):
 async def reward_async(data: RewardData, settings: RewardSettings) -> list[Reward]:
     """Give each submission a reward for training, with the value of each criterion.
 
-    A failed judgment gives no reward, never 0: `Reward.value` is None then, and `Reward.failure` says why.
+    A failed judgment gives no reward, never 0: `Reward.value` is then None, and `Reward.failure` says why.
     Trainers have adapters in `autorubric.training.adapters`; `autorubric serve` does the same over HTTP.
 
     Args:
-        data: a dataset, the path of one or of rows, submissions as texts, or `Sample`s.
+        data: a dataset, the path of a dataset or of rows, submissions as strings, or `Sample`s.
         settings: the keyword arguments, as a settings object.
 
     Returns:
         A reward for each submission, in order.
 
     Raises:
-        InputError: a setting, a file or a row is wrong, or no reward can be made of a rubric; nothing was spent.
+        InputError: a setting, a file or a row is wrong, or a rubric allows no reward; nothing was spent.
 
     Example:
         >>> import asyncio, tempfile
@@ -120,7 +120,7 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
             models = session.models.values()
             run = _RewardRun(executor=session.executor, samples=samples, models=models, rewarder=rewarder)
             with run.shown_in(out):
-                await run.to_the_end(settings.progress, settings.stop, run.state)
+                await run.run_to_end(settings.progress, settings.stop, run.state)
             return run.rewards
 
 
@@ -128,7 +128,7 @@ reward = blocking(reward_async)
 
 
 class _CountingRewarder(Rewarder):
-    """Counts the rewards that it has given, and those of them that are none."""
+    """Counts the samples that it has answered, and those that failed."""
 
     given = failed = 0
 
@@ -141,7 +141,7 @@ class _CountingRewarder(Rewarder):
 
 @dataclass(kw_only=True)
 class _RewardRun(StoppableRun):
-    """The rewards of some samples; where it is stopped, the others have none."""
+    """The rewards of samples; after a stop, the remaining samples have none."""
 
     samples: Sequence[Sample]
     models: Collection[Model]
@@ -153,7 +153,7 @@ class _RewardRun(StoppableRun):
 
     @contextmanager
     def shown_in(self, out: Path) -> Iterator[None]:
-        """Let the manifest of a directory without another run say how far they are."""
+        """Record the progress in the manifest of the directory, unless another run owns it."""
         before = read_manifest(out)
         if before is not None and before.get("kind") != REWARDS:
             yield

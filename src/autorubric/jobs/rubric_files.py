@@ -1,4 +1,4 @@
-"""`autorubric.lint` and `autorubric.convert`: files of rubrics, without a model."""
+"""`autorubric.lint` and `autorubric.convert`: rubric files, without a model."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ class LintSettings(Settings):
     )
 
     def rules(self) -> Sequence[Rule]:
-        """The rules that run."""
+        """The rules to run."""
         return chosen_rules(list(self.select), list(self.ignore))
 
 
 class LintRun:
-    """Findings in files, one after the other, and counts that are complete when the findings are."""
+    """Iterates over the findings in files; the counts are complete after the last one."""
 
     def __init__(self, settings: LintSettings) -> None:
         if not settings.data:
@@ -121,14 +121,14 @@ class LintRun:
             yield finding
 
     def fails(self, fail_on: str) -> bool:
-        """Whether there is a finding as severe as `fail_on`."""
+        """Whether there is a finding at least as severe as `fail_on`."""
         return any(self.by_severity[name] for name in severities_from(fail_on))
 
     def raise_problems(self) -> None:
-        """Raise an error if something could not be read; rows without a rubric get the option that names its column.
+        """Raise an error if something could not be read; for rows without a rubric it names the column option.
 
         Raises:
-            InputError: with every problem.
+            InputError: something could not be read; lists every problem.
         """
         if self.problems:
             bare = any(problem.endswith(NO_RUBRIC) for problem in self.problems)
@@ -151,7 +151,7 @@ class LintRun:
 
 
 def _is_read(data: Any, columns: Mapping[str, str]) -> bool:
-    """Whether rubrics are found in it: files, a dataset, or rows; not in the criteria of one rubric."""
+    """Whether the data contains rubrics (files, a dataset or rows), rather than the criteria of one rubric."""
     if isinstance(data, Mapping) or isinstance(data[0], Path):
         return True
     return any(isinstance(one, Mapping) and (bool(columns) or is_row(one)) for one in data)
@@ -162,8 +162,8 @@ def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
     """Find weak or faulty criteria in rubrics, without a model.
 
     Args:
-        data: a rubric or a list of them, the criteria of one, a dataset, rows with rubrics such as those of
-            `synthesize`, or one or several files. The row of a finding is the place in the list, from 1.
+        data: a rubric or a list of rubrics, the criteria of one, a dataset, rows with rubrics such as those of
+            `synthesize`, or one or several files. The row of a finding is the position in the list, from 1.
         settings: the keyword arguments, as a settings object.
 
     Raises:
@@ -181,7 +181,7 @@ def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
 
 
 ConvertSource: TypeAlias = Path | str
-"""The file to read; its ending says which kind."""
+"""The file to read; its suffix gives the file type."""
 
 
 class ConvertSettings(Settings):

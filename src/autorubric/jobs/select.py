@@ -1,4 +1,4 @@
-"""`autorubric.select`: candidate answers in, training data out."""
+"""`autorubric.select`: training data from scored candidate answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _check_data(value: Any) -> Path:
 
 if TYPE_CHECKING:
     _Data: TypeAlias = SelectData
-else:  # pydantic would look into the fields of EvalResult
+else:  # pydantic would inspect the fields of EvalResult
     _Data = Annotated[Path, PlainValidator(_check_data)]
 
 
@@ -101,13 +101,13 @@ class SelectSettings(GradingSettings):
         return self
 
     def rule(self) -> Keep:
-        """What is kept."""
+        """The rule for what to keep."""
         return parse_keep(self.keep, self.threshold, self.margin)
 
-    def of_judges(self) -> tuple[str, ...]:
-        """The settings that need a judge; models that write candidates have endpoints, too."""
+    def list_judge_settings(self) -> tuple[str, ...]:
+        """The settings that need a judge; models that write candidates also use endpoint settings."""
         shared = {"base_url", "api_key_env", "allow_plain_http", "max_tokens_ceiling"} if self.sample else set()
-        return tuple(name for name in super().of_judges() if name not in shared)
+        return tuple(name for name in super().list_judge_settings() if name not in shared)
 
 
 @job(SelectSettings)
@@ -122,7 +122,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
         settings: the keyword arguments, as a settings object.
 
     Returns:
-        What was kept, with its statistics; the files for trainers are in `settings.out`.
+        The selected answers with statistics; the files for trainers are in `settings.out`.
 
     Raises:
         InputError: a setting, a file or a row is wrong, or a key or model was refused; nothing was spent.
@@ -175,10 +175,10 @@ def _refuse_unused(settings: SelectSettings, run: Path) -> None:
 
 
 def _samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
-    """The configuration of each model that writes candidates, by its name."""
+    """The configuration of each model that writes candidates, by name."""
     how = {"temperature": settings.sample_temperature, "max_tokens": settings.sample_max_tokens}
     configs: dict[str, LLMConfig] = {}
-    for spec in settings.specs(settings.sample, settings.sample_key_env, "sample-", **how):
+    for spec in settings.build_specs(settings.sample, settings.sample_key_env, "sample-", **how):
         if spec.judge_id in configs:
             raise ConfigError(f"--sample has {spec.judge_id!r} twice; to get more answers from one model, raise -k")
         configs[spec.judge_id] = spec.llm_config
@@ -186,7 +186,7 @@ def _samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
 
 
 def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
-    """The queries that can be used, their candidates, and why others cannot."""
+    """The usable queries, their candidates, and why other queries are unusable."""
     columns = columns_named(settings.column, _ROLES)
     file = None if settings.candidates is None else Path(settings.candidates)
     answer = {role: columns.pop(role) for role in ("submission",) if file is not None and role in columns}
@@ -212,7 +212,7 @@ def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], li
     if not queries:
         raise InputError([f"{path}: no query can be used", *problems])
     bare = [query for query in queries if any(criterion.check is None for criterion in query.rubric)]
-    if bare and not settings.judge:  # said once, not once a criterion
+    if bare and not settings.judge:  # one error, not one per criterion
         count = f"{len(bare)} of {len(queries)} queries"
         raise InputError(f"{count} have criteria without a check, the first in {bare[0].where}; pass --judge MODEL")
     check_weighed((query.where or query.id, query.rubric) for query in queries)
@@ -225,6 +225,6 @@ def _join_candidates(queries: Sequence[RubricQuery], candidates: Sequence[Candid
 
 
 def _content(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer]) -> bytes:
-    """What a selection is made from, as bytes that equal inputs share."""
+    """The inputs of a selection as bytes; equal inputs give equal bytes."""
     asked = [[query.id, query.turns, query.rubric.to_dict(), query.source] for query in queries]
     return json.dumps([asked, [astuple(candidate) for candidate in candidates]]).encode()

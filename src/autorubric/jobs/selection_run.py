@@ -1,4 +1,4 @@
-"""One selection: candidates sampled or read, graded, decided on, and written for trainers."""
+"""One selection: candidates are sampled or read, graded, selected, and written for trainers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.errors import InputError, collected
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import ReplaceableSettings
-from autorubric.jobs.judges import GradingSettings, experiment_plan, recorded_examples
+from autorubric.jobs.judges import GradingSettings, build_experiment_plan, digest_examples
 from autorubric.jobs.recorded_run import ledger_to_estimate
 from autorubric.jobs.submissions import check_weighed
 from autorubric.llm.batches.setting import widened
@@ -30,12 +30,12 @@ from autorubric.llm.request import Model
 from autorubric.notes import warn
 from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
 from autorubric.runs.blocks import all_records, feed
-from autorubric.runs.changes import changed_grader, changed_items, changed_values, describe_change
+from autorubric.runs.changes import changed_grader, changed_values, describe_change, find_item_changes
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.plan import describe_grader
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.result import EvalResult, ItemResult
-from autorubric.runs.run import REPLY_TOKENS, coming_generation, estimate
+from autorubric.runs.run import REPLY_TOKENS, estimate, find_next_generation
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import PART, Part
@@ -55,7 +55,7 @@ from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, 
 from autorubric.training.trainer_files import training_files
 
 SAMPLING, GRADING = range(2)
-"""The rounds of workers of a cluster: a candidate has its number only when all are sampled."""
+"""The rounds of cluster workers: candidates are numbered only after all are sampled."""
 
 _GENERATION = "sampling_generation"
 _MARKS = (MANIFEST_FILE, ITEMS_FILE)
@@ -64,7 +64,7 @@ _COMPARED = ("sample", "sample_temperature", "sample_max_tokens", "few_shot_exam
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The models that write candidates, and how many each."""
+    """The models that write candidates, and the number of candidates of each."""
 
     configs: Mapping[str, LLMConfig]
     k: int
@@ -72,13 +72,13 @@ class Sampling:
 
 @dataclass
 class SelectionResult:
-    """What was selected.
+    """The result of a selection.
 
     Attributes:
-        directory: where everything is written.
+        directory: the run directory.
         queries: the number of queries.
         candidates: the number of candidates.
-        written: statistics, files for trainers, and what lower thresholds would keep; None if nothing was decided.
+        written: statistics, trainer files, and what lower thresholds would keep; None if nothing was decided.
         failures: why candidates have no score, grouped by cause.
         totals: calls, tokens and cost by role and model, all sessions in the directory together.
         negotiated: parameters that endpoints did not accept, and what was sent instead.
@@ -108,13 +108,13 @@ class SelectionResult:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files for trainers; none where nothing was kept."""
+        """The files for trainers; empty if nothing was kept."""
         return () if self.written is None else self.written.files
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A selection, ready to run; `candidates` are the answers or the models that write them, `part` is of a shard."""
+    """A selection that is ready to run; `candidates` are answers or the models that write them."""
 
     queries: Sequence[RubricQuery]
     candidates: Sequence[CandidateAnswer] | Sampling
@@ -132,7 +132,7 @@ class Selection:
 
     @property
     def limits(self) -> Limits:
-        """What may be spent, and how much is asked at a time."""
+        """The limits of spending and of concurrent calls."""
         return Limits(self.settings.budget_usd, self.settings.budget_tokens, self.settings.concurrency)
 
 
@@ -149,13 +149,13 @@ def is_run_directory(data: Path) -> bool:
 def selected_from_run(
     folder: Path, keep: Keep, trainers: tuple[str, ...], settings: ReplaceableSettings
 ) -> SelectionResult:
-    """The selection from a finished grading run, with its own scores: no request is made.
+    """The selection from a finished grading run, by its scores; sends no request.
 
     Args:
         folder: the directory of the grading run.
         keep: the rule for what to keep.
         trainers: the trainers to write files for.
-        settings: where it is written; `limit` takes the first queries only.
+        settings: the run directory; `limit` takes only the first queries.
 
     Raises:
         InputError: the run has not finished or cannot be read, or the directory contains another selection.
@@ -180,13 +180,13 @@ def selected_from_run(
 
 
 def _other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """Whether an earlier selection was made from another grading run."""
+    """How the grading run differs from that of an earlier selection."""
     before = {name: manifest[name] for name in about if name in manifest}
     return changed_values(before, {name: about[name] for name in before})
 
 
 async def selected(selection: Selection) -> SelectionResult:
-    """Sample candidates if models write them, grade them, and decide.
+    """Sample candidates if models write them, grade them, and select.
 
     Raises:
         InputError: a rubric cannot be judged, or a key, model name or address was refused; nothing was paid.
@@ -251,13 +251,13 @@ async def estimated(selection: Selection) -> SelectionResult:
             Executor(ledger),
             lengths.get("judge") or REPLY_TOKENS,
             share_equal=selection.settings.share_equal,
-            generation=coming_generation(ledger, start_over=selection.settings.start_over),
+            generation=find_next_generation(ledger, start_over=selection.settings.start_over),
         )
     return SelectionResult(selection.out, len(selection.queries), len(candidates), estimate=rows)
 
 
 async def _model_names(selection: Selection) -> list[str]:
-    """All models that are asked; refuses rubrics that cannot be judged, all before a call is paid for."""
+    """The names of all models; refuses rubrics that cannot be judged before anything is spent."""
     session = await selection.grader.open_session()
     names = [model.name for model in session.models.values()]
     if isinstance(selection.candidates, Sampling):
@@ -276,7 +276,7 @@ async def _model_names(selection: Selection) -> list[str]:
 
 
 async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[str]) -> SamplingRun:
-    """The run in which models wrote the candidates."""
+    """The run in which models write the candidates."""
     settings, limits = selection.settings, selection.limits
     async with (
         open_models(sampling.configs, limits.in_flight) as models,
@@ -305,14 +305,14 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
 
         shown = nullcontext() if is_sampled or _round() is not None else _shown_as_sampling(selection, run)
         with shown, all_records() if is_sampled else nullcontext():
-            await run.to_the_end(settings.progress, settings.stop, state)
+            await run.run_to_end(settings.progress, settings.stop, state)
         await executor.drain()
     return run
 
 
 @contextmanager
 def _shown_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
-    """Let the manifest say that candidates are sampled, and why that ended early, unless some have been graded."""
+    """Record in the manifest that candidates are sampled, and why that stopped, unless some were graded before."""
     if (read_manifest(selection.out) or {}).get("dataset_hash"):
         yield
         return
@@ -332,7 +332,9 @@ async def _graded(
     """The grading run, the score of each candidate, and why judgments failed."""
     settings = selection.settings
     dataset = graded_dataset(selection.queries, candidates, selection.out.name)
-    plan = experiment_plan(settings, dataset, selection.grader, selection.part, labels=labels, compared=_COMPARED)
+    plan = build_experiment_plan(
+        settings, dataset, selection.grader, selection.part, labels=labels, compared=_COMPARED
+    )
     plan = replace(plan, same_items=not isinstance(selection.candidates, Sampling))
     found: dict[int, ScoredCandidate] = {}
     failures = FailureGroups()
@@ -356,9 +358,9 @@ async def _graded(
 
 
 def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[str, Any]) -> list[str]:
-    """What differs from an earlier run that sampled: judges, models, fewer samples, or its queries and rubrics."""
+    """Changes since an earlier sampling run: judges, models, fewer samples, queries or rubrics."""
     before = manifest.get("eval_config") or {}
-    now = selection.settings.recorded() | recorded_examples(selection.grader)
+    now = selection.settings.recorded() | digest_examples(selection.grader)
     names = [name for name in _COMPARED if name in before]
     changes = changed_grader(manifest.get("grader_config"), describe_grader(selection.grader))
     changes += changed_values({name: before[name] for name in names}, {name: now.get(name) for name in names})
@@ -369,7 +371,7 @@ def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[st
         queries = [DataItem("-", "", rubric=query.rubric, prompt=query.text) for query in selection.queries]
         answered = {item.metadata.get("query"): item for item in RubricDataset.from_stored(path).items}
         earlier = [replace(item, submission="-", id=None) for item in answered.values()]
-        changes += changed_items(RubricDataset(items=earlier), RubricDataset(items=queries))
+        changes += find_item_changes(RubricDataset(items=earlier), RubricDataset(items=queries))
     return changes
 
 
@@ -385,12 +387,12 @@ def _selection_files() -> tuple[str, ...]:
 
 
 def _round() -> int | None:
-    """The round of this worker of a cluster; None for every other run, which samples and then grades."""
+    """The round of this cluster worker; None for every other run, which samples and then grades."""
     own = feed.get()
     return None if own is None else own.round
 
 
 def _generation(selection: Selection, ledger: Ledger) -> int:
-    """How often sampling was started over when the next run is made, that run included."""
+    """How many times sampling will have been started over, including this run."""
     once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.totals())
     return int(ledger.find_note(_GENERATION) or 0) + once_more

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from autorubric.training.service.reward_server import ServiceSettings
 
 _OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "replace", "announce", "progress", "stop"})
-"""Settings of a service that only the first of its processes needs."""
+"""Settings that only the main process of a service needs."""
 
 
 class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
@@ -93,7 +93,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 
     @property
     def splits(self) -> bool:
-        """The model that evolves splits criteria."""
+        """Whether a model that evolves rubrics can split criteria."""
         return self.evolve is not None
 
     @model_validator(mode="after")
@@ -113,7 +113,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         return self
 
     def _check_processes(self) -> None:
-        """Refuse what one process has to see every reward for."""
+        """Refuse settings that need one process to see all rewards."""
         if self.processes is None or self.processes == 1:
             return
         one = [name for name in ("audit", "evolve", "repeat_share", "log_json") if getattr(self, name)]
@@ -129,16 +129,16 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
             raise ConfigError("--processes needs a system that passes sockets between processes; leave it out")
 
     def by_processes(self) -> ServiceProcesses | None:
-        """The processes that serve; None if this one does.
+        """The processes that serve; None if this process serves.
 
         Raises:
-            ConfigError: a setting cannot be passed to them.
+            ConfigError: a setting cannot be passed to other processes.
         """
         from autorubric.jobs.service_processes import ServiceProcesses
 
         if self.processes is None or self.processes == 1:
             return None
-        passed = self.passed_on("a service with --processes", _OF_FIRST_PROCESS)
+        passed = self.dump_for_processes("a service with --processes", _OF_FIRST_PROCESS)
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
     def _check_evolution(self) -> None:
@@ -148,19 +148,19 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         elif not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
         else:
-            self.evolution()
+            self.build_rule()
 
     def recorded_evolution(self) -> dict[str, Any] | None:
-        """What the manifest records of the evolution: another one is another service."""
+        """What the manifest records about the evolution; another evolution is another service."""
         if self.evolve is None:
             return None
-        rule = {name: value for name, value in asdict(self.evolution()).items() if name != "gates"}
-        if not rule["split"]:  # as manifests of earlier versions have it
+        rule = {name: value for name, value in asdict(self.build_rule()).items() if name != "gates"}
+        if not rule["split"]:  # as in manifests of earlier versions
             del rule["split"]
         return {"model": self.evolve, **rule, "persistent": list(self.persistent)}
 
     def auditing(self) -> AuditPlan | None:
-        """How the judge is audited."""
+        """How the judge is audited; None without an audit."""
         if self.audit is None:
             return None
         from autorubric.training.audit import AuditPlan
@@ -190,7 +190,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         The service; its `executor.snapshot()` counts requests.
 
     Raises:
-        InputError: a setting is wrong, or the address or directory cannot be taken; nothing was spent.
+        InputError: a setting is wrong, or the address or directory is not available; nothing was spent.
 
     Example:
         >>> import tempfile
@@ -218,7 +218,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
                 names += [model.name for model in (await one.open_session()).models.values()]
         settings.show_stand_ins(0, names)
         service = replace(service, evolution=await _open_evolution(settings, stack))
-        stack.enter_context(rare_collections())  # a long search for cycles would be a long wait for somebody
+        stack.enter_context(rare_collections())  # a long garbage collection would delay requests
         stack.enter_context(settings.attempts_logged())
         stack.enter_context(run_folder(out, (MANIFEST_FILE,), start_over=settings.start_over))
 
@@ -259,7 +259,7 @@ def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -
 
 
 def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
-    """The token that a request needs, and the limits of its body and duration."""
+    """The required token, and the limits of a request's body and duration."""
     from autorubric.training.service.reward_app import ServiceLimits
 
     token = checked_token(settings.host, settings.token_env, environ)
@@ -267,15 +267,15 @@ def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> Servi
 
 
 async def _open_evolution(settings: ServeSettings, stack: AsyncExitStack) -> EvolutionPlan | None:
-    """How the service evolves rubrics, with the model open as long as the stack is."""
+    """How the service evolves rubrics; the model stays open as long as the stack."""
     if settings.evolve is None:
         return None
     from autorubric.training.evolution.live import EvolutionPlan
 
-    config = settings.writer_config(settings.evolve)
+    config = settings.build_writer_config(settings.evolve)
     models = await stack.enter_async_context(open_models(config, settings.concurrency))
     check_priced(models, settings.budget_usd)
-    return EvolutionPlan(models["writer"], settings.evolution())
+    return EvolutionPlan(models["writer"], settings.build_rule())
 
 
 serve = blocking(serve_async)

@@ -1,4 +1,4 @@
-"""One of the processes of a service: it gives the rewards for the connections that the first process hands to it."""
+"""A worker process of a service: it computes rewards for the connections that the main process hands to it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from autorubric.training.service.reward_app import Admission, RewardService
 from autorubric.training.service.reward_server import LINGER, serve_connections
 
 _BACKSTOP = 20.0
-"""Seconds beyond twice the grace after which a process whose parent has gone ends, whatever it does."""
+"""Seconds beyond twice the grace after which a process without its parent is forced to end."""
 _TELL = 1.0
-"""Seconds between two reports; a kill loses the counts, not the records, since the last."""
+"""Seconds between two reports; a kill loses the counts since the last report, but no records."""
 
 
 class _Whole:
-    """Asks the first process for the counts of all processes."""
+    """Asks the main process for the counts of all processes."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -55,8 +55,8 @@ class _Whole:
 
 
 async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
-    """Serve until the first process announces its end or disappears."""
-    ignore_ending()  # a signal for the whole group: the first process tells the others
+    """Serve until the main process sends a stop or disappears."""
+    ignore_ending()  # the signal reaches the whole group; the main process stops the others
     settings = ServeSettings.checked(order["settings"])
     place, processes = order["place"], order["processes"]
     board, channel = Board(order["board"], processes), socket.socket(fileno=order["channel"])

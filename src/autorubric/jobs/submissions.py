@@ -1,4 +1,4 @@
-"""The data of functions that grade: a dataset, or submissions (rows, texts, a folder) with a rubric."""
+"""The input of functions that grade: a dataset, or submissions (rows, texts, a folder) with a rubric."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LABELS = ("ground_truth", "ground_truth_reasons")
 _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata", *_LABELS)
 _TEXTS = (".txt", ".md")
 IN_MEMORY = "submissions"
-"""What messages and runs call submissions that are in no file."""
+"""The name of submissions in memory, in messages and runs."""
 Rows: TypeAlias = Sequence[str | DataItem | Mapping[str, Any]]
-"""Submissions in memory: texts, items, or rows as lines of JSON hold them."""
+"""Submissions in memory: strings, items, or rows like those of JSON Lines."""
 _MOST_NAMED = 10
 
 
@@ -41,10 +41,10 @@ class Submissions:
     """Submissions in a file or folder, or in rows in memory.
 
     Attributes:
-        source: the file or folder, or the rows: mappings as lines of JSON hold them, and texts.
+        source: the file or folder, or rows: strings, and mappings like those of JSON Lines.
         columns: columns that the user chose, by role.
         rubric: the rubric of all rows; None if each row has its own.
-        notes: called with a sentence for each column that was guessed.
+        notes: collects a sentence for each guessed column.
     """
 
     source: Path | Sequence[Any]
@@ -54,14 +54,14 @@ class Submissions:
 
     @property
     def where(self) -> str:
-        """What messages call them."""
+        """Their name in messages."""
         return input_name(self.source) if isinstance(self.source, Path) else IN_MEMORY
 
     def items(self) -> list[DataItem]:
-        """The submissions; a warning lists what else a directory contains.
+        """The submissions; a warning lists other files of a directory.
 
         Raises:
-            InputError: with one problem for each row that is none, or because there is nothing.
+            InputError: rows are invalid (one problem for each), or there are none.
 
         Example:
             >>> Submissions(Path("essays.csv")).items()
@@ -100,7 +100,7 @@ class Submissions:
             yield from ((record.where, item) for item in self._item(record, problems))
 
     def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
-        """The item of a row; none after adding to `problems` what is wrong with it."""
+        """The item of a row; if the row is wrong, adds to `problems` and yields none."""
         found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.rubric is None)]
         if not found:
             try:
@@ -114,7 +114,7 @@ def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequen
     """The columns of `--column ROLE=NAME` flags, by role.
 
     Raises:
-        InputError: one is not of this form, or its role is unknown or comes twice.
+        InputError: a flag is not of this form, or its role is unknown or given twice.
 
     Example:
         >>> columns_named(["submission=final answer"])
@@ -134,7 +134,7 @@ def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequen
 
 
 def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
-    """The dataset with the labels of a table; a warning lists each column that was guessed."""
+    """The dataset with the labels of a table; warns about guessed columns."""
     joined = table.joined(dataset)
     for note in table.notes:
         warn(note)
@@ -146,8 +146,8 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
 
     Args:
         path: the file.
-        rubric_given: whether a rubric for all rows, or the names of their columns, come with the file. JSON Lines
-            with a `submission` in each line are rows then; otherwise they are items of a dataset.
+        rubric_given: whether a rubric for all rows or column names are given with the file. JSON Lines with a
+            `submission` are then rows; otherwise they are items of a dataset.
 
     Raises:
         InputError: it cannot be read.
@@ -159,7 +159,7 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
         problems: list[str] = []
         first = next(iter(found.rows(problems)), None) if not found.is_table else None
         if first is None:
-            return rubric_given or found.is_table or bool(problems)  # whoever reads the rows reports their problems
+            return rubric_given or found.is_table or bool(problems)  # the reader of the rows reports their problems
         is_head = first.fields.keys() == {"dataset"}
         return not is_head and (rubric_given or "submission" not in first.fields)
     with opened_text(path) as file:
@@ -180,14 +180,14 @@ def _listed(value: Any, name: str) -> Iterator[Record]:
 
 
 def _is_texts(path: Path) -> bool:
-    """Whether a path is a text, or a folder that is not a dataset."""
+    """Whether a path is a text file, or a folder that is not a dataset."""
     if os.path.isdir(path):  # noqa: PTH112 (a name that is too long is not an error)
         return not is_dataset_folder(path)
     return path.suffix.lower() in _TEXTS and not is_stream(path) and not _is_table(path)
 
 
 def _is_table(path: Path) -> bool:
-    """Whether a text is a table, or lines of JSON, with a column of submissions."""
+    """Whether a text file is a table or JSON Lines with a column of submissions."""
     problems: list[str] = []
     with suppress(InputError):
         found = row_file(path)
@@ -198,7 +198,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _texts(folder: Path) -> list[Path]:
-    """The texts in a folder, or the given one; a note lists other files in the folder."""
+    """The text files in a folder, or the given file; warns about other files in the folder."""
     if not os.path.isdir(folder):  # noqa: PTH112
         return [folder]
     found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
@@ -241,7 +241,7 @@ def _made(record: Record, common: Rubric | None) -> DataItem:
             **{key: fields[key] for key in fields if key not in (*_KEYS, "rubric")},
         },
     )
-    item.rubric = None if common else item.rubric  # its labels have been read by the common one
+    item.rubric = None if common else item.rubric  # the labels were read with the common rubric
     return item
 
 
@@ -254,10 +254,10 @@ def read_dataset(
 ) -> RubricDataset:
     """The given dataset, or one made from submissions and a rubric for all or for each of them.
 
-    A warning lists each column that was guessed.
+    Warns about guessed columns.
 
     Raises:
-        InputError: neither or both are given, or a file is wrong.
+        InputError: neither or both of dataset and submissions are given, or a file is wrong.
 
     Example:
         >>> read_dataset(None, Path("rubric.yaml"), None, None)
@@ -313,7 +313,7 @@ def _read_rows(
 
 
 def rubric_in(path: Path) -> Rubric:
-    r"""The rubric in an input of any kind; in a table and in JSON Lines each row is a criterion.
+    r"""The rubric in an input of any kind; in a table or JSON Lines, each row is a criterion.
 
     Raises:
         InputError: it cannot be read, or a criterion is wrong.
@@ -333,7 +333,7 @@ def rubric_in(path: Path) -> Rubric:
 
 
 def _only_rubric(value: Any, name: str) -> Any:
-    """The rubric of a dataset whose items share one, such as `evolved.json` of a single query; else the value."""
+    """The rubric that all items of a dataset share, such as `evolved.json` of one query; any other value as it is."""
     if not isinstance(value, Mapping) or value.get("rubric") is not None or not isinstance(value.get("items"), list):
         return value
     own = [one.get("rubric") for one in value["items"] if isinstance(one, Mapping)]
@@ -343,13 +343,13 @@ def _only_rubric(value: Any, name: str) -> Any:
 
 
 def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
-    """Raise an error for rubrics whose weights are all 0: they give every submission the same score.
+    """Refuse rubrics whose weights are all 0, because no score can be computed.
 
     Args:
         rubrics: each with its place, for messages.
 
     Raises:
-        InputError: with one problem for each of them.
+        InputError: there are such rubrics; one problem for each.
 
     Example:
         >>> check_weighed([("r.yaml", Rubric.from_dict([{"requirement": "Is brief", "weight": 0}]))])
@@ -363,7 +363,7 @@ def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
 
 
 def rubrics_in(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Rubric]]:
-    """Each rubric of a dataset once, with its place: the file, or the first item that brings it along."""
+    """Each distinct rubric of a dataset with its place: the file, or the first item that has it."""
     where = source if isinstance(source, str | Path) else "the rubric"
     seen: set[int] = set()
     for index in range(len(dataset)):
@@ -375,5 +375,5 @@ def rubrics_in(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Ru
 
 
 def _name(path: Path) -> str:
-    """What a run on a file is called: its name without the ending."""
+    """The name of a run on a file: the file's name without suffixes."""
     return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in (".gz", ".zst") else path.stem

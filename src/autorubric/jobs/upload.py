@@ -1,4 +1,4 @@
-"""The files of a finished run, copied to a bucket."""
+"""Upload the files of a finished run to a bucket."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
 
 UPLOADS_FILE = ".uploads.json"
-"""In the run directory: what was uploaded to which address."""
+"""In the run directory: the uploaded files, by address."""
 
 
 _LOCAL = (LEDGER_FOLDER, SPENT_FILE)
 
 
 async def check_upload(settings: UploadedSettings) -> None:
-    """Raise an error before anything is spent if the destination cannot be written or contains another run.
+    """Refuse a destination that cannot be written or contains another run, before anything is spent.
 
     An empty object is written and deleted there; a dry run only checks the address.
 
     Raises:
-        ConfigError: the destination refuses, contains another run, or its address is invalid.
+        ConfigError: the destination refuses the upload or contains another run, or its address is invalid.
     """
     if settings.upload is None:
         return
@@ -39,10 +39,10 @@ async def check_upload(settings: UploadedSettings) -> None:
 
 
 async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None:
-    """Upload the files of a complete run, except the ledger, the manifest last; skip files that are there.
+    """Upload the files of a complete run except the ledger, the manifest last; skip unchanged files.
 
     Raises:
-        UploadError: the destination cannot be reached or refuses.
+        UploadError: the destination cannot be reached or refuses the upload.
     """
     if settings.upload is None:
         return
@@ -97,7 +97,7 @@ def _upload(address: str, out: Path) -> None:
 
 
 def _names(out: Path) -> Iterator[str]:
-    """The files of a run by their names, the manifest last: where it is, the others are."""
+    """The names of a run's files, the manifest last: where it exists, the upload is complete."""
     for path in sorted(out.rglob("*"), key=lambda path: (path.name == MANIFEST_FILE, path)):
         inner = path.relative_to(out)
         kept = any(part in _LOCAL or part.startswith((".", "replaced-")) for part in inner.parts)
@@ -111,7 +111,7 @@ def _digest(path: Path) -> str:
 
 
 def _uploads(out: Path) -> dict[str, dict[str, list[str | None]]]:
-    """What was uploaded before, by address and name: the digest here and the version there."""
+    """The earlier uploads by address and name: local digest and remote version."""
     try:
         found = json.loads((out / UPLOADS_FILE).read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The processes of one run, with one budget, one pace and one progress display."""
+"""The worker processes of one run, with one budget, one pace and one progress display."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from autorubric.runs.stopping import GRACE_SECONDS, Stop, watched
 
 _MODULE = "autorubric.jobs.workers"
 _MOST_RESTARTS = 3
-"""How often the process of a shard is started again after it was killed."""
+"""Maximum restarts of a shard's process after it was killed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,17 +50,16 @@ class ShardChild(Child):
 class WorkerProcesses:
     """Runs the shards of a run, one process each, until all have ended.
 
-    A process that was killed is restarted and resumes its shard. If this process is killed, the others notice
-    and end.
+    A killed process is restarted and resumes its shard. If this process is killed, its workers notice and end.
 
     Attributes:
-        settings: of the whole run.
+        settings: the settings of the whole run.
         passed: the settings of every process, as JSON values.
-        processes: how many.
+        processes: the number of processes.
         stopped: why it ended early.
         interrupted: whether it was interrupted.
         advice: what to do about the failure that stopped it.
-        digest: of the input.
+        digest: returns the digest of the input.
     """
 
     settings: Any
@@ -76,7 +75,7 @@ class WorkerProcesses:
     _notes: set[str] = field(default_factory=set)
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
-        """Run all shards to their end, once; the directory of each.
+        """Run all shards once; return their directories.
 
         Raises:
             InputError: a key, a model or a price is wrong; nothing was spent.
@@ -95,17 +94,17 @@ class WorkerProcesses:
         return {one.shard: one.folder for one in self._shards}
 
     def interrupt(self) -> None:
-        """Stop because a person asked for it."""
+        """Stop at a person's request."""
         self.interrupted = True
         for one in self._shards:
             one.tell(stop=True)
 
     def expect(self, digest: Callable[[], str]) -> None:
-        """Remember how to compute a digest of the input, which all processes have to read."""
+        """Set the function that computes the digest of the input, which all processes must read."""
         self.digest = digest
 
     def clear(self) -> None:
-        """Remove the directories of the shards, which the run directory has taken in."""
+        """Remove the directories of the shards after they are merged."""
         for one in self._shards:
             shutil.rmtree(one.folder, ignore_errors=True)
 
@@ -129,14 +128,14 @@ class WorkerProcesses:
         one.end = {"stopped": f"the process of shard {one.shard} ended {_MOST_RESTARTS + 1} times without a result"}
 
     def _order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
-        """What the process of a shard is to run."""
+        """The order for the process of a shard."""
         share, rest = divmod(self.settings.concurrency, self.processes)
         own: dict[str, Any] = {
             name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens", "again")
         }
         own |= {"out": str(one.folder), "shard": str(one.shard), "concurrency": share + (one.number <= rest)}
         if "format" in self.passed:
-            own["format"] = ()  # tables are written once, of the whole run
+            own["format"] = ()  # tables are written once, for the whole run
         settings = {name: value for name, value in {**self.passed, **own}.items() if value is not None}
         return {
             "command": self.settings.command,
@@ -161,7 +160,7 @@ class WorkerProcesses:
         return [one for one in self._shards if one.end is None]
 
     def _conclude(self) -> None:
-        """Report why the run ended early, if it did; raise errors of the input if nothing was spent."""
+        """Note why the run ended early, if it did; raise errors of the input if nothing was spent."""
         ends = [one.end or {} for one in self._shards]
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
         if problems and not self.interrupted:
@@ -203,11 +202,11 @@ class WorkerProcesses:
 
 
 _BACKSTOP = GRACE_SECONDS + 20.0
-"""Seconds after which a process whose parent has gone ends, whatever it does."""
+"""Seconds after which a process without its parent is forced to end."""
 
 
 async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
-    """Run the shard that the parent orders; returns the result."""
+    """Run the shard that the parent orders; return its result."""
     stop = Stop()
 
     def heard(word: dict[str, Any]) -> None:

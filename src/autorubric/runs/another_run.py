@@ -81,7 +81,7 @@ def refuse_another_run(
         raise InputError(
             (f"{directory}: {change}" for change in changes),
             f"{directory} contains another run. Pass another --out, or --replace (in Python: replace=True): its "
-            f"files then move to {_next_folder(directory)}, and its saved replies stay usable.",
+            f"files then move to {_find_free_folder(directory)}, and its saved replies stay usable.",
         )
     return bool(changes)
 
@@ -124,7 +124,7 @@ async def locked_ledger(
     """
     with await held_run(directory / LEDGER_FOLDER, wait=opening.wait):
         replaces = refuse_another_run(directory, kind, find_changes, replace=opening.replace)
-        await take_in(directory, opening.parts)
+        await merge_shards(directory, opening.parts)
         with open_ledger(directory, start_over=opening.start_over) as ledger:
             if replaces:
                 move_run_away(directory)
@@ -162,7 +162,7 @@ def move_run_away(directory: Path) -> Path:
     names = [MANIFEST_FILE, *RUN_FILES.get(str(manifest.get("kind") or "evaluation"), ())]
     if (manifest.get("settings") or {}).get("profile") == "full":
         names += RUN_FILES["full synthesis"]
-    moving, target = directory / _MOVING, _next_folder(directory)
+    moving, target = directory / _MOVING, _find_free_folder(directory)
     moving.mkdir()
     # The manifest goes first: without it, no reader takes the rest for a run.
     for name in names:
@@ -185,7 +185,7 @@ def _move_back(directory: Path) -> None:
     sync_folder(directory)
 
 
-def _next_folder(directory: Path) -> Path:
+def _find_free_folder(directory: Path) -> Path:
     number = 1
     while (directory / f"replaced-{number}").exists():
         number += 1
@@ -208,7 +208,7 @@ async def locked(parts: Parts, *, wait: bool) -> AsyncIterator[None]:
         yield
 
 
-async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset | None = None) -> None:
+async def merge_shards(directory: Path, parts: Parts | None, dataset: RubricDataset | None = None) -> None:
     """Merge the calls of the shards, and of workers that were killed, into the ledger of a run directory, each once.
 
     Workers run their shards first.
@@ -225,7 +225,7 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
     left = directory / LEDGER_FOLDER / WORKERS_FOLDER
     # The folders of this run's own workers are merged below.
     if left.is_dir() and (parts is None or parts.workers is None or not parts.folders):
-        await _take_in_left(directory, left, dataset)
+        await _merge_leftovers(directory, left, dataset)
     if parts is None:
         return
     if parts.workers is not None:
@@ -233,40 +233,40 @@ async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset |
         parts.folders = await parts.workers.run(directory)
     else:
         open_ledger(directory).close()  # recovers what a killed process left
-    places = dict(parts.places(dataset)) if dataset is not None and parts.folders else {}
+    places = dict(parts.find_places(dataset)) if dataset is not None and parts.folders else {}
     for shard, folder in parts.folders.items():
         name = str(shard) if parts.workers is None else folder.name
         # The calls of a Ray worker may have been added one block after the other.
         if parts.workers is None or (folder / LEDGER_FOLDER / FILE_NAME).exists():
-            _unite(directory, folder, name)
+            _merge_ledger(directory, folder, name)
         if dataset is not None and (parts.workers is None or (folder / DATASET_FILE).exists()):
             _rename(directory, folder, name, dataset, places[shard])
 
 
-async def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
+async def _merge_leftovers(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
     """Merge the shards of workers whose parent was killed, and remove them."""
     open_ledger(directory).close()  # recovers what a killed process left
     for folder in sorted(left.glob("*")):
         if (folder / MACHINES_FILE).exists():
-            _take_in_machines(directory, (folder / MACHINES_FILE).read_text(encoding="utf-8").splitlines())
+            _merge_ray_leftovers(directory, (folder / MACHINES_FILE).read_text(encoding="utf-8").splitlines())
             shutil.rmtree(folder)
             continue
         with await held_run(folder / LEDGER_FOLDER, wait=True):  # a worker that still runs will notice and end
             if (folder / LEDGER_FOLDER / FILE_NAME).exists():
-                _unite(directory, folder, folder.name)
-            part = Part.of_manifest(read_manifest(folder) or {})
+                _merge_ledger(directory, folder, folder.name)
+            part = Part.from_manifest(read_manifest(folder) or {})
             if part is not None and dataset is not None and (folder / DATASET_FILE).exists():
-                places = part.shard.places(dataset, by_prompt=part.command == "select")
+                places = part.shard.find_places(dataset, by_prompt=part.command == "select")
                 _rename(directory, folder, folder.name, dataset, places)
         shutil.rmtree(folder)
 
 
-def _take_in_machines(directory: Path, told: Iterable[str]) -> None:
+def _merge_ray_leftovers(directory: Path, told: Iterable[str]) -> None:
     """Merge what Ray workers left on this machine; warn about other machines that may have more."""
     here, places = socket.gethostname(), {tuple(json.loads(line)) for line in told}
     for place in sorted(Path(place) for machine, place in places if machine == here):
         for folder in sorted(place.glob("*")):
-            add_all_rows(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, recovered_name(folder))
+            add_all_rows(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, recover_ledger(folder))
             shutil.rmtree(folder)
         with suppress(OSError):  # it was never created, or is already removed
             place.rmdir()
@@ -282,7 +282,7 @@ NAME_FILE = "name"
 """Next to the ledger of a Ray worker; contains its unique name."""
 
 
-def recovered_name(folder: Path) -> str:
+def recover_ledger(folder: Path) -> str:
     """Commit what a killed Ray worker had not committed; return the unique name of its ledger."""
     if (folder / LEDGER_FOLDER / FILE_NAME).exists():
         with run_lock(folder / LEDGER_FOLDER, wait=True), open_ledger(folder):
@@ -291,7 +291,7 @@ def recovered_name(folder: Path) -> str:
     return name.read_text(encoding="utf-8") if name.exists() else folder.name
 
 
-def _unite(directory: Path, folder: Path, name: str) -> None:
+def _merge_ledger(directory: Path, folder: Path, name: str) -> None:
     open_ledger(folder).close()  # recovers what a killed process left
     add_ledger(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, name)
 

@@ -84,7 +84,7 @@ class Feed:
         """Queue the next block; None if there is no more work."""
         self._given.put_nowait(block)
 
-    def ended(self, key: int, line: bytes | None = None) -> None:
+    def mark_ended(self, key: int, line: bytes | None = None) -> None:
         """Note that a record has ended and all of its replies are durable.
 
         Args:
@@ -95,13 +95,13 @@ class Feed:
             self._lines.append(line)
         block = self._block_of.pop(key)
         self._left[block] -= 1
-        self._tell_if_done(block)
+        self._report_if_done(block)
 
     def take_lines(self) -> list[bytes]:
         """The result lines of records that ended since the last call. Thread-safe."""
         return [self._lines.popleft() for _ in range(len(self._lines))]
 
-    async def records(
+    async def receive_records(
         self, grouped: Callable[[], Iterable[Sequence[T]]], key: Callable[[T], int]
     ) -> AsyncGenerator[T, None]:
         """The records of one block after the other, until the driver has no more."""
@@ -121,11 +121,11 @@ class Feed:
             found = [one for group in met for one in group]
             self._left[block] = len(found)
             self._block_of.update(dict.fromkeys(map(key, found), block))
-            self._tell_if_done(block)
+            self._report_if_done(block)
             for one in found:
                 yield one
 
-    def _tell_if_done(self, block: int) -> None:
+    def _report_if_done(self, block: int) -> None:
         if not self._left[block]:
             del self._left[block]
             self._say(done=block)
@@ -180,7 +180,7 @@ async def fed(
         for one in records:
             yield one
         return
-    async with aclosing(own.records(grouped, key)) as given:
+    async with aclosing(own.receive_records(grouped, key)) as given:
         async for one in given:
             yield one
 
@@ -189,4 +189,4 @@ def note_ended(key: int, line: str | bytes | None = None) -> None:
     """Tell the driver of a cluster that a record has ended; does nothing in other runs."""
     own = feed.get()
     if own is not None:
-        own.ended(key, line.encode() if isinstance(line, str) else line)
+        own.mark_ended(key, line.encode() if isinstance(line, str) else line)

@@ -45,7 +45,7 @@ def describe_change(what: str, before: Any, now: Any) -> str:
         >>> describe_change("judges", ["a", "b"], ["a"])
         'judges: a, b before, now a'
     """
-    return f"{what}: {_shown(before)} before, now {_shown(now)}"
+    return f"{what}: {_format_value(before)} before, now {_format_value(now)}"
 
 
 def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
@@ -59,17 +59,17 @@ def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> 
     """
     if before is None:
         return []
-    old, new = map(_judges, (before, now))
+    old, new = map(_index_judges, (before, now))
     changes = [] if old.keys() == new.keys() else [describe_change("judges", list(old), list(new))]
     for name in (name for name in old if name in new):
-        changes += changed_values(_without_transport(old[name]), _without_transport(new[name]), f"judge {name}: ")
+        changes += changed_values(_drop_transport(old[name]), _drop_transport(new[name]), f"judge {name}: ")
     skipped = {"judges", "stand_ins"}
     # Recorded only where it is not the default, so that other manifests do not change.
     old = {key: value for key, value in {"compound": "as_is", **before}.items() if key not in skipped}
     return changes + changed_values(old, {key: now.get(key, "as_is" if key == "compound" else None) for key in old})
 
 
-def _judges(grader: Mapping[str, Any]) -> dict[str, Any]:
+def _index_judges(grader: Mapping[str, Any]) -> dict[str, Any]:
     """The configurations of a grader's judges by id; damaged ones are skipped."""
     held = grader.get("judges")
     judges = held if isinstance(held, list | tuple) else ()
@@ -78,14 +78,14 @@ def _judges(grader: Mapping[str, Any]) -> dict[str, Any]:
 
 def digest_grader(made_of: Mapping[str, Any]) -> str:
     """Eight hex digits, equal for graders that agree in everything that changes results."""
-    judges = [_without_transport(judge) for judge in made_of.get("judges") or ()]
+    judges = [_drop_transport(judge) for judge in made_of.get("judges") or ()]
     text = json.dumps({**made_of, "judges": judges, "stand_ins": None}, sort_keys=True, default=str)
     return sha256(text.encode()).hexdigest()[:8]
 
 
 def describe_difference(what: str, there: Any, here: Any) -> str:
     """A sentence with the values in another run and in this one."""
-    return f"{what}: {_shown(here)}, there {_shown(there)}"
+    return f"{what}: {_format_value(here)}, there {_format_value(there)}"
 
 
 def changed_values(
@@ -106,7 +106,7 @@ def changed_values(
         >>> changed_values({"model": {"temperature": 0.0}}, {"model": {"temperature": 1.0}}, "judge a: ")
         ['judge a: model.temperature: 0.0 before, now 1.0']
     """
-    old, new = dict(_flat(before)), dict(_flat(now))
+    old, new = dict(_flatten(before)), dict(_flatten(now))
     return [
         describe(head + name, old.get(name), new.get(name))
         for name in dict.fromkeys((*old, *new))
@@ -114,7 +114,9 @@ def changed_values(
     ]
 
 
-def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
+def find_changes_since_paid(
+    manifest: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = ()
+) -> list[str]:
     """How a run differs from the earlier one in its directory, if that one may have paid for a call.
 
     Args:
@@ -123,9 +125,9 @@ def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free
         free: names in `now` that may differ.
 
     Example:
-        >>> changed_since_paid({"calls": 0, "status": "stopped", "made_of": {"writer": "a"}}, {"writer": "b"})
+        >>> find_changes_since_paid({"calls": 0, "status": "stopped", "made_of": {"writer": "a"}}, {"writer": "b"})
         []
-        >>> changed_since_paid({"calls": 3, "made_of": {"writer": "a"}}, {"writer": "b"})
+        >>> find_changes_since_paid({"calls": 3, "made_of": {"writer": "a"}}, {"writer": "b"})
         ['writer: a before, now b']
     """
     # A killed process leaves the number of calls from its start.
@@ -136,8 +138,8 @@ def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free
     return changed_values(old, new)
 
 
-def changed_dataset(directory: Path, manifest: Mapping[str, Any], content: bytes, now_hash: str) -> list[str]:
-    """How a dataset differs from the one that was graded in a directory; see `changed_items`.
+def find_dataset_changes(directory: Path, manifest: Mapping[str, Any], content: bytes, now_hash: str) -> list[str]:
+    """How a dataset differs from the one that was graded in a directory; see `find_item_changes`.
 
     Args:
         directory: the run directory, with the copy of the dataset.
@@ -149,7 +151,7 @@ def changed_dataset(directory: Path, manifest: Mapping[str, Any], content: bytes
     if before == now_hash or (before is None and not path.exists()):
         return []
     try:
-        return changed_items(RubricDataset.from_stored(path), RubricDataset.from_json(content.decode()))
+        return find_item_changes(RubricDataset.from_stored(path), RubricDataset.from_json(content.decode()))
     except InputError:  # missing or damaged
         return [describe_change("dataset (its digest)", before, now_hash)]
 
@@ -166,11 +168,11 @@ def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequ
     try:
         if path.read_bytes() == content + b"\n":
             return range(len(dataset))
-        before = _contents(RubricDataset.from_stored(path))
+        before = _hash_items(RubricDataset.from_stored(path))
     except (OSError, InputError):
         return ()
     places: dict[int, deque[int]] = {}
-    for place, found in enumerate(_contents(RubricDataset.from_json(content.decode()))):
+    for place, found in enumerate(_hash_items(RubricDataset.from_json(content.decode()))):
         places.setdefault(found, deque()).append(place)
     return [places[one].popleft() if places.get(one) else -1 for one in before]
 
@@ -195,7 +197,7 @@ def write_dataset(
         write_atomically(items, (line + b"\n" for _, line in held.values()))
 
 
-def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
+def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
     """How a dataset differs from the one that was graded; added items and changed labels do not count.
 
     Example:
@@ -204,10 +206,10 @@ def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
         >>> first, second = RubricDataset("Why?", rubric), RubricDataset("Why?", rubric)
         >>> first.add_item("Yes.", "")
         >>> second.add_item("No.", "")
-        >>> changed_items(first, second)
+        >>> find_item_changes(first, second)
         ["dataset: 1 item before, now 1; submission of item 0: 'Yes.' before, now 'No.'"]
     """
-    old, new = _contents(before), _contents(now)
+    old, new = _hash_items(before), _hash_items(now)
     missing = Counter(old)
     missing.subtract(Counter(new))
     gone = [index for index, content in enumerate(old) if missing[content] > 0]
@@ -216,12 +218,12 @@ def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
     head = f"dataset: {counted(len(old), 'item')} before, now {len(new):,}"
     if gone[0] >= len(new):
         return [f"{head}; item {gone[0]} is missing"]
-    example = next(_differences(before, now, gone[0]), f"item {gone[0]} has changed")
+    example = next(_find_differences(before, now, gone[0]), f"item {gone[0]} has changed")
     more = f", and {len(gone) - 1} more earlier items differ" if len(gone) > 1 else ""
     return [f"{head}; {example}{more}"]
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
@@ -229,40 +231,40 @@ def _shown(value: Any) -> str:
     return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST) or "none"
 
 
-def _flat(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{head}{key}.")
+            yield from _flatten(value, f"{head}{key}.")
         elif value is not None and value not in ([], ()):
             yield head + key, json.loads(json.dumps(value, default=str))
 
 
-def _without_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
     model = {key: value for key, value in (judge.get("model") or {}).items() if key not in _OF_TRANSPORT}
     return {"repeats": 1, **judge, "model": model}
 
 
-def _contents(dataset: RubricDataset) -> list[int]:
+def _hash_items(dataset: RubricDataset) -> list[int]:
     """A hash of everything that the verdicts on each item depend on."""
     rubrics: dict[int, str] = {}
     found = []
     for index, item in enumerate(dataset):
         rubric = dataset.get_item_rubric(index)
-        text = rubrics.setdefault(id(rubric), _rubric_text(rubric))
+        text = rubrics.setdefault(id(rubric), _serialize_rubric(rubric))
         prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
         found.append(hash((item.submission, prompt, reference, text)))
     return found
 
 
-def _rubric_text(rubric: Rubric) -> str:
-    return json.dumps([rubric.guidelines, *map(_judged_fields, rubric)], sort_keys=True)
+def _serialize_rubric(rubric: Rubric) -> str:
+    return json.dumps([rubric.guidelines, *map(_dump_judged_fields, rubric)], sort_keys=True)
 
 
-def _judged_fields(criterion: Criterion) -> dict[str, Any]:
+def _dump_judged_fields(criterion: Criterion) -> dict[str, Any]:
     return criterion.model_dump(mode="json", exclude={"tags"})
 
 
-def _differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:
+def _find_differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:
     """How the item at an index has changed: its texts, then its criteria."""
     of = f"of item {index}" + (f" ({before[index].id})" if before[index].id else "")
     texts = (
@@ -272,19 +274,19 @@ def _differences(before: RubricDataset, now: RubricDataset, index: int) -> Itera
     )
     for name, old, new in texts:
         if old != new:
-            yield f"{name} {of}: {_quoted(old)} before, now {_quoted(new)}"
+            yield f"{name} {of}: {_quote_text(old)} before, now {_quote_text(new)}"
     rubrics = before.get_item_rubric(index), now.get_item_rubric(index)
-    if _rubric_text(rubrics[0]) == _rubric_text(rubrics[1]):
+    if _serialize_rubric(rubrics[0]) == _serialize_rubric(rubrics[1]):
         return
     if len(rubrics[0]) != len(rubrics[1]):
         yield describe_change(f"criteria {of}", len(rubrics[0]), len(rubrics[1]))
     for number, (one, other) in enumerate(zip(*rubrics, strict=False), start=1):
         name = one.name or f"C{number}"
-        yield from changed_values(_judged_fields(one), _judged_fields(other), f"criterion {name!r} {of}: ")
+        yield from changed_values(_dump_judged_fields(one), _dump_judged_fields(other), f"criterion {name!r} {of}: ")
     yield f"rubric {of} has changed"
 
 
-def _quoted(text: str | None) -> str:
+def _quote_text(text: str | None) -> str:
     return "none" if text is None else repr(shortened(text, _LONGEST))
 
 
@@ -320,15 +322,15 @@ class FinishedRun:
 
     def _digest(self) -> str:
         calls = [[total.role, total.model, total.calls, total.failed] for total in self.ledger.totals()]
-        made_of = [__version__, _code(), calls, self.made_of]
+        made_of = [__version__, _list_code_files(), calls, self.made_of]
         digest = blake2b(json.dumps(made_of, sort_keys=True, default=str).encode(), digest_size=16)
         with ThreadPoolExecutor() as pool:  # hashing lets other threads run
-            for content in pool.map(_content, self.files):
+            for content in pool.map(_hash_file, self.files):
                 digest.update(content)
         return digest.hexdigest()
 
 
-def _content(path: Path) -> bytes:
+def _hash_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file_digest(file, partial(blake2b, digest_size=16)).digest()
@@ -337,7 +339,7 @@ def _content(path: Path) -> bytes:
 
 
 @cache
-def _code() -> list[list[Any]]:
+def _list_code_files() -> list[list[Any]]:
     """Names, sizes and times of this package's files, because a working copy changes without a new version."""
     folder = Path(__file__).parents[1]
     files = [Path(at, name) for at, _, names in os.walk(folder) if "__pycache__" not in at for name in names]

@@ -75,13 +75,13 @@ class ItemsFile:
             self._draft.replace(self.path)
             self._draft = None
 
-    def rest(self) -> list[int]:
+    def list_remaining(self) -> list[int]:
         """The items of earlier sessions that this one has not added."""
         return [index for index in self._held if index not in self._slots]
 
-    def lines(self) -> Iterator[bytes]:
+    def read_lines(self) -> Iterator[bytes]:
         """The lines of this session and the remaining earlier ones, in the order of items."""
-        for index in sorted((*self._slots, *self.rest())):
+        for index in sorted((*self._slots, *self.list_remaining())):
             slot = self._slots.get(index)
             if slot is None:
                 yield self._held[index][1] + b"\n"
@@ -97,7 +97,7 @@ class ItemsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        write_atomically(self.path, self.lines())
+        write_atomically(self.path, self.read_lines())
         self._file.close()
         if self._draft is not None:
             self._draft.unlink()
@@ -112,16 +112,16 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
         InputError: another line is damaged, or it is not a regular file.
     """
     lines = StoredLines(path)
-    for index, line in lines.in_order():
+    for index, line in lines.read_in_order():
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict) or not record.keys() >= _KEYS:
-            raise InputError(_damage(path, f"the line of item {index}"))
+            raise InputError(_describe_damage(path, f"the line of item {index}"))
         yield record
     if lines.damaged:
-        raise InputError(_damage(path, f"line {lines.damaged[0]}"))
+        raise InputError(_describe_damage(path, f"line {lines.damaged[0]}"))
     if lines.is_changed and lines:
         warn_of_change(path, lines.missing)
 
@@ -153,7 +153,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
             if wrong:
                 self.damaged.append(wrong)
             head = _HEAD.match(line) if line.endswith(b"}\n") else None
-            found = (int(head[1]), float(head[2])) if head is not None else _parsed_head(line)
+            found = (int(head[1]), float(head[2])) if head is not None else _parse_head(line)
             wrong = 0 if found is not None else number
             if found is not None:
                 self._found[found[0]] = len(self._durations)
@@ -170,12 +170,12 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
     def refuse_damaged(self) -> None:
         """Raise an InputError if a line is damaged."""
         if self.damaged:
-            raise InputError(_damage(self._path, f"line {self.damaged[0]}"))
-        for index, line in self.in_order():
-            if _parsed_head(line) is None:
-                raise InputError(_damage(self._path, f"the line of item {index}"))
+            raise InputError(_describe_damage(self._path, f"line {self.damaged[0]}"))
+        for index, line in self.read_in_order():
+            if _parse_head(line) is None:
+                raise InputError(_describe_damage(self._path, f"the line of item {index}"))
 
-    def in_order(self) -> Iterator[tuple[int, bytes]]:
+    def read_in_order(self) -> Iterator[tuple[int, bytes]]:
         """Index and line of each item, by index."""
         for index in sorted(self._found):
             yield index, self[index][1]
@@ -193,7 +193,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         return len(self._found)
 
 
-class UnitedLines(Mapping[int, tuple[float, bytes]]):
+class MergedLines(Mapping[int, tuple[float, bytes]]):
     """The lines of several files as one file, in the order of its items, read from disk on each use.
 
     Args:
@@ -220,7 +220,7 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
             raise KeyError(place)
         index, number = self._found[2 * at : 2 * at + 2]
         seconds, line = self._files[number][0][index]
-        return seconds, renumbered(line, place)
+        return seconds, renumber_line(line, place)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._order)
@@ -229,21 +229,21 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
         return len(self._order)
 
 
-def renumbered(line: bytes, index: int) -> bytes:
+def renumber_line(line: bytes, index: int) -> bytes:
     """The line of an item with another index.
 
     Example:
-        >>> renumbered(b'{"item_idx":0,"duration_seconds":1.5,"error":null,"report":{}}', 12)
+        >>> renumber_line(b'{"item_idx":0,"duration_seconds":1.5,"error":null,"report":{}}', 12)
         b'{"item_idx":12,"duration_seconds":1.5,"error":null,"report":{}}'
     """
     return _INDEX.sub(b"%d" % index, line, count=1)
 
 
-def _damage(path: Path, place: str) -> str:
+def _describe_damage(path: Path, place: str) -> str:
     return f"{path}: {place} is damaged; grade into the run directory again: saved replies are not paid for twice"
 
 
-def _parsed_head(line: bytes) -> tuple[int, float] | None:
+def _parse_head(line: bytes) -> tuple[int, float] | None:
     """Index and duration of a line that another program wrote; None for a damaged or torn one."""
     try:
         record = json.loads(line)
@@ -290,9 +290,9 @@ def report_from(record: Mapping[str, Any]) -> Report:
         # AutoRubric before 1.6 stored scores without criteria, and no type.
         kind = record["report_type"] if criteria is not None else record.get("report_type", "single")
         if kind == "ensemble":
-            values["report"] = _each(EnsembleCriterionReport, criteria)
+            values["report"] = _validate_each(EnsembleCriterionReport, criteria)
             return EnsembleEvaluationReport.model_validate(values)
-        values["report"] = _each(CriterionReport, criteria)
+        values["report"] = _validate_each(CriterionReport, criteria)
         return EvaluationReport.model_validate(values)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"not a report: {error}") from None
@@ -310,7 +310,7 @@ def stored_report(path: Path, record: Mapping[str, Any]) -> Report:
         raise InputError(f"{path}: the line of item {record['item_idx']} is damaged: {error}") from None
 
 
-def _each(kind: Any, records: Any) -> list[Any] | None:
+def _validate_each(kind: Any, records: Any) -> list[Any] | None:
     return None if records is None else [kind.model_validate(record) for record in records]
 
 
@@ -356,7 +356,7 @@ class StoredRun:
             raise InputError(f"{self.directory}: no item has been graded yet")
 
 
-def _rubric(record: Mapping[str, Any]) -> Rubric | None:
+def _read_rubric(record: Mapping[str, Any]) -> Rubric | None:
     """The criteria of the report in a record; None if it has none."""
     try:
         criteria = [entry.criterion for entry in report_from(record["report"]).report or ()]
@@ -380,7 +380,7 @@ def read_run(directory: Path | str) -> StoredRun:
         dataset = RubricDataset.from_stored(path)
         manifest.warn_of_change(path)
         return StoredRun(folder, dataset, manifest, manifest.grader_config)
-    rubrics = {record["item_idx"]: _rubric(record) for record in read_items(folder / ITEMS_FILE)}
+    rubrics = {record["item_idx"]: _read_rubric(record) for record in read_items(folder / ITEMS_FILE)}
     known = next((rubric for rubric in rubrics.values() if rubric is not None), None)
     count = max(manifest.total_items, *rubrics, 0) if known else 0
     items = [DataItem("", "", rubric=rubrics.get(index) or known) for index in range(count)]

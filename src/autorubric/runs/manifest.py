@@ -53,7 +53,7 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     return {name: value for name, value in content.items() if isinstance(value, _KINDS.get(name, object))}
 
 
-def run_manifest(directory: Path) -> dict[str, Any]:
+def require_manifest(directory: Path) -> dict[str, Any]:
     """The manifest of a run directory.
 
     Raises:
@@ -182,7 +182,7 @@ def load_manifest(directory: Path) -> ExperimentManifest:
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
     """
-    found = run_manifest(directory)
+    found = require_manifest(directory)
     kind = found.get("kind", "evaluation")
     if kind != "evaluation":
         raise InputError(f"{directory} is a run of {kind}; expected a run of `autorubric grade`")

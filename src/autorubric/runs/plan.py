@@ -23,19 +23,19 @@ from autorubric.llm.models import negotiated
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import held_run
 from autorubric.llm.request import Model
-from autorubric.runs.another_run import move_run_away, refuse_another_run, take_in
+from autorubric.runs.another_run import merge_shards, move_run_away, refuse_another_run
 from autorubric.runs.blocks import feed
 from autorubric.runs.changes import (
     FinishedRun,
-    changed_dataset,
     changed_grader,
     changed_values,
+    find_dataset_changes,
     find_places,
     write_dataset,
 )
-from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines
+from autorubric.runs.items_file import ItemsFile, MergedLines, StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
-from autorubric.runs.run import EvaluationRun, begin_generation, coming_generation, copies_in
+from autorubric.runs.run import EvaluationRun, begin_generation, find_next_generation, number_copies
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts, measure_seconds
 
@@ -94,7 +94,7 @@ class ExperimentPlan:
         now = {name: self.settings.get(name) for name in names}
         changes += changed_values({name: before[name] for name in names}, now)
         if self.same_items:
-            changes += changed_dataset(self.directory, manifest, content, dataset_hash(content))
+            changes += find_dataset_changes(self.directory, manifest, content, dataset_hash(content))
         return changes
 
 
@@ -128,22 +128,22 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         replaces = refuse_another_run(plan.directory, "evaluation", changes, replace=plan.replace)
         if own and plan.parts is not None and plan.parts.workers is not None:
             with open_ledger(plan.directory) as calls:
-                again = coming_generation(calls, start_over=not plan.resume)
-                earlier = await _finished_run(plan, content, calls, again)
+                again = find_next_generation(calls, start_over=not plan.resume)
+                earlier = await _build_finished_run(plan, content, calls, again)
                 plan = replace(plan, parts=plan.parts if earlier is None or earlier.find() is None else None)
-        await take_in(plan.directory, plan.parts, plan.dataset)
+        await merge_shards(plan.directory, plan.parts, plan.dataset)
         ledger = stack.enter_context(open_ledger(plan.directory, start_over=not plan.resume)) if own else None
         places = find_places(plan.directory, plan.dataset, content)
-        before = _before(plan, places, replaces=replaces)
+        before = _read_earlier_lines(plan, places, replaces=replaces)
         held = {} if replaces and plan.parts is None else before
         if replaces:
             move_run_away(plan.directory)
         write_dataset(plan.directory, content, places, held)
-        manifest = _manifest(plan, dataset_hash(content))
+        manifest = _build_manifest(plan, dataset_hash(content))
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
         generation = 0 if ledger is None else begin_generation(ledger, start_over=not plan.resume)
-        finished = await _finished_run(plan, content, ledger, generation)
+        finished = await _build_finished_run(plan, content, ledger, generation)
         ended = stack.enter_context(ExitStack())  # exits once the file of the items is closed
         items = stack.enter_context(ItemsFile(plan.directory / ITEMS_FILE, held))
         run = EvaluationRun(
@@ -154,21 +154,21 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             window=plan.window or (grader.max_in_flight if isinstance(grader, CriterionGrader) else WINDOW),
             prefix_first=plan.prefix_first,
             generation=generation,
-            copies={} if plan.share_equal or plan.parts else copies_in(plan.dataset),
+            copies={} if plan.share_equal or plan.parts else number_copies(plan.dataset),
             parts=plan.parts,
             is_finished=finished is not None and finished.find() is not None,
         )
         ended.push(partial(_write_tables, plan, run))
-        ended.callback(_keep_finished, finished, run, manifest)
+        ended.callback(_record_finished, finished, run, manifest)
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
             models = (await grader.open_session()).models
-            await _let_ask(run, grader, ledger)
-        stack.enter_context(_ended(manifest, plan, run, models, ledger))
+            await _attach_executor(run, grader, ledger)
+        stack.enter_context(_record_end(manifest, plan, run, models, ledger))
         yield run, manifest
 
 
-async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
+async def _attach_executor(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
     """Attach the executor of the grader, which records in the run's own ledger if there is one."""
     session = await grader.open_session()
     run.executor, run.totals = session.executor, grader.totals
@@ -177,7 +177,7 @@ async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger |
         run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
 
 
-async def _finished_run(
+async def _build_finished_run(
     plan: ExperimentPlan, content: bytes, ledger: Ledger | None, generation: int
 ) -> FinishedRun | None:
     """The record of an earlier finish; None if third-party code shapes the results."""
@@ -186,7 +186,7 @@ async def _finished_run(
         return None
     if not isinstance(grader, CriterionGrader) or not grader.is_described:
         return None
-    if any(criterion.check is not None for rubric in _rubrics(plan.dataset).values() for criterion in rubric):
+    if any(criterion.check is not None for rubric in _find_rubrics(plan.dataset).values() for criterion in rubric):
         return None
     made_of = {
         "grader": describe_grader(grader),
@@ -199,7 +199,7 @@ async def _finished_run(
     return FinishedRun(ledger, made_of, (plan.directory / ITEMS_FILE,))
 
 
-def _keep_finished(finished: FinishedRun | None, run: EvaluationRun, manifest: ExperimentManifest) -> None:
+def _record_finished(finished: FinishedRun | None, run: EvaluationRun, manifest: ExperimentManifest) -> None:
     has_ended_well = manifest.status == "completed" and manifest.error is None and run.is_whole
     if finished is not None and has_ended_well and not run.is_finished:
         finished.keep(True)
@@ -210,19 +210,19 @@ def _write_tables(plan: ExperimentPlan, run: EvaluationRun, failed: object, *_: 
         plan.write_tables()
 
 
-def _before(plan: ExperimentPlan, places: Sequence[int], *, replaces: bool) -> UnitedLines:
+def _read_earlier_lines(plan: ExperimentPlan, places: Sequence[int], *, replaces: bool) -> MergedLines:
     """The duration and the line of each finished item: from the shards, or else from earlier sessions."""
     here = [(StoredLines(plan.directory / ITEMS_FILE), places)] if plan.resume else []
     if plan.parts is None:
-        return UnitedLines(here)
-    found = UnitedLines([*([] if replaces else here), *plan.parts.lines(plan.dataset)])
+        return MergedLines(here)
+    found = MergedLines([*([] if replaces else here), *plan.parts.read_lines(plan.dataset)])
     if plan.parts.workers is not None:
         plan.parts.workers.clear()
     return found
 
 
 @contextmanager
-def _ended(
+def _record_end(
     manifest: ExperimentManifest,
     plan: ExperimentPlan,
     run: EvaluationRun,
@@ -247,7 +247,7 @@ def _ended(
         manifest.save(plan.directory)
 
 
-def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
+def _build_manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
     now = datetime.now(UTC)
     before = read_manifest(plan.directory) or {}
     return ExperimentManifest(
@@ -273,24 +273,24 @@ async def _check_rubrics(plan: ExperimentPlan) -> None:
         return
     judge = (await plan.grader.open_session()).judge
     places: dict[str, list[int]] = {}
-    for index, rubric in _rubrics(plan.dataset).items():
+    for index, rubric in _find_rubrics(plan.dataset).items():
         try:
             judge.check_rubric(rubric.rubric)
         except InputError as error:
             for problem in error.problems:
                 places.setdefault(problem, []).append(index)
     if places:
-        raise InputError(_placed(problem, indices, plan.dataset) for problem, indices in places.items())
+        raise InputError(_locate_problem(problem, indices, plan.dataset) for problem, indices in places.items())
 
 
-def _rubrics(dataset: RubricDataset) -> dict[int, Rubric]:
+def _find_rubrics(dataset: RubricDataset) -> dict[int, Rubric]:
     """Each distinct rubric of the dataset, by the index of its first item."""
     seen: dict[int, int] = {}
     rubrics = {index: dataset.get_item_rubric(index) for index in range(len(dataset))}
     return {index: rubric for index, rubric in rubrics.items() if seen.setdefault(id(rubric), index) == index}
 
 
-def _placed(problem: str, indices: list[int], dataset: RubricDataset) -> str:
+def _locate_problem(problem: str, indices: list[int], dataset: RubricDataset) -> str:
     """The problem, prefixed with the item whose own rubric has it."""
     first = indices[0]
     if dataset[first].rubric is None:
@@ -359,7 +359,7 @@ class EvalConfig:
             raise InputError(problems)
 
 
-def experiment_name(dataset: RubricDataset, content: bytes) -> str:
+def name_experiment(dataset: RubricDataset, content: bytes) -> str:
     """The default name of an experiment: the dataset's name and a digest of its content.
 
     Args:
@@ -367,7 +367,7 @@ def experiment_name(dataset: RubricDataset, content: bytes) -> str:
         content: the dataset as it is written to a file.
 
     Example:
-        >>> experiment_name(RubricDataset("Explain", name="Essays, week 3"), b"{}")
+        >>> name_experiment(RubricDataset("Explain", name="Essays, week 3"), b"{}")
         'Essays-week-3-44136fa3'
     """
     plain = re.sub(r"[^\w.]+", "-", dataset.name or "").strip("-.")[:80]

@@ -198,7 +198,7 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
 
 
 def _open_view(out: TextIO | None) -> _View:
-    if out is None and "IPython" in sys.modules and (display := _notebook_display()) is not None:
+    if out is None and "IPython" in sys.modules and (display := _find_notebook_display()) is not None:
         return _NotebookView(display)
     out = out or sys.stderr
     return _TerminalView(out) if out.isatty() else _LogView(out)
@@ -233,7 +233,7 @@ class _NotebookView:
             self.handle.update(content, raw=True)
 
 
-def _notebook_display() -> Callable[..., Any] | None:
+def _find_notebook_display() -> Callable[..., Any] | None:
     """IPython's `display` where this process is a notebook's kernel, else None."""
     shell = import_module("IPython").get_ipython()
     display: Callable[..., Any] = import_module("IPython.display").display
@@ -252,7 +252,7 @@ class _TerminalView:
         self._live.start()
 
     def show(self, state: RunState, elapsed: float) -> None:
-        self._live.update(_table(state, elapsed), refresh=True)
+        self._live.update(_render_table(state, elapsed), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
@@ -262,7 +262,7 @@ _View: TypeAlias = _LogView | _NotebookView | _TerminalView
 """Shows states, at most one per `interval` seconds; a live view replaces what it showed."""
 
 
-def _table(state: RunState, elapsed: float) -> Table:
+def _render_table(state: RunState, elapsed: float) -> Table:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
@@ -274,7 +274,7 @@ def _table(state: RunState, elapsed: float) -> Table:
         table.add_row(escaped(stage.name), bar, done, f"{stage.in_flight} {stage.unit}", failed)
     outer = Table.grid()
     outer.add_row(table)
-    outer.add_row("; ".join([*_session(state, elapsed), f"{format_duration(elapsed)} so far"]))
+    outer.add_row("; ".join([*_format_session(state, elapsed), f"{format_duration(elapsed)} so far"]))
     return outer
 
 
@@ -295,10 +295,12 @@ def format_progress(state: RunState, elapsed: float) -> str:
         ['this session: 200 calls (20/s), 6 in flight, 50 reused', '3 retries, 2 of them rate limits (429)']
     """
     stages = (f"{one.name} {one.done}" + (f", {one.failed} failed" if one.failed else "") for one in state.stages)
-    return "; ".join([f"{state.finished}/{state.rows} rows processed", ", ".join(stages), *_session(state, elapsed)])
+    return "; ".join(
+        [f"{state.finished}/{state.rows} rows processed", ", ".join(stages), *_format_session(state, elapsed)]
+    )
 
 
-def _session(state: RunState, elapsed: float) -> list[str]:
+def _format_session(state: RunState, elapsed: float) -> list[str]:
     """Calls, retries, tokens and cost of this session, and the time left."""
     parts = []
     if state.calls or state.reused or state.in_flight:

@@ -180,12 +180,12 @@ class EvalResult(Displayed):
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         """A row for each criterion of each item, as in the tables of `autorubric grade -f`."""
-        from autorubric.runs.tables import VoteColumns, record_rows
+        from autorubric.runs.tables import VoteColumns, build_rows
 
         judges = (self.grader_config or {}).get("judges") or ()
-        votes = VoteColumns.of({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
+        votes = VoteColumns.from_judges({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
         for found in self.item_results:
-            yield from record_rows(found.to_dict(), found.item, votes)
+            yield from build_rows(found.to_dict(), found.item, votes)
 
     def _shown_rows(self) -> Iterator[dict[str, Any]]:
         """A row for each item."""
@@ -208,7 +208,7 @@ class EvalResult(Displayed):
             bins[min(max(int(round(score * _BINS, 6)), 0), _BINS - 1)] += 1
         bars = [(f"{place / _BINS:.2f}", float(count)) for place, count in enumerate(bins)]
         charts = [bar_chart("Scores", bars, "score, from", "items")]
-        rows = list(_criteria_means(self))[:_MOST_CRITERIA]
+        rows = list(_compute_criterion_means(self))[:_MOST_CRITERIA]
         if rows:
             charts.append(interval_chart("Mean value of each criterion", rows, "mean value"))
         return html_charts(charts)
@@ -274,7 +274,7 @@ class EvalResult(Displayed):
         directory = Path(experiment_path)
         run = read_run(directory)
         results = list(StoredItems(run.source, run.dataset))
-        usage, cost = paid(_totals(directory), [result.report for result in results])
+        usage, cost = sum_paid(_read_totals(directory), [result.report for result in results])
         seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
         return make_result(results, run.manifest, directory, usage, cost, seen=seen)
 
@@ -340,13 +340,13 @@ def make_result(
     )
 
 
-def paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
+def sum_paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
     """Tokens and dollars of all recorded calls; the dollars are None if a price is unknown.
 
     Without recorded calls (a user's own grader), the sums over the reports.
 
     Example:
-        >>> paid([], [EvaluationReport(score=1.0, completion_cost=0.5)])
+        >>> sum_paid([], [EvaluationReport(score=1.0, completion_cost=0.5)])
         (None, 0.5)
     """
     rows = list(totals)
@@ -363,7 +363,7 @@ def paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[Toke
     return tokens, None if unpriced else sum(row.cost for row in rows)
 
 
-def _totals(directory: Path) -> list[Totals]:
+def _read_totals(directory: Path) -> list[Totals]:
     from autorubric.llm.records.ledger_view import ledger_view
     from autorubric.runs.run_folder import LEDGER_FOLDER
 
@@ -378,7 +378,7 @@ _BINS = 20
 _MOST_CRITERIA = 12  # fits a screen
 
 
-def _criteria_means(result: EvalResult) -> Iterator[Ranged]:
+def _compute_criterion_means(result: EvalResult) -> Iterator[Ranged]:
     values: dict[str, list[float]] = {}
     for found in result.item_results:
         for number, one in enumerate(getattr(found.report, "report", None) or (), start=1):

@@ -66,18 +66,18 @@ def run_folder(
         >>> out.exists()
         False
     """
-    _check(out, tuple(files), sources)
+    _check_paths(out, tuple(files), sources)
     ledger = out / LEDGER_FOLDER / FILE_NAME
     if not start_over and os.path.lexists(ledger):
-        _refuse_no_ledger(ledger)
+        _refuse_non_ledger(ledger)
     new: list[Path] = []
-    before = _tokens_spent(out)
+    before = _read_spent_tokens(out)
     try:
-        _make(out, new)
+        _make_folders(out, new)
         yield
     except InputError as error:
         pays = parts is None or parts.workers is not None
-        if pays and (_tokens_spent(out) > before or (new and _have_workers_paid(out))):
+        if pays and (_read_spent_tokens(out) > before or (new and _have_workers_paid(out))):
             raise AutorubricError(f"{error}; progress is saved; fix this and run the same command again") from error
         if out in new:
             shutil.rmtree(out, ignore_errors=True)
@@ -91,7 +91,7 @@ def run_folder(
         raise
 
 
-def _make(out: Path, new: list[Path]) -> None:
+def _make_folders(out: Path, new: list[Path]) -> None:
     """Create a folder and its parents; append those that were missing to `new`, the innermost first."""
     try:
         for folder in reversed(list(takewhile(lambda folder: not folder.exists(), (out, *out.parents)))):
@@ -104,17 +104,17 @@ def _make(out: Path, new: list[Path]) -> None:
         raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
 
 
-def _tokens_spent(out: Path) -> int:
+def _read_spent_tokens(out: Path) -> int:
     spent = read_spent_file(out / SPENT_FILE)
     return 0 if spent is None else spent.tokens
 
 
 def _have_workers_paid(out: Path) -> bool:
     workers = out / LEDGER_FOLDER / WORKERS_FOLDER
-    return os.path.isdir(workers) and any(map(_tokens_spent, workers.iterdir()))  # noqa: PTH112 (see above)
+    return os.path.isdir(workers) and any(map(_read_spent_tokens, workers.iterdir()))  # noqa: PTH112 (see above)
 
 
-def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
+def _check_paths(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
     for place in (out, *out.parents):
         if os.path.lexists(place) and not os.path.isdir(place):  # noqa: PTH112 (a name that is too long is not an error here)
             raise InputError(f"{place} is not a directory; pass another --out")
@@ -142,7 +142,7 @@ def _refuse_overwriting(out: Path, files: tuple[str, ...], source: Path) -> None
         raise InputError(f"{source}: the run would overwrite its own input with {taken[0]}; pass another --out")
 
 
-def _refuse_no_ledger(path: Path) -> None:
+def _refuse_non_ledger(path: Path) -> None:
     try:
         with path.open("rb") as file:
             head = file.read(len(_SQLITE))
@@ -195,18 +195,18 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         calls, source = spent.calls, SPENT_FILE
     known = f"{source} knows of {counted(calls, 'call') if calls else 'a run that recorded in it'}"
     if start_over:
-        ledger = _opened_anyhow(folder, linger)
+        ledger = _open_or_replace(folder, linger)
     else:
         had_one = calls or (manifest and (manifest.get("completed_indices") or (folder / WRITE_LOCK).exists()))
         path = folder / FILE_NAME
         if had_one and not path.exists():
-            raise _lost(path, "missing", known)
+            raise _build_lost_error(path, "missing", known)
         if had_one and path.stat().st_size == 0 and not path.with_name(f"{path.name}-wal").exists():
-            raise _lost(path, "empty", known)
+            raise _build_lost_error(path, "empty", known)
         ledger = Ledger.open(folder, linger=linger)
         if calls and not ledger.count:
             ledger.close()
-            raise _lost(path, "empty", known)
+            raise _build_lost_error(path, "empty", known)
     if calls or spent is not None:
         _count_lost(ledger, calls, spent, folder)
     ledger.keep_spent(directory / SPENT_FILE)
@@ -259,7 +259,7 @@ def _count_lost(ledger: Ledger, calls: int, spent: Spent | None, folder: Path) -
         _LOG.warning("%s: %s; what they cost (%s) still counts in a budget", folder, what, cost)
 
 
-def _opened_anyhow(folder: Path, linger: float) -> Ledger:
+def _open_or_replace(folder: Path, linger: float) -> Ledger:
     try:
         return Ledger.open(folder, linger=linger)
     except LedgerError as error:
@@ -269,7 +269,7 @@ def _opened_anyhow(folder: Path, linger: float) -> Ledger:
     return Ledger.open(folder, linger=linger)
 
 
-def _lost(path: Path, how: str, known: str) -> LedgerError:
+def _build_lost_error(path: Path, how: str, known: str) -> LedgerError:
     return LedgerError(
         f"{path} is {how}, but {known}; restore it from a copy, or request everything again with --start-over (in "
         "Python: start_over=True)"
