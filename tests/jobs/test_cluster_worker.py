@@ -44,7 +44,7 @@ def heard(worker: ClusterWorker, folder: Path, url: str, told: int = 0) -> list[
         for word in worker.talk():
             words.append(word)
             if "want" in word:
-                worker.hear({"block": next(blocks)})
+                worker.deliver({"block": next(blocks)})
     return words
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, lint
 from autorubric.errors import MissingFileError
-from autorubric.jobs.submissions import check_weighed, read_dataset, rubric_in, rubrics_in
+from autorubric.jobs.submissions import check_weighed, list_rubrics, read_dataset, rubric_in
 from autorubric.synthesis.query_file import QueryFile
 from tests.offenders import offenders
 
@@ -162,9 +162,9 @@ def test_messages_name_the_dataset_as_it_was_given(tmp_path: Path) -> None:
 def test_a_rubric_without_weight_is_placed_at_the_file_or_at_the_item_that_brings_it() -> None:
     flat = Rubric([Criterion(weight=0.0, requirement="Is kind.")])
     dataset = RubricDataset("Why?", flat, [DataItem("a", ""), DataItem("b", "", rubric=Rubric(list(flat)))])
-    assert [where for where, _ in rubrics_in(dataset, Path("d.json"))] == ["d.json", "d.json: item 1"]
+    assert [where for where, _ in list_rubrics(dataset, Path("d.json"))] == ["d.json", "d.json: item 1"]
     with pytest.raises(InputError) as raised:
-        check_weighed(rubrics_in(dataset, RUBRIC))
+        check_weighed(list_rubrics(dataset, RUBRIC))
     assert [one.partition(": every")[0] for one in raised.value.problems] == ["the rubric", "the rubric: item 1"]
 
 

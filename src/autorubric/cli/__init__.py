@@ -25,14 +25,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from autorubric.files.printable import protect_standard_streams
 
     gc.enable()
-    _open_what_is_closed()
+    _open_closed_streams()
     protect_standard_streams()
     status = run(list(sys.argv[1:] if arguments is None else arguments))
     gc.freeze()  # else Python collects garbage among all objects again at exit
     sys.exit(status)
 
 
-def _open_what_is_closed() -> None:
+def _open_closed_streams() -> None:
     """Redirect closed standard streams to the null device; else a file of the run would get their descriptors."""
     for number in range(3):
         try:

@@ -83,9 +83,9 @@ def _build(loaded: frozenset[str]) -> Callable[..., Any]:
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["--help", "-h"]},
     )
-    app.callback()(options)
+    app.callback()(read_options)
     for name, (panel, summary) in COMMANDS.items():
-        function = load_command(name) if name in loaded else _unloaded
+        function = load_command(name) if name in loaded else _refuse_unloaded
         epilog = getattr(function, "epilog", None)
         app.command(name, cls=_Command, short_help=summary, epilog=epilog, rich_help_panel=panel)(function)
     return typer.main.get_command(app)
@@ -100,11 +100,11 @@ def load_command(name: str) -> Callable[..., int]:
     return function
 
 
-def _unloaded() -> int:
+def _refuse_unloaded() -> int:
     raise AssertionError("this command was called, but the arguments did not name it, so it was not loaded")
 
 
-def options(
+def read_options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Rubrics for language models: from queries to rubrics, grades and training data."""
@@ -132,7 +132,7 @@ def run(arguments: list[str]) -> int:
             warnings.showwarning = partial(_print_note, set())
             words = [word for word in arguments if word != "--debug"]
             status = _build(frozenset(loaded))(
-                list(_with_values(words)) if "--batch" in words else words,
+                list(_add_batch_sizes(words)) if "--batch" in words else words,
                 prog_name="autorubric",
                 standalone_mode=False,
                 obj=arguments,
@@ -141,12 +141,12 @@ def run(arguments: list[str]) -> int:
         return EXIT_INTERRUPTED
     except Exception as error:
         if debug:
-            _say("".join(traceback.format_exception(error)).rstrip())
-        return _told(first_cause(error))
+            _print_error("".join(traceback.format_exception(error)).rstrip())
+        return _report_error(first_cause(error))
     return int(status or 0)
 
 
-def _with_values(arguments: Iterable[str]) -> Iterator[str]:
+def _add_batch_sizes(arguments: Iterable[str]) -> Iterator[str]:
     """The words of a command line; `--batch` without a number gets the value for the provider's own limit."""
     bare = False
     for word in arguments:
@@ -169,7 +169,7 @@ def _print_note(
         print(f"note: {message}", file=sys.stderr)
 
 
-def _told(error: BaseException) -> int:
+def _report_error(error: BaseException) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         read_by: Any = error.__cause__
         if hasattr(read_by, "errors"):  # of pydantic
@@ -177,20 +177,20 @@ def _told(error: BaseException) -> int:
             error.message = f"{expectation(problem)}, got {problem['input']!r}"  # type: ignore[attr-defined]
         told = shortened(error.format_message())  # empty if no command is named and the help was printed
         if told:
-            _say(told if told.startswith("Usage:") else f"autorubric: {told}")
+            _print_error(told if told.startswith("Usage:") else f"autorubric: {told}")
         return EXIT_INPUT
     if isinstance(error, InputError):
-        _say(f"autorubric: {error}")
+        _print_error(f"autorubric: {error}")
         return EXIT_INPUT
     if isinstance(error, AutorubricError):
-        _say(f"autorubric: {error}")
+        _print_error(f"autorubric: {error}")
         return EXIT_UNFINISHED
     if isinstance(error, OSError | MemoryError):
-        _say(f"autorubric: {_describe_lack(error)}")
+        _print_error(f"autorubric: {_describe_lack(error)}")
         return EXIT_UNFINISHED
     kind = type(error).__name__
-    _say(f"autorubric: internal error, please report this bug: {kind}: {error}")
-    _say("progress is saved; --debug shows where it happened")
+    _print_error(f"autorubric: internal error, please report this bug: {kind}: {error}")
+    _print_error("progress is saved; --debug shows where it happened")
     return EXIT_UNFINISHED
 
 
@@ -203,6 +203,6 @@ def _describe_lack(error: OSError | MemoryError) -> str:
     return f"{error}; progress is saved; fix this and run the same command again"
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     """Print a message to standard error; bytes that are not UTF-8 are escaped."""
     print(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr)

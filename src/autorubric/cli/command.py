@@ -77,19 +77,19 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
         examples: command lines for the end of `--help`, one per line.
     """
 
-    def built(carry_out: Callable[[S], int]) -> Callable[..., int]:
-        def called(context: typer.Context, config: Path | None = None, **values: Any) -> int:
+    def build(carry_out: Callable[[S], int]) -> Callable[..., int]:
+        def call(context: typer.Context, config: Path | None = None, **values: Any) -> int:
             source = context.get_parameter_source
             typed = {name: values[name] for name in values if getattr(source(name), "name", "") == "COMMANDLINE"}
             held = config_values(config, model) if config is not None else {}
 
-            def named(name: str) -> str:
+            def name_setting(name: str) -> str:
                 return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
 
             if "again" in model.model_fields:
-                held.setdefault("again", command_again(context.obj or sys.argv[1:]))
+                held.setdefault("again", format_command(context.obj or sys.argv[1:]))
             try:
-                settings = model.checked({**held, **typed}, named)
+                settings = model.checked({**held, **typed}, name_setting)
             except ConfigError as error:
                 if config is None:
                     raise
@@ -101,17 +101,17 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
 
         flags = {name: flag.name for name, flag in model.flags().items()}
         paragraphs = inspect.cleandoc(carry_out.__doc__ or "").split("\n\n")
-        called.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        called.epilog = "\n\n".join(("Examples:", *examples.strip().splitlines()))  # type: ignore[attr-defined]
+        call.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+        call.epilog = "\n\n".join(("Examples:", *examples.strip().splitlines()))  # type: ignore[attr-defined]
         context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
         config = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_CONFIG)
-        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [context, *_parameters(model), config], return_annotation=int
+        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [context, *_build_parameters(model), config], return_annotation=int
         )
-        called.__annotations__ = {p.name: p.annotation for p in called.__signature__.parameters.values()}  # type: ignore[attr-defined]
-        return called
+        call.__annotations__ = {p.name: p.annotation for p in call.__signature__.parameters.values()}  # type: ignore[attr-defined]
+        return call
 
-    return built
+    return build
 
 
 def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
@@ -130,43 +130,43 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
     for name, field in model.model_fields.items():
         value = values.get(name)
         # Lists of queries or submissions contain texts, not paths.
-        if isinstance(value, list) and any(Path in kinds_in(kind) for kind in _collections_in(field.annotation)):
-            values[name] = [_beside(path, one) for one in value]
+        if isinstance(value, list) and any(Path in kinds_in(kind) for kind in _find_collections(field.annotation)):
+            values[name] = [_resolve_path(path, one) for one in value]
         elif isinstance(value, str) and Path in kinds_in(field.annotation):
-            values[name] = _beside(path, value)
+            values[name] = _resolve_path(path, value)
     return values
 
 
-def _collections_in(annotation: Any) -> Iterator[Any]:
+def _find_collections(annotation: Any) -> Iterator[Any]:
     """The collection types in an annotation."""
     origin, members = get_origin(annotation), get_args(annotation)
     if origin in (Annotated, Union, UnionType):
         for member in members[:1] if origin is Annotated else members:
-            yield from _collections_in(member)
+            yield from _find_collections(member)
     elif isinstance(origin, type) and issubclass(origin, Sequence | Mapping):
         yield annotation
 
 
-def _beside(path: Path, value: Any) -> Any:
+def _resolve_path(path: Path, value: Any) -> Any:
     if not isinstance(value, str) or value.strip() in ("", "-") or find_address(value):
         return value
     return str(path.parent / value)
 
 
-def _parameters(model: type[Settings]) -> list[inspect.Parameter]:
+def _build_parameters(model: type[Settings]) -> list[inspect.Parameter]:
     shown = [
         (name, field, flag) for name, field in model.model_fields.items() if (flag := flag_for(name, field)).shown
     ]
     shown.sort(key=lambda one: (not one[2].argument, _GROUPS.index(one[2].group)))
-    return [_parameter(name, field, flag) for name, field, flag in shown]
+    return [_build_parameter(name, field, flag) for name, field, flag in shown]
 
 
-def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
-    kind, is_list = _cli_type(field.annotation, flag)
+def _build_parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
+    kind, is_list = _choose_type(field.annotation, flag)
     default = None if is_list or field.default is PydanticUndefined or field.default == () else field.default
     options: dict[str, Any] = {
         "help": field.description and field.description.replace("[", r"\["),
-        "metavar": flag.metavar or _metavar(field, kind),
+        "metavar": flag.metavar or _choose_metavar(field, kind),
         "rich_help_panel": None if flag.argument else flag.group,
         "hidden": flag.hidden,
         "show_default": field.default not in (None, ()) and field.default is not False,
@@ -182,22 +182,22 @@ def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
     )
 
 
-def _metavar(field: FieldInfo, kind: Any) -> str | None:
+def _choose_metavar(field: FieldInfo, kind: Any) -> str | None:
     if Path in kinds_in(field.annotation):
         return "PATH"
     return {int: "N", float: "X", str: "TEXT"}.get(kind, "")
 
 
-def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
+def _choose_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
     """The type for the command line, and whether it takes several values."""
     kinds = kinds_in(annotation)
     for plain in (bool, int, float):
         if plain in kinds and str not in kinds and Path not in kinds:
             return plain, False
-    return str, flag.many or (not flag.argument and any(_collections_in(annotation)))
+    return str, flag.many or (not flag.argument and any(_find_collections(annotation)))
 
 
-def command_again(arguments: Sequence[str]) -> str:
+def format_command(arguments: Sequence[str]) -> str:
     r"""The shell command that resumes a run, from the directory in which this process was started.
 
     A script that starts the command can set `AUTORUBRIC_AGAIN` to its own command.
@@ -206,10 +206,10 @@ def command_again(arguments: Sequence[str]) -> str:
         arguments: the arguments of the command; flags that apply to one run only are omitted.
 
     Example:
-        >>> again = command_again(["grade", "my essays.json", "--start-over"])
+        >>> again = format_command(["grade", "my essays.json", "--start-over"])
         >>> again.endswith("grade 'my essays.json'")
         True
-        >>> command_again(["grade", "essays\udcff.json"]).endswith(r"grade $'essays\xff.json'")
+        >>> format_command(["grade", "essays\udcff.json"]).endswith(r"grade $'essays\xff.json'")
         True
     """
     if script := os.environ.get("AUTORUBRIC_AGAIN"):
@@ -226,10 +226,10 @@ def command_again(arguments: Sequence[str]) -> str:
         program = [sys.executable, "-m", "autorubric"]
     elif started.stem == "autorubric" and not (found and Path(found).resolve() == started.resolve()):
         program = [sys.argv[0]]  # `autorubric` alone would not start this installation
-    return " ".join(map(_quoted, [*program, *kept]))
+    return " ".join(map(_quote_word, [*program, *kept]))
 
 
-def _quoted(word: str) -> str:
+def _quote_word(word: str) -> str:
     """A word quoted for a shell; bytes that are not UTF-8 are escaped."""
     try:
         word.encode()
@@ -275,7 +275,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     return wait_for(main)
 
 
-def run_shown(
+def run_with_display(
     function: Callable[[Any], Coroutine[Any, Any, T]],
     settings: Settings,
     announce: Callable[[str], object] = print,
@@ -298,7 +298,7 @@ class KeyboardStop(Stop):
 
     _hearing = staticmethod(ending_heard)
 
-    def _heard(self) -> None:
+    def _announce_and_stop(self) -> None:
         if self.requested:
             print(
                 "exiting now; saved replies are kept, and the same command resumes the run",

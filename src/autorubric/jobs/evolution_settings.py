@@ -40,7 +40,7 @@ class EvolutionSettings(ModelSettings):
     writer_temperature: float = setting(0.7, "Temperature of the writer.", group="Evolution")
     writer_max_tokens: int = reply_limit(4096, "Maximum tokens per reply of the writer.", "Evolution")
 
-    def build_rule(self) -> EvolutionRule:
+    def build_evolution_rule(self) -> EvolutionRule:
         """How rubrics evolve.
 
         Raises:

@@ -21,7 +21,7 @@ from autorubric.graders.judge import Read
 from autorubric.jobs.evolution_settings import EvolutionSettings
 from autorubric.jobs.job import ReplaceableSettings, RunSource, blocking, run_job
 from autorubric.jobs.judges import JudgeSettings, make_grader
-from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
+from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.endpoints import one_limit
@@ -95,7 +95,7 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
             problems.append("--few-shot shows labels of other criteria; leave it out of evolve")
         if problems:
             raise ConfigError(problems)
-        self.build_rule()
+        self.build_evolution_rule()
         return self
 
 
@@ -252,7 +252,7 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
         _check_newest(groups, log, source)
         executor = grader.executor_on(ledger, detached=False)
         run = EvolutionRun(
-            Evolver(settings.build_rule(), writers["writer"], grader, executor.ask_for),
+            Evolver(settings.build_evolution_rule(), writers["writer"], grader, executor.ask_for),
             log,
             groups,
             executor=executor,
@@ -325,11 +325,11 @@ async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelE
     Assumes that the writer proposes as many criteria as it may, after a split that the gates have rejected.
     """
     groups, out, grader = _read_rollouts(source), Path(settings.out), make_grader(settings)
-    rule, log = settings.build_rule(), read_log(out / VERSIONS_FILE)
+    rule, log = settings.build_evolution_rule(), read_log(out / VERSIONS_FILE)
     _check_newest(groups, log, source)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
-        ledger = stack.enter_context(ledger_to_estimate(out))
+        ledger = stack.enter_context(open_estimate_ledger(out))
         writers = await stack.enter_async_context(open_models(settings.build_writer_config(str(settings.writer)), 1))
         models = [*(await grader.open_session()).models.values(), *writers.values()]
         settings.show_stand_ins(len(groups), [model.name for model in models])

@@ -24,8 +24,8 @@ from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.job import Columns, RubricSource, blocking, column_setting, job
 from autorubric.jobs.judges import GradingSettings, build_experiment_plan, make_grader
-from autorubric.jobs.recorded_run import ledger_to_estimate
-from autorubric.jobs.submissions import Rows, check_weighed, columns_named, labelled, read_dataset, rubrics_in
+from autorubric.jobs.recorded_run import open_estimate_ledger
+from autorubric.jobs.submissions import Rows, check_weighed, join_labels, list_rubrics, parse_columns, read_dataset
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
@@ -177,7 +177,7 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         >>> asyncio.run(graded).get_scores()
         [1.0, 0.0]
     """
-    settings = settings.by_workers()
+    settings = settings.with_workers()
     dataset, part = _select_own_part(_read_dataset(data, settings), settings)
     penalty = cast("LengthPenalty | None", settings.length_penalty)
     grader = make_grader(settings, on_failure=settings.on_failure, length_penalty=penalty)
@@ -202,7 +202,7 @@ grade = blocking(grade_async)
 
 
 def _read_dataset(data: GradeData | Rubric | None, settings: GradeSettings) -> RubricDataset:
-    columns = columns_named(settings.column, (*ROLES, *LABEL_ROLES))
+    columns = parse_columns(settings.column, (*ROLES, *LABEL_ROLES))
     of_labels = {role: columns.pop(role) for role in LABEL_ROLES if role in columns}
     rubric = settings.rubric
     if isinstance(data, Rubric):
@@ -211,14 +211,14 @@ def _read_dataset(data: GradeData | Rubric | None, settings: GradeSettings) -> R
         data, rubric = None, data
     found = read_dataset(data, rubric, settings.submissions, settings.prompt, columns)
     if settings.labels:
-        found = labelled(found, LabelTable(cast("list[Path]", settings.labels), settings.annotator, of_labels))
-    check_weighed(rubrics_in(found, rubric or data))
+        found = join_labels(found, LabelTable(cast("list[Path]", settings.labels), settings.annotator, of_labels))
+    check_weighed(list_rubrics(found, rubric or data))
     return found if settings.limit is None else replace(found, items=found.items[: settings.limit])
 
 
 def _select_own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricDataset, Part | None]:
     """The items of this run's shard and its record for the manifest; without a shard, all items and None."""
-    part = settings.division().part(lambda: whole.to_json().encode(), len(whole))
+    part = settings.build_division().part(lambda: whole.to_json().encode(), len(whole))
     if part is None:
         return whole, None
     return replace(whole, items=[whole[place] for place in part.shard.find_places(whole)]), part
@@ -261,7 +261,7 @@ async def _estimate_run(dataset: RubricDataset, grader: CriterionGrader, setting
     if not settings.replace:
         changes = partial(_build_plan(dataset, grader, settings).find_changes, dataset.to_json().encode())
         note_another_run(Path(settings.out), "evaluation", changes)
-    with ledger_to_estimate(Path(settings.out)) as ledger:
+    with open_estimate_ledger(Path(settings.out)) as ledger:
         replies = [row for row in ledger.totals() if row.calls > row.failed]
         calls = sum(row.calls - row.failed for row in replies)
         length = sum(row.usage.completion_tokens for row in replies) / calls if calls else REPLY_TOKENS

@@ -36,7 +36,7 @@ from autorubric.jobs.job import (
     job,
 )
 from autorubric.jobs.judges import JudgeSettings, key_variable, make_grader, reply_limit
-from autorubric.jobs.submissions import columns_named, is_rows, read_dataset, rubric_in
+from autorubric.jobs.submissions import is_rows, parse_columns, read_dataset, rubric_in
 from autorubric.labels.exchange import labelled_dataset
 from autorubric.labels.label_store import read_history, run_of_store
 from autorubric.llm.config import LLMConfig
@@ -257,9 +257,8 @@ class ImprovementInputs:
         if held is not None:
             return held
         before = self.used.read()
-        both = zip(
-            self.labelled.digests, self.labelled.text_digests, strict=True
-        )  # older records have digests of exact texts
+        # Older records have digests of exact texts.
+        both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)
         used = [item for item, digests in enumerate(both) if not before.isdisjoint(digests)]
         groups, strata = self.labelled.groups.tolist(), self.labelled.strata()
         split = split_items(groups, strata, kind=settings.split, used=used, seed=settings.seed)
@@ -301,7 +300,7 @@ def _digest(value: Any) -> str:
 def _read_labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
     labels = settings.labels
     assert labels is not None
-    columns = columns_named(settings.column)
+    columns = parse_columns(settings.column)
     if isinstance(labels, RubricDataset):
         return labels
     if run := _find_labelled_run(Path(labels)):

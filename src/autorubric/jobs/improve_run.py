@@ -43,7 +43,7 @@ from autorubric.improvement.wording_judge import LedgerJudging, Progressing
 from autorubric.improvement.writing import Stopped, Writer, build_request, package_writer_prompt
 from autorubric.jobs.improve import ImprovementInputs, ImproveResult, ImproveSettings
 from autorubric.jobs.judges import make_grader
-from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
+from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
 from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.executor import Executor
 from autorubric.llm.http.endpoints import one_limit
@@ -142,7 +142,7 @@ class ImprovementRun(RecordedRun):
         now = sum(note["event"] == "written" for note in self.notes)
         return {"written": max(self.before, now), "templates": {"improve": package_writer_prompt().fingerprint}}
 
-    def about(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """What the record says about the run."""
         return {
             "autorubric": version("autorubric-hub"),
@@ -208,7 +208,7 @@ async def _finish_run(run: ImprovementRun) -> ImproveResult:
     if run.found is None:
         run.save("stopped")
         return ImproveResult(rubric, {}, run.out, totals, None, run.stopped or "", run.interrupted)
-    record = improvement_record(run.inputs.labelled, run.drawn.split, run.aims, run.found, run.about())
+    record = improvement_record(run.inputs.labelled, run.drawn.split, run.aims, run.found, run.describe())
     made = write_results(run.out, rubric, record, list_events(record, run.notes))
     run.save("completed")
     return ImproveResult(made, record, run.out, totals)
@@ -221,9 +221,8 @@ def _restore_result(rubric: Rubric, record: dict[str, Any], out: Path, ledger: L
         made, record = after_undo(rubric, record, names)
         write_page(out, record)
     rubric.to_file(out / ORIGINAL_FILE)
-    if (out / LOG_FILE).exists() or not (
-        out / RUBRIC_FILE
-    ).exists():  # without the log, it is unknown what was undone
+    # Without the log, nobody knows what was undone.
+    if (out / LOG_FILE).exists() or not (out / RUBRIC_FILE).exists():
         made.to_file(out / RUBRIC_FILE)
     return ImproveResult(made, record, out, ledger.totals(), again=True)
 
@@ -280,7 +279,7 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
     gradings += test * ((criteria if scored else worked) + (0 if split.is_nested else worked))
     rows: list[ModelEstimate] = []
     async with AsyncExitStack() as stack:
-        ledger = stack.enter_context(ledger_to_estimate(out))
+        ledger = stack.enter_context(open_estimate_ledger(out))
         for one, count in ((grader, gradings), (second, 2 * worked * test)):
             if one is None:
                 continue

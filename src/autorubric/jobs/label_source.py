@@ -68,9 +68,9 @@ def read_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
     table = _find_label_table(settings) if paths or settings.column or settings.annotator else None
     if table is None:
         return truth
-    from autorubric.jobs.submissions import labelled
+    from autorubric.jobs.submissions import join_labels
 
-    return labelled(truth, table)
+    return join_labels(truth, table)
 
 
 def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History | None) -> RubricDataset:
@@ -149,7 +149,7 @@ def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
 
 def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
     """The labels in an export or in tables that label items partly; None for labels of whole items."""
-    from autorubric.jobs.submissions import columns_named
+    from autorubric.jobs.submissions import parse_columns
     from autorubric.labels import exchange
 
     paths = settings.files
@@ -164,7 +164,7 @@ def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
             if not all(map(exchange.is_rows, paths)):
                 raise
             # A label store decides which labels count if annotators disagree.
-    columns = columns_named(list(settings.column), ("id", *LABEL_ROLES))
+    columns = parse_columns(list(settings.column), ("id", *LABEL_ROLES))
     read = exchange.read_labels(run.dataset, paths, NAMELESS, columns)
     for note in read.notes:
         warn(note)
@@ -190,9 +190,9 @@ def _find_label_table(settings: LabelChoice) -> LabelTable | None:
     if len(kinds) > 1:
         raise InputError("--labels takes either files of --label-next or rows of id, criterion, label; not both")
     if kinds == {True}:
-        from autorubric.jobs.submissions import columns_named
+        from autorubric.jobs.submissions import parse_columns
 
-        return LabelTable(paths, settings.annotator, columns_named(column, ("id", *LABEL_ROLES)))
+        return LabelTable(paths, settings.annotator, parse_columns(column, ("id", *LABEL_ROLES)))
     for flag, value in (("--annotator", settings.annotator), ("--column", column)):
         if value:
             raise InputError(f"{flag} needs --labels FILE with rows of id, criterion, label")

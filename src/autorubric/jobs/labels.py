@@ -14,7 +14,7 @@ from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreement
 from autorubric.jobs.job import RunSource, column_setting, refuse_existing, run_job
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
 from autorubric.jobs.label_source import has_drawn_labels, known_annotator, label_source, read_stored_labels
-from autorubric.jobs.submissions import columns_named
+from autorubric.jobs.submissions import parse_columns
 from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, find_pair
 from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, read_labels
@@ -144,7 +144,7 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
     return measured(stored, stored.dataset, history, modes, settings.draws, who)
 
 
-def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
+def correct_scores(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
     """The scores of a run, corrected for the judge's errors; with `simulate`, the coverage of their intervals."""
     run, confidence = read_run(settings.run), settings.confidence
     history = label_source(settings, run)
@@ -214,9 +214,9 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     if not paths:
         raise InputError("no file to import; pass --import FILE (Python: files=)")
     roles = ("id", "criterion", "label", "annotator", "note", "quote", "seconds")
-    columns = columns_named(list(settings.column), roles)
+    columns = parse_columns(list(settings.column), roles)
     drawn = [path for path in paths if not columns and is_drawn(path)]
-    events = drawn_events(drawn, stored.dataset, settings.annotator)
+    events = read_drawn_events(drawn, stored.dataset, settings.annotator)
     others = [path for path in paths if path not in drawn]
     read = read_labels(stored.dataset, others, settings.annotator, columns)
     read = read._replace(events=(*events, *read.events))
@@ -271,7 +271,7 @@ def is_drawn(path: Path) -> bool:
     return first is not None and first.fields.keys() >= set(COLUMNS)
 
 
-def drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str | None) -> list[Event]:
+def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str | None) -> list[Event]:
     """The draws and labels of completed files; rows without a verdict are drawn pairs that stay open.
 
     Args:
@@ -287,10 +287,13 @@ def drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str |
     if annotator is None:
         raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
     name, labels = checked_annotator(annotator), labels_in(paths, dataset).labels
-    return [*_draws(paths, dataset), *(_label(one.item, one.criterion, one.verdict, dataset, name) for one in labels)]
+    return [
+        *_read_draws(paths, dataset),
+        *(_build_label(one.item, one.criterion, one.verdict, dataset, name) for one in labels),
+    ]
 
 
-def _draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
+def _read_draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
     problems: list[str] = []
     for path in paths:
         for record in read_rows(path, problems, what="Label file"):
@@ -307,7 +310,7 @@ def _draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
         raise InputError(problems)
 
 
-def _label(index: int, place: int, verdict: object, dataset: RubricDataset, annotator: str) -> Event:
+def _build_label(index: int, place: int, verdict: object, dataset: RubricDataset, annotator: str) -> Event:
     pair = find_pair(dataset, index, place)
     word = checked_verdict(dataset.get_item_rubric(index)[place], str(getattr(verdict, "value", verdict)))
     return Event(0, 0.0, "label", pair.item, pair.criterion, pair.digest, annotator, word)

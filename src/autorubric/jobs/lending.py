@@ -36,14 +36,14 @@ class Purse:
 
     def lend(self, to: Any, missing: Sum) -> Sum | None:
         """More budget for a process that lacks `missing`; None if too little is left."""
-        left, pieces = self.left(), _PIECES * self.processes
+        left, pieces = self.compute_left(), _PIECES * self.processes
         if not missing.within(left):
             return None
         more = Sum(*(max(lack, here // pieces) for lack, here in zip(missing, left.bounded(), strict=True)))
         self.lent[to] = self.lent.get(to, Sum()).plus(more)
         return more
 
-    def left(self) -> Sum:
+    def compute_left(self) -> Sum:
         """The budget that is not lent."""
         left = self.limit
         for one in self.lent.values():
@@ -104,36 +104,36 @@ class SharedPace:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _timer: asyncio.TimerHandle | None = None
 
-    def hear(self, one: Borrower, told: Mapping[str, Any]) -> None:
+    def read_report(self, one: Borrower, told: Mapping[str, Any]) -> None:
         """Read the report of a process, and grant the permits that are due."""
         now = self.clock()
         for number, ago in told.get("sent", ()):
             self._sent[one.name, number] = self.pace.sent(now - ago)
-        for sent in self._taken(one, told.get("passed", ())):
+        for sent in self._pop_sent(one, told.get("passed", ())):
             self.pace.passed(sent, now)
         for number, retry_after in told.get("refused", ()):
-            for sent in self._taken(one, (number,)):
+            for sent in self._pop_sent(one, (number,)):
                 self.pace.refused(sent, now, retry_after)
-        for sent in self._taken(one, told.get("withdrawn", ())):
+        for sent in self._pop_sent(one, told.get("withdrawn", ())):
             self.pace.withdrawn(sent)
         if wanted := told.get("wanted", 0):
             self._wanted[one] = self._wanted.get(one, 0) + wanted
-        self._limit([one] if "sent" in told else [])
+        self._announce_limit([one] if "sent" in told else [])
         self._grant()
 
-    def gone(self, one: Borrower) -> None:
+    def drop(self, one: Borrower) -> None:
         """Stop waiting for reports of a process that has ended."""
         self._wanted.pop(one, None)
-        for sent in self._taken(one, [number for name, number in self._sent if name == one.name]):
+        for sent in self._pop_sent(one, [number for name, number in self._sent if name == one.name]):
             self.pace.withdrawn(sent)
 
-    def _taken(self, one: Borrower, numbers: Iterable[int]) -> Iterator[Sent]:
+    def _pop_sent(self, one: Borrower, numbers: Iterable[int]) -> Iterator[Sent]:
         """Remove and return requests of a process; unknown ones are skipped."""
         for number in numbers:
             if (sent := self._sent.pop((one.name, number), None)) is not None:
                 yield sent
 
-    def _limit(self, free: Iterable[Borrower]) -> None:
+    def _announce_limit(self, free: Iterable[Borrower]) -> None:
         """When a limit is detected, inform all processes; later, those that send without a permit."""
         if not self.is_limited and (self.pace.is_closed or self.pace.rate < math.inf):
             self.is_limited, free = True, self.borrowers()
@@ -186,7 +186,7 @@ class Lender:
         for account, told in word.get("traffic", {}).items():
             if account not in self._accounts:
                 self._accounts[account] = SharedPace(account, self.borrowers, self.clock)
-            self._accounts[account].hear(one, told)
+            self._accounts[account].read_report(one, told)
         if "borrow" in word:
             held, missing = (Sum(*part) for part in word["borrow"])
             self.purse.lent[one.name] = held.bounded()  # set now: later it may have given back a part
@@ -200,30 +200,30 @@ class Lender:
             if one.name in self._missing:  # it asked before it gave this back, so it lacks this, too
                 self._missing[one.name] = self._missing[one.name].plus(gave)
             self._more |= word["more"]
-            self._answer(one.name)
+            self._note_answer(one.name)
         if "spare" in word:  # the process ends
             self.purse.give_back(one.name, Sum(*word["spare"]))
             self._missing.pop(one.name, None)
 
-    def gone(self, one: Borrower) -> None:
+    def drop(self, one: Borrower) -> None:
         """Stop waiting for messages of a process that has ended."""
-        self._answer(one.name)
+        self._note_answer(one.name)
         self._missing.pop(one.name, None)
         for account in self._accounts.values():
-            account.gone(one)
+            account.drop(one)
 
     async def _lend(self, one: Borrower) -> None:
         async with self._lending:
             # A process that has ended is not in `_missing`.
             while (missing := self._missing.get(one.name)) and (lent := self.purse.lend(one.name, missing)) is None:
                 await self._collect(one)
-                if missing.within(self.purse.left()):
+                if missing.within(self.purse.compute_left()):
                     continue
                 if not self._more:
                     break
                 await asyncio.sleep(_AGAIN)
             if self._missing.pop(one.name, None):
-                one.tell(lent=lent, left=self.purse.left())
+                one.tell(lent=lent, left=self.purse.compute_left())
 
     async def _collect(self, one: Borrower) -> None:
         """Take back what other processes can spare, and learn whether their calls in flight may free more."""
@@ -235,7 +235,7 @@ class Lender:
         if others:
             await self._answered.wait()
 
-    def _answer(self, name: Hashable) -> None:
+    def _note_answer(self, name: Hashable) -> None:
         self._asked.discard(name)
         if not self._asked:
             self._answered.set()

@@ -66,14 +66,14 @@ async def merge_async(shards: Path | Sequence[Path | str], settings: MergeSettin
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
     """
-    result, _ = await merged_run(settings)
+    result, _ = await merge_run(settings)
     return result
 
 
 merge = blocking(merge_async)
 
 
-async def merged_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
+async def merge_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
     """Merge the shards of a run; return its result and its settings."""
     folders = cast("Sequence[Path]", settings.shards)
     if any(Path(folder).resolve() == Path(settings.out).resolve() for folder in folders):
@@ -81,7 +81,7 @@ async def merged_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
     first, parts = find_parts(folders, partial=settings.partial)
     model, run = load_job(first.command)
     own = {"out": settings.out, "replace": settings.replace, "wait": settings.wait, "again": settings.again}
-    of_run = model.checked({**first.settings, **own}).of_parts(parts)
+    of_run = model.checked({**first.settings, **own}).with_parts(parts)
     async with locked(parts, wait=settings.wait):
         return await run(of_run), of_run
 
@@ -104,15 +104,17 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
         raise InputError(problems or "no run directories", _ADVICE)
     (start, first), held = shards[0], dict[Shard, Path]()
     for one, part in shards:
-        changes = list(_differences(first, part))
+        changes = list(_find_differences(first, part))
         problems += [f"{one.folder} is a shard of another run than {start.folder}: {change}" for change in changes]
         if part.shard in held and not changes:
             problems.append(f"shard {part.shard} is given twice: {held[part.shard]} and {one.folder}")
         held.setdefault(part.shard, one.folder)
         problems += (
-            [] if changes else list(_uncollected(one)) or ([] if partial else list(_unfinished(part.shard, one)))
+            []
+            if changes
+            else list(_find_uncollected(one)) or ([] if partial else list(_find_unfinished(part.shard, one)))
         )
-    problems += [] if partial else _missing(first.shard.of, held)
+    problems += [] if partial else _find_missing(first.shard.of, held)
     if problems:
         raise InputError(problems, "" if partial else _ADVICE)
     return first, Parts(
@@ -120,7 +122,7 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
     )
 
 
-def _missing(of: int, held: Collection[Shard]) -> Iterator[str]:
+def _find_missing(of: int, held: Collection[Shard]) -> Iterator[str]:
     names = [str(shard) for index in range(1, of + 1) if (shard := Shard(index, of)) not in held]
     if names:
         yield f"missing: {'shard' if len(names) == 1 else 'shards'} {first_few(names, _MOST_LISTED)}"
@@ -150,7 +152,7 @@ _ADVICE = (
 _MOST_LISTED = 20
 
 
-def _differences(first: Part, part: Part) -> Iterator[str]:
+def _find_differences(first: Part, part: Part) -> Iterator[str]:
     names = (("command", first.command, part.command), ("number of shards", first.shard.of, part.shard.of))
     yield from (f"{name} {now}, there {before}" for name, before, now in names if before != now)
     if first.command == part.command:
@@ -159,7 +161,7 @@ def _differences(first: Part, part: Part) -> Iterator[str]:
         yield f"its input of {part.rows:,} rows differs from the input there ({first.rows:,} rows)"
 
 
-def _unfinished(shard: Shard, found: _Found) -> Iterator[str]:
+def _find_unfinished(shard: Shard, found: _Found) -> Iterator[str]:
     manifest = found.manifest
     if manifest.get("status") == "completed":
         return
@@ -170,7 +172,7 @@ def _unfinished(shard: Shard, found: _Found) -> Iterator[str]:
     yield f"shard {shard} ({found.folder}): {done:,} of {rows or 0:,} rows are finished{how}"
 
 
-def _uncollected(found: _Found) -> Iterator[str]:
+def _find_uncollected(found: _Found) -> Iterator[str]:
     """The problem of open batches: the merged run would not know them, and pay for their requests again."""
     records = open_batches(found.folder / LEDGER_FOLDER)
     if records:

@@ -62,7 +62,7 @@ class RecordedRun(StoppableRun):
         """A sentence for each built-in model that stands in for a real one."""
         return stand_ins(model.name for model in self.models.values())
 
-    def state(self) -> RunState:
+    def build_state(self) -> RunState:
         """The state of the run, for progress displays."""
         (rows, finished, failed), activity = self.count(), self.activity
         stage = StageState(self.stage, finished, sum(one.in_flight for one in activity), failed)
@@ -76,7 +76,7 @@ class RecordedRun(StoppableRun):
         """
         self.save("running")
         try:
-            await self.run_to_end(self.settings.progress, self.settings.stop, self.state)
+            await self.run_to_end(self.settings.progress, self.settings.stop, self.build_state)
         except BaseException:
             self.save("stopped")
             raise
@@ -137,7 +137,7 @@ async def run_ledger(
             yield ledger
 
 
-def ledger_to_estimate(out: Path) -> Ledger:
+def open_estimate_ledger(out: Path) -> Ledger:
     """The ledger of a run directory, for a dry run; an empty one if there is none."""
     folder = out / LEDGER_FOLDER
     return Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory()

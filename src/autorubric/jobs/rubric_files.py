@@ -19,7 +19,7 @@ from autorubric.formats import Conversion, Options
 from autorubric.formats import convert as convert_file
 from autorubric.formats.format_registry import IN_ROW
 from autorubric.jobs.job import Columns, column_setting, job
-from autorubric.jobs.submissions import columns_named
+from autorubric.jobs.submissions import parse_columns
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
 from autorubric.linting.records import NO_RUBRIC, is_row
 from autorubric.linting.rubric_sources import iter_rubrics, rubrics_in_memory
@@ -61,7 +61,7 @@ def _check_ids(value: Any) -> Any:
     return ids
 
 
-def severities_from(fail_on: str) -> Sequence[str]:
+def list_severities(fail_on: str) -> Sequence[str]:
     """The severities that are at least as high as `fail_on`; none for `never`."""
     return SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
 
@@ -96,7 +96,7 @@ class LintSettings(Settings):
         "error", "Exit with 100 from error, warning or note up; never.", group="Output"
     )
 
-    def rules(self) -> Sequence[Rule]:
+    def choose_rules(self) -> Sequence[Rule]:
         """The rules to run."""
         return chosen_rules(list(self.select), list(self.ignore))
 
@@ -107,22 +107,22 @@ class LintRun:
     def __init__(self, settings: LintSettings) -> None:
         if not settings.data:
             raise InputError("no input file; pass FILE")
-        self._data, self._rules = settings.data, settings.rules()
-        self._columns = columns_named(settings.column, _ROLES)
+        self._data, self._rules = settings.data, settings.choose_rules()
+        self._columns = parse_columns(settings.column, _ROLES)
         self.criteria = self.rubrics = 0
         self.by_severity: Counter[str] = Counter()
         self.by_rule: Counter[str] = Counter()
         self.problems: list[str] = []
 
     def __iter__(self) -> Iterator[Finding]:
-        for finding in self._findings():
+        for finding in self._find():
             self.by_severity[finding.severity] += 1
             self.by_rule[finding.rule] += 1
             yield finding
 
-    def fails(self, fail_on: str) -> bool:
+    def has_failed(self, fail_on: str) -> bool:
         """Whether there is a finding at least as severe as `fail_on`."""
-        return any(self.by_severity[name] for name in severities_from(fail_on))
+        return any(self.by_severity[name] for name in list_severities(fail_on))
 
     def raise_problems(self) -> None:
         """Raise an error if something could not be read; for rows without a rubric it names the column option.
@@ -135,7 +135,7 @@ class LintRun:
             option = f"name the column of the rubric with {COLUMN_OPTION.format(role='rubric')}"
             raise InputError(self.problems, option if bare else "")
 
-    def _findings(self) -> Iterator[Finding]:
+    def _find(self) -> Iterator[Finding]:
         data: Any = self._data
         if isinstance(data, Rubric) or not _is_read(data, self._columns):
             yield from lint_rubric(data, rules=self._rules)
@@ -244,7 +244,7 @@ def convert(source: ConvertSource | None, settings: ConvertSettings) -> Conversi
         raise InputError("no input file; pass IN, or --list to see the formats")
     if settings.target is None and settings.polarity != "audit":
         raise InputError("no output file; pass OUT, or --polarity audit to report only")
-    columns = columns_named(settings.column, IN_ROW)
+    columns = parse_columns(settings.column, IN_ROW)
     if columns and settings.from_ is not None:
         raise InputError("--column (in Python: column) names columns of rows in no named format; leave out --from")
     options = Options(

@@ -16,7 +16,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import ReplaceableSettings
 from autorubric.jobs.judges import GradingSettings, build_experiment_plan, digest_examples
-from autorubric.jobs.recorded_run import ledger_to_estimate
+from autorubric.jobs.recorded_run import open_estimate_ledger
 from autorubric.jobs.submissions import check_weighed
 from autorubric.llm.batches.setting import widened
 from autorubric.llm.config import LLMConfig
@@ -146,7 +146,7 @@ def is_run_directory(data: Path) -> bool:
     return os.path.isdir(data) and any((data / name).exists() for name in _MARKS)  # noqa: PTH112 (long names)
 
 
-def selected_from_run(
+def select_from_run(
     folder: Path, keep: Keep, trainers: tuple[str, ...], settings: ReplaceableSettings
 ) -> SelectionResult:
     """The selection from a finished grading run, by its scores; sends no request.
@@ -165,8 +165,8 @@ def selected_from_run(
     check_weighed((query.where or query.id, query.rubric) for query in run.queries)
     source = read_manifest(folder) or {}
     about = {"graded_run": str(folder.resolve()), "dataset_hash": source.get("dataset_hash")}
-    with run_folder(out, (*_selection_files(), MANIFEST_FILE), [folder]):
-        if refuse_another_run(out, "selection", partial(_other_source, about), replace=settings.replace):
+    with run_folder(out, (*_list_selection_files(), MANIFEST_FILE), [folder]):
+        if refuse_another_run(out, "selection", partial(_find_other_source, about), replace=settings.replace):
             move_run_away(out)
         write_manifest(out, {"kind": "selection", "status": "running", **about})
         written = write_selection(out, Pool(run.queries, run.scored, run.items), keep, trainers)
@@ -179,21 +179,21 @@ def selected_from_run(
     return result
 
 
-def _other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
+def _find_other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
     """How the grading run differs from that of an earlier selection."""
     before = {name: manifest[name] for name in about if name in manifest}
     return changed_values(before, {name: about[name] for name in before})
 
 
-async def selected(selection: Selection) -> SelectionResult:
+async def run_selection(selection: Selection) -> SelectionResult:
     """Sample candidates if models write them, grade them, and select.
 
     Raises:
         InputError: a rubric cannot be judged, or a key, model name or address was refused; nothing was paid.
     """
-    labels = stand_ins(await _model_names(selection))
+    labels = stand_ins(await _list_model_names(selection))
     settings = selection.settings
-    files = (*_selection_files(), DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
+    files = (*_list_selection_files(), DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
     sources, start_over = settings.sources(), settings.start_over
     with run_folder(selection.out, files, sources, start_over=start_over, parts=settings.parts):
         result = SelectionResult(selection.out, len(selection.queries), 0)
@@ -201,7 +201,7 @@ async def selected(selection: Selection) -> SelectionResult:
         paid = False
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
-            run = await _sampled(selection, candidates, labels)
+            run = await _sample_candidates(selection, candidates, labels)
             paid = run.has_paid
             if run.refused and not run.interrupted and not paid:
                 raise InputError(run.stopped or "the endpoint refused the run", run.advice)
@@ -209,7 +209,7 @@ async def selected(selection: Selection) -> SelectionResult:
                 return replace(result, stopped=run.stopped, interrupted=run.interrupted)
             unsampled = [ScoredCandidate(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
             candidates = run.candidates()
-        graded, scored, failures = await _graded(selection, candidates, labels)
+        graded, scored, failures = await _grade_candidates(selection, candidates, labels)
         summary = graded.summary
         assert summary is not None
         result = replace(
@@ -233,17 +233,19 @@ async def selected(selection: Selection) -> SelectionResult:
         return result
 
 
-async def estimated(selection: Selection) -> SelectionResult:
+async def estimate_selection(selection: Selection) -> SelectionResult:
     """The requests and cost of the run; nothing is sent or written."""
-    selection.settings.show_stand_ins(0, await _model_names(selection))
+    selection.settings.show_stand_ins(0, await _list_model_names(selection))
     rows: list[ModelEstimate] = []
-    with ledger_to_estimate(selection.out) as ledger:
+    with open_estimate_ledger(selection.out) as ledger:
         replied = ((total, total.calls - total.failed) for total in ledger.totals())
         lengths = {total.role: total.usage.completion_tokens / count for total, count in replied if count}
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
             async with open_models(candidates.configs, selection.limits.in_flight) as models:
-                run = _sampling_run(selection, candidates, models, Executor(ledger), _generation(selection, ledger))
+                run = _build_sampling_run(
+                    selection, candidates, models, Executor(ledger), _find_generation(selection, ledger)
+                )
                 rows, candidates = estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
         rows += await estimate(
             graded_dataset(selection.queries, list(candidates), selection.out.name),
@@ -256,7 +258,7 @@ async def estimated(selection: Selection) -> SelectionResult:
     return SelectionResult(selection.out, len(selection.queries), len(candidates), estimate=rows)
 
 
-async def _model_names(selection: Selection) -> list[str]:
+async def _list_model_names(selection: Selection) -> list[str]:
     """The names of all models; refuses rubrics that cannot be judged before anything is spent."""
     session = await selection.grader.open_session()
     names = [model.name for model in session.models.values()]
@@ -275,7 +277,7 @@ async def _model_names(selection: Selection) -> list[str]:
     return names
 
 
-async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[str]) -> SamplingRun:
+async def _sample_candidates(selection: Selection, sampling: Sampling, labels: Sequence[str]) -> SamplingRun:
     """The run in which models write the candidates."""
     settings, limits = selection.settings, selection.limits
     async with (
@@ -293,17 +295,17 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
         if is_sampled:
             workers = None if settings.parts is None else settings.parts.workers
             executor.replay((workers and workers.stopped) or "not in the shards that were merged", ledger.failures())
-        generation = _generation(selection, ledger)
+        generation = _find_generation(selection, ledger)
         if settings.start_over:
             ledger.keep_note(_GENERATION, generation)
-        run = _sampling_run(selection, sampling, models, executor, generation)
+        run = _build_sampling_run(selection, sampling, models, executor, generation)
 
         def state() -> RunState:
             done, failed = len(run.answers), sum(one.kind not in NOT_MADE for one in run.failed.values())
             stage = StageState("sampled", done, sum(a.in_flight for a in run.activity), failed)
             return RunState.of(run.total, done + failed, [stage], run.activity, labels)
 
-        shown = nullcontext() if is_sampled or _round() is not None else _shown_as_sampling(selection, run)
+        shown = nullcontext() if is_sampled or _round() is not None else _show_as_sampling(selection, run)
         with shown, all_records() if is_sampled else nullcontext():
             await run.run_to_end(settings.progress, settings.stop, state)
         await executor.drain()
@@ -311,7 +313,7 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
 
 
 @contextmanager
-def _shown_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
+def _show_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
     """Record in the manifest that candidates are sampled, and why that stopped, unless some were graded before."""
     if (read_manifest(selection.out) or {}).get("dataset_hash"):
         yield
@@ -326,7 +328,7 @@ def _shown_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]
         write_manifest(selection.out, {**content, "status": "failed", "error": run.stopped})
 
 
-async def _graded(
+async def _grade_candidates(
     selection: Selection, candidates: Sequence[CandidateAnswer], labels: Sequence[str]
 ) -> tuple[EvalResult, list[ScoredCandidate], FailureGroups]:
     """The grading run, the score of each candidate, and why judgments failed."""
@@ -375,14 +377,14 @@ def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[st
     return changes
 
 
-def _sampling_run(
+def _build_sampling_run(
     selection: Selection, sampling: Sampling, models: Mapping[str, Model], executor: Executor, generation: int
 ) -> SamplingRun:
     pairs, window = list(models.items()), widened(selection.limits.in_flight)
     return SamplingRun(selection.queries, pairs, sampling.k, window, generation, executor=executor)
 
 
-def _selection_files() -> tuple[str, ...]:
+def _list_selection_files() -> tuple[str, ...]:
     return (*training_files(), DECISIONS_FILE, SUMMARY_FILE)
 
 
@@ -392,7 +394,7 @@ def _round() -> int | None:
     return None if own is None else own.round
 
 
-def _generation(selection: Selection, ledger: Ledger) -> int:
+def _find_generation(selection: Selection, ledger: Ledger) -> int:
     """How many times sampling will have been started over, including this run."""
     once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.totals())
     return int(ledger.find_note(_GENERATION) or 0) + once_more

@@ -128,7 +128,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         if not hasattr(socket, "send_fds"):
             raise ConfigError("--processes needs a system that passes sockets between processes; leave it out")
 
-    def by_processes(self) -> ServiceProcesses | None:
+    def build_processes(self) -> ServiceProcesses | None:
         """The processes that serve; None if this process serves.
 
         Raises:
@@ -148,18 +148,18 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         elif not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
         else:
-            self.build_rule()
+            self.build_evolution_rule()
 
-    def recorded_evolution(self) -> dict[str, Any] | None:
+    def describe_evolution(self) -> dict[str, Any] | None:
         """What the manifest records about the evolution; another evolution is another service."""
         if self.evolve is None:
             return None
-        rule = {name: value for name, value in asdict(self.build_rule()).items() if name != "gates"}
+        rule = {name: value for name, value in asdict(self.build_evolution_rule()).items() if name != "gates"}
         if not rule["split"]:  # as in manifests of earlier versions
             del rule["split"]
         return {"model": self.evolve, **rule, "persistent": list(self.persistent)}
 
-    def auditing(self) -> AuditPlan | None:
+    def build_audit(self) -> AuditPlan | None:
         """How the judge is audited; None without an audit."""
         if self.audit is None:
             return None
@@ -205,11 +205,11 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
     from autorubric.jobs.service_processes import serve_by_processes
     from autorubric.training.service.reward_server import serve_rewards
 
-    limits, processes = service_limits(settings, os.environ), settings.by_processes()
-    grader, audit, rule = make_grader(settings), settings.auditing(), settings.rule()
+    limits, processes = build_limits(settings, os.environ), settings.build_processes()
+    grader, audit, rule = make_grader(settings), settings.build_audit(), settings.build_reward_rule()
     if audit is not None:
         audit.check_family(grader)
-    out, service = Path(settings.out), _service(settings, rule, limits)
+    out, service = Path(settings.out), _build_service(settings, rule, limits)
     async with AsyncExitStack() as stack:
         stack.enter_context(one_limit(settings.concurrency))
         names: list[str] = []
@@ -231,7 +231,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         return await serve_rewards(service, grader, rule, audit, announce, settings.stop)
 
 
-def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -> ServiceSettings:
+def _build_service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -> ServiceSettings:
     from autorubric.training.service.reward_server import ServiceSettings
 
     return ServiceSettings(
@@ -251,14 +251,14 @@ def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -
             "gates": list(rule.gates),
             "overlong": rule.overlong and asdict(rule.overlong),
             "dropout": [rule.dropout, rule.dropout_by, rule.dropout_seed] if rule.dropout else None,
-            "evolution": settings.recorded_evolution(),
+            "evolution": settings.describe_evolution(),
             "settings": settings.recorded(),
             "again": settings.again,
         },
     )
 
 
-def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
+def build_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
     """The required token, and the limits of a request's body and duration."""
     from autorubric.training.service.reward_app import ServiceLimits
 
@@ -275,7 +275,7 @@ async def _open_evolution(settings: ServeSettings, stack: AsyncExitStack) -> Evo
     config = settings.build_writer_config(settings.evolve)
     models = await stack.enter_async_context(open_models(config, settings.concurrency))
     check_priced(models, settings.budget_usd)
-    return EvolutionPlan(models["writer"], settings.build_rule())
+    return EvolutionPlan(models["writer"], settings.build_evolution_rule())
 
 
 serve = blocking(serve_async)

@@ -100,7 +100,7 @@ class ServiceProcesses:
 
     def snapshot(self) -> dict[str, Activity]:
         """The activity of all processes so far, by role."""
-        return self._whole().activity
+        return self._sum_counts().activity
 
     async def run(self, listening: socket.socket, announce: Callable[[], object], stop: Stop) -> None:
         """Serve until SIGTERM, Ctrl-C or `stop`, then let processes answer open requests; a second signal ends them.
@@ -111,7 +111,7 @@ class ServiceProcesses:
         with ExitStack() as stack:
             file = stack.enter_context(tempfile.TemporaryFile())
             self._board, self._file = Board.made(file, self.processes), file.fileno()
-            self._lender = Lender(Purse(self.left, self.processes), self._living)
+            self._lender = Lender(Purse(self.left, self.processes), self._list_living)
             self._door, self._announce = Door(listening), announce
             stack.callback(self._door.close)
             stack.enter_context(ending_heard(self._end))
@@ -128,7 +128,7 @@ class ServiceProcesses:
         for one in self._workers:
             one.tell(stop=True)
 
-    def _living(self) -> list[_Worker]:
+    def _list_living(self) -> list[_Worker]:
         return [one for one in self._workers if one.channel is not None]
 
     async def _supervise(self, one: _Worker) -> None:
@@ -151,26 +151,26 @@ class ServiceProcesses:
         """Start a process and receive its messages until it ends; return its exit status."""
         ours, theirs = socket.socketpair()
         one.starts, one.end = one.starts + 1, None
-        order = {**self._order(one), "channel": theirs.fileno(), "board": self._file}
+        order = {**self._build_order(one), "channel": theirs.fileno(), "board": self._file}
         with ours, one.started(_MODULE, order, (theirs.fileno(), self._file)) as process:
             theirs.close()
             if self._ending:
                 one.tell(stop=True)
             while (word := await one.words.get()) is not None:
-                self._hear(one, word, ours)
-            self._gone(one, ours)
+                self._receive(one, word, ours)
+            self._retire(one, ours)
         return process.returncode
 
-    def _order(self, one: _Worker) -> dict[str, Any]:
+    def _build_order(self, one: _Worker) -> dict[str, Any]:
         share, rest = divmod(self.concurrency, self.processes)
         settings = {**self.settings, "concurrency": share + (one.place < rest)}
         return {"settings": settings, "place": one.place, "processes": self.processes}
 
-    def _hear(self, one: _Worker, word: dict[str, Any], channel: socket.socket) -> None:
+    def _receive(self, one: _Worker, word: dict[str, Any], channel: socket.socket) -> None:
         if "ready" in word:
             one.channel, one.failed_starts = channel, 0
             self._door.add(channel)
-            if len(self._living()) == self.processes:
+            if len(self._list_living()) == self.processes:
                 announce, self._announce = self._announce, lambda: None
                 announce()
         if "note" in word and word["note"] not in self._notes:
@@ -180,39 +180,39 @@ class ServiceProcesses:
             one.end = word["end"]
             one.counts = one.end.get("counts", one.counts)
             self.stopped = one.end.get("refused") or self.stopped
-        self._hear_counts(one, word)
+        self._receive_counts(one, word)
         self._lender.hear(one, word)
 
-    def _hear_counts(self, one: _Worker, word: dict[str, Any]) -> None:
+    def _receive_counts(self, one: _Worker, word: dict[str, Any]) -> None:
         if "counts" in word:
             one.counts = word["counts"]
-            self._told(word.get("to"), one)
+            self._note_report(word.get("to"), one)
         if "whole" in word:
-            task = asyncio.create_task(self._sum(one, word["whole"]))
+            task = asyncio.create_task(self._answer_with_sum(one, word["whole"]))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _gone(self, one: _Worker, channel: socket.socket) -> None:
+    def _retire(self, one: _Worker, channel: socket.socket) -> None:
         """Keep the counts and take back the unused budget of a process that has ended."""
         self._door.remove(channel)
         one.channel = None
         if one.end is None:
             self._lender.purse.lent[one.name] = self._board.used(one.place)
-        self._lender.gone(one)
+        self._lender.drop(one)
         self._board.clear(one.place)
         if one.counts is not None:
             self._past.add(one.counts, ended=True)
             one.counts = None
         for number in list(self._asked):
-            self._told(number, one)
+            self._note_report(number, one)
 
     def _fail(self, problem: AutorubricError) -> None:
         self._problem = self._problem or problem
         self._end()
 
-    async def _sum(self, one: _Worker, number: int) -> None:
+    async def _answer_with_sum(self, one: _Worker, number: int) -> None:
         """Collect the counts of the other processes, and send the sum to the one that asked."""
-        others = [other for other in self._living() if other is not one]
+        others = [other for other in self._list_living() if other is not one]
         waiting, done = self._asked[number] = {other.place for other in others}, asyncio.Event()
         for other in others:
             other.tell(count=number)
@@ -221,17 +221,17 @@ class ServiceProcesses:
                 if waiting:
                     await done.wait()
         del self._asked[number]
-        whole = self._whole()
+        whole = self._sum_counts()
         one.tell(summed=whole.told(whole.activity), to=number)
 
-    def _told(self, number: int | None, one: _Worker) -> None:
+    def _note_report(self, number: int | None, one: _Worker) -> None:
         if number in self._asked:
             waiting, done = self._asked[number]
             waiting.discard(one.place)
             if not waiting:
                 done.set()
 
-    def _whole(self) -> ServiceMetrics:
+    def _sum_counts(self) -> ServiceMetrics:
         whole = ServiceMetrics()
         whole.add(self._past.told(self._past.activity))
         for one in self._workers:
@@ -266,12 +266,12 @@ async def serve_by_processes(
             processes.left = budget(spent=ledger.spent()).left()
         listening, url = stack.enter_context(listening_at(service.host, service.port))
         stack.enter_context(shown_as_running(service.out, content, lambda: processes.stopped))
-        stack.callback(_take_in, service)
+        stack.callback(_record_leftovers, service)
         await processes.run(listening, partial(announce, url), stop)
     return processes
 
 
-def _take_in(service: ServiceSettings) -> None:
+def _record_leftovers(service: ServiceSettings) -> None:
     """Record the replies that killed processes left."""
     open_ledger(service.out).close()
     shutil.rmtree(service.out / LEDGER_FOLDER / PROCESSES_FOLDER, ignore_errors=True)

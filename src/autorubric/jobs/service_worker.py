@@ -13,7 +13,7 @@ from typing import Any
 
 from autorubric.background import ignore_ending, rare_collections
 from autorubric.jobs.judges import make_grader
-from autorubric.jobs.serve import ServeSettings, service_limits
+from autorubric.jobs.serve import ServeSettings, build_limits
 from autorubric.jobs.talk import Talk, run_ordered
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import PROCESSES_FOLDER, run_lock
@@ -30,7 +30,7 @@ _TELL = 1.0
 """Seconds between two reports; a kill loses the counts since the last report, but no records."""
 
 
-class _Whole:
+class _TotalCounts:
     """Asks the main process for the counts of all processes."""
 
     def __init__(self, talk: Talk) -> None:
@@ -71,12 +71,12 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
         ledger = stack.enter_context(Ledger.open(out / LEDGER_FOLDER, linger=LINGER, shared=True, logs=logs))
         ledger.keep_spent(out / SPENT_FILE)
         await grader.open_session()
-        engine = RewardEngine(grader, ledger, settings.rule(), prefix_first=settings.prefix_first)
-        whole = _Whole(talk)
+        engine = RewardEngine(grader, ledger, settings.build_reward_rule(), prefix_first=settings.prefix_first)
+        whole = _TotalCounts(talk)
         admission = Admission(settings.queue, Seat(board, place))
-        service = RewardService(engine, admission, service_limits(settings, os.environ), whole)
+        service = RewardService(engine, admission, build_limits(settings, os.environ), whole)
 
-        def heard(word: dict[str, Any]) -> None:
+        def receive(word: dict[str, Any]) -> None:
             if "count" in word:
                 talk.say(counts=service.told(), to=word["count"])
             if "summed" in word:
@@ -86,8 +86,8 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
 
         loop = asyncio.get_running_loop()
         gone = partial(loop.call_soon_threadsafe, ends.put_nowait, None)
-        talk.listen(heard, gone, 2 * settings.grace + _BACKSTOP)
-        telling = asyncio.create_task(_tell(talk, service))
+        talk.listen(receive, gone, 2 * settings.grace + _BACKSTOP)
+        telling = asyncio.create_task(_report_counts(talk, service))
         try:
             engine.interrupted = await serve_connections(
                 service.handle,
@@ -104,7 +104,7 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
         return {"counts": service.told(), "refused": engine.stopped}
 
 
-async def _tell(talk: Talk, service: RewardService) -> None:
+async def _report_counts(talk: Talk, service: RewardService) -> None:
     while True:
         await asyncio.sleep(_TELL)
         talk.say(counts=service.told())

@@ -74,13 +74,13 @@ class ShardedSettings(UploadedSettings):
         """The shards that this run merges; None for every other run."""
         return self._parts
 
-    def of_parts(self, parts: Parts) -> Self:
+    def with_parts(self, parts: Parts) -> Self:
         """The settings of the run that merges these shards without sending requests."""
         made = self.model_copy()
         made._parts = parts
         return made
 
-    def by_workers(self) -> Self:
+    def with_workers(self) -> Self:
         """The settings of the run that starts its own workers; unchanged if one process suffices.
 
         Raises:
@@ -91,10 +91,10 @@ class ShardedSettings(UploadedSettings):
         number = min(self.processes or 1, concurrency)
         if self._parts is not None or (number == 1 and self.engine is None) or once:
             return self
-        workers = self._workers(self._passed(), number)
-        return self.of_parts(Parts({}, by_prompt=self.command == "select", is_partial=True, workers=workers))
+        workers = self._build_workers(self._dump_common(), number)
+        return self.with_parts(Parts({}, by_prompt=self.command == "select", is_partial=True, workers=workers))
 
-    def _workers(self, passed: Mapping[str, Any], number: int) -> Workers:
+    def _build_workers(self, passed: Mapping[str, Any], number: int) -> Workers:
         """Processes on this machine, or workers of a Ray cluster."""
         from autorubric.jobs.workers import WorkerProcesses  # lazy: most runs are not divided
 
@@ -106,7 +106,7 @@ class ShardedSettings(UploadedSettings):
         check_installed()
         return RayWorkers(self, passed, number)
 
-    def division(self) -> Division:
+    def build_division(self) -> Division:
         """How the run is divided.
 
         Raises:
@@ -114,9 +114,9 @@ class ShardedSettings(UploadedSettings):
         """
         if self.shard is None:
             return Division(self.command, parts=self._parts)
-        return Division(self.command, Shard.parse(self.shard), self._passed())
+        return Division(self.command, Shard.parse(self.shard), self._dump_common())
 
-    def _passed(self) -> dict[str, Any]:
+    def _dump_common(self) -> dict[str, Any]:
         """The settings that all shards have in common, as JSON values."""
         if Path("-") in self.sources():
             raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")

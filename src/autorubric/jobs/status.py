@@ -77,11 +77,11 @@ class DriftSettings(Settings):
 
     @model_validator(mode="after")
     def _check_forms(self) -> Self:
-        if len(self.forms()) > 1:
-            raise InputError(f"--{' and --'.join(self.forms())} are mutually exclusive; pass one of them")
+        if len(self.list_forms()) > 1:
+            raise InputError(f"--{' and --'.join(self.list_forms())} are mutually exclusive; pass one of them")
         return self
 
-    def forms(self) -> list[str]:
+    def list_forms(self) -> list[str]:
         """The output forms that were chosen, other than text."""
         chosen = (("json", self.as_json), ("csv", self.as_csv), ("md", self.as_markdown))
         return [name for name, given in chosen if given]
@@ -239,7 +239,7 @@ async def doctor_async(_: None, settings: DoctorSettings) -> list[Finding]:
     """
     from autorubric.runs.doctor import check_disk, check_endpoint, check_environment, check_sqlite
 
-    places = _places(list(settings.base_url), [split_address(name) for name in settings.model])
+    places = _group_by_address(list(settings.base_url), [split_address(name) for name in settings.model])
     key, plain = settings.api_key_env, settings.allow_plain_http
     reached = await asyncio.gather(*(check_endpoint(url, names, key, plain_http=plain) for url, names in places))
     endpoints = (finding for findings in reached for finding in findings)
@@ -249,7 +249,7 @@ async def doctor_async(_: None, settings: DoctorSettings) -> list[Finding]:
 doctor = blocking(doctor_async)
 
 
-def _places(urls: list[str], named: list[tuple[str, str | None]]) -> list[tuple[str | None, list[str]]]:
+def _group_by_address(urls: list[str], named: list[tuple[str, str | None]]) -> list[tuple[str | None, list[str]]]:
     """Each address with the models to look for there; None is the address of a model's provider."""
     found: dict[str, list[str]] = {url: [] for url in urls}
     at_providers: list[tuple[str | None, list[str]]] = []

@@ -85,39 +85,39 @@ class Submissions:
     def _items(self, problems: list[str]) -> Iterator[tuple[str, DataItem]]:
         path = self.source
         if not isinstance(path, Path):
-            yield from self._read(_listed(list(path), self.where), problems, is_table=False)
+            yield from self._read(_list_records(list(path), self.where), problems, is_table=False)
             return
         if _is_texts(path):
-            yield from ((text.name, DataItem(read_text(text), text.name, id=text.name)) for text in _texts(path))
+            yield from ((text.name, DataItem(read_text(text), text.name, id=text.name)) for text in _list_texts(path))
             return
         found = row_file(path, what="Submissions")
-        records = _listed(found.document(), found.name) if found.is_document else found.rows(problems)
+        records = _list_records(found.document(), found.name) if found.is_document else found.rows(problems)
         yield from self._read(records, problems, is_table=found.is_table)
 
     def _read(self, rows: Iterator[Record], problems: list[str], is_table: bool) -> Iterator[tuple[str, DataItem]]:
         reader = item_reader(self.where, self.columns, self.notes)
         for record in item_records(rows, reader, problems, is_table=is_table):
-            yield from ((record.where, item) for item in self._item(record, problems))
+            yield from ((record.where, item) for item in self._read_item(record, problems))
 
-    def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
+    def _read_item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
         """The item of a row; if the row is wrong, adds to `problems` and yields none."""
-        found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.rubric is None)]
+        found = [f"{record.where}: {problem}" for problem in _find_problems(record.fields, self.rubric is None)]
         if not found:
             try:
-                yield _made(record, self.rubric)
+                yield _build_item(record, self.rubric)
             except InputError as error:
                 found = [p if p.startswith(record.where) else f"{record.where}: {p}" for p in error.problems]
         problems += found
 
 
-def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
+def parse_columns(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
     """The columns of `--column ROLE=NAME` flags, by role.
 
     Raises:
         InputError: a flag is not of this form, or its role is unknown or given twice.
 
     Example:
-        >>> columns_named(["submission=final answer"])
+        >>> parse_columns(["submission=final answer"])
         {'submission': 'final answer'}
     """
     named: dict[str, str] = {}
@@ -133,7 +133,7 @@ def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequen
     return named
 
 
-def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
+def join_labels(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
     """The dataset with the labels of a table; warns about guessed columns."""
     joined = table.joined(dataset)
     for note in table.notes:
@@ -169,7 +169,7 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
     return rubric_given and not (isinstance(value, dict) and "items" in value)
 
 
-def _listed(value: Any, name: str) -> Iterator[Record]:
+def _list_records(value: Any, name: str) -> Iterator[Record]:
     for index, one in enumerate(document_rows(value, name)):
         fields = {"submission": one} if isinstance(one, str | None) else plain(one)
         if not isinstance(fields, dict):
@@ -197,7 +197,7 @@ def _is_table(path: Path) -> bool:
     return False
 
 
-def _texts(folder: Path) -> list[Path]:
+def _list_texts(folder: Path) -> list[Path]:
     """The text files in a folder, or the given file; warns about other files in the folder."""
     if not os.path.isdir(folder):  # noqa: PTH112
         return [folder]
@@ -209,7 +209,7 @@ def _texts(folder: Path) -> list[Path]:
     return texts
 
 
-def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
+def _find_problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
     unknown = {key: nearest(str(key), _KEYS) for key in record if key not in _KEYS}
     found = [f"unknown key {key!r}; did you mean {right!r}?" for key, right in unknown.items() if right]
     if "submission" not in record and "submission" not in unknown.values():
@@ -224,7 +224,7 @@ def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
     return found
 
 
-def _made(record: Record, common: Rubric | None) -> DataItem:
+def _build_item(record: Record, common: Rubric | None) -> DataItem:
     fields = record.fields
     own = fields.get("rubric")
     item = DataItem(
@@ -297,7 +297,7 @@ def _read_rows(
     path = Path(submissions) if isinstance(submissions, str | Path) else None
     if path is not None or columns or not all(isinstance(one, str | DataItem) for one in submissions):
         source = Submissions(path or submissions, columns, criteria)
-        items, where, name = source.items(), source.where, _name(path) if path else IN_MEMORY
+        items, where, name = source.items(), source.where, _name_run(path) if path else IN_MEMORY
         for note in [*source.notes, *query_notes(where, items, prompt)]:
             warn(note)
     else:
@@ -326,13 +326,13 @@ def rubric_in(path: Path) -> Rubric:
         Criterion(weight=5.0, requirement='Is kind.', name='Tone')
     """
     name, value = input_name(path), read_rubric_file(path)
-    rubric = rubric_from(_only_rubric(value, name), name, nulls=True)
+    rubric = rubric_from(_unwrap_shared_rubric(value, name), name, nulls=True)
     for note in unread_notes(rubric.rubric):
         warn(f"{name}: {note}")
     return rubric
 
 
-def _only_rubric(value: Any, name: str) -> Any:
+def _unwrap_shared_rubric(value: Any, name: str) -> Any:
     """The rubric that all items of a dataset share, such as `evolved.json` of one query; any other value as it is."""
     if not isinstance(value, Mapping) or value.get("rubric") is not None or not isinstance(value.get("items"), list):
         return value
@@ -362,7 +362,7 @@ def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
         raise InputError(flat)
 
 
-def rubrics_in(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Rubric]]:
+def list_rubrics(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Rubric]]:
     """Each distinct rubric of a dataset with its place: the file, or the first item that has it."""
     where = source if isinstance(source, str | Path) else "the rubric"
     seen: set[int] = set()
@@ -374,6 +374,6 @@ def rubrics_in(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Ru
         yield (str(where) if dataset[index].rubric is None else f"{where}: item {index}"), rubric
 
 
-def _name(path: Path) -> str:
+def _name_run(path: Path) -> str:
     """The name of a run on a file: the file's name without suffixes."""
     return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in (".gz", ".zst") else path.stem

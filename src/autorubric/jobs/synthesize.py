@@ -47,9 +47,9 @@ class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
     show: int = setting(0, "Print the first N finished rubrics.", group="Output", ge=0, le=10**9)
     notice: Callable[[str], object] | None = setting(None, "Called with each note on the input.", cli=False)
 
-    def _passed(self) -> dict[str, Any]:
+    def _dump_common(self) -> dict[str, Any]:
         # A shard's own directory does not know the protocol version of the run.
-        return super()._passed() | {"protocol": resolve_protocol(self).protocol}
+        return super()._dump_common() | {"protocol": resolve_protocol(self).protocol}
 
 
 @job(SynthesizeSettings)
@@ -77,11 +77,11 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
         ('Why is the sky blue?', True)
     """
     if settings.processes or settings.engine:
-        settings = settings.by_workers()
+        settings = settings.with_workers()
     rows = None
     if not isinstance(queries, str | Path):
-        rows, queries = list(_rows(cast(Any, queries))), "the queries"
-    run, division = settings.model_copy(update={"input": Path(queries)}), settings.division()
+        rows, queries = list(_read_rows(cast(Any, queries))), "the queries"
+    run, division = settings.model_copy(update={"input": Path(queries)}), settings.build_division()
     with settings.attempts_logged() if settings.log_json is not None else nullcontext():
         await check_upload(settings)
         if settings.dry_run:
@@ -94,7 +94,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
 synthesize = blocking(synthesize_async)
 
 
-def _rows(queries: Sequence[Any]) -> Iterator[Record]:
+def _read_rows(queries: Sequence[Any]) -> Iterator[Record]:
     """Queries in memory as the rows of a file."""
     for index, one in enumerate(queries):
         where, row = f"item {index}", dict(one) if isinstance(one, Mapping) else {"question": one}

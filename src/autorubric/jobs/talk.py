@@ -95,7 +95,7 @@ def _listen(one: Child, process: subprocess.Popen[bytes], loop: asyncio.Abstract
 
 
 @cache
-def _stdin() -> IO[bytes]:
+def _detach_stdin() -> IO[bytes]:
     """Unbuffered standard input, because a buffer stays locked while a thread reads."""
     return open(0, "rb", buffering=0, closefd=False)
 
@@ -113,7 +113,7 @@ class Talk:
         """Send a message to the parent; ignored if it has ended."""
         self._send(word)
 
-    def spare(self) -> Sum:
+    def give_back_spare(self) -> Sum:
         """Give up and return the budget that this process has borrowed and not spent."""
         budget = None if self._shared is None else self._shared.budget
         return Sum() if budget is None else budget.give_spare()
@@ -147,12 +147,12 @@ class Talk:
         loop = asyncio.get_running_loop()
 
         def hear(word: dict[str, Any]) -> None:
-            self.hear(word)
+            self.receive(word)
             heard(word)
 
         def read() -> None:
             with suppress(ValueError):  # torn by a kill
-                for line in _stdin():
+                for line in _detach_stdin():
                     loop.call_soon_threadsafe(hear, json.loads(line))
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._end_borrowing)
@@ -187,7 +187,7 @@ class Talk:
             if self._shared is not None:
                 self._shared.report()
 
-    def hear(self, word: dict[str, Any]) -> None:
+    def receive(self, word: dict[str, Any]) -> None:
         """Handle a message of the parent about shared limits."""
         assert self._shared is not None
         budget = self._shared.budget
@@ -197,7 +197,7 @@ class Talk:
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
         if "give" in word:
             is_lent = self._answer is not None and self._answer.done()  # to a call that is about to run
-            spare = Sum() if is_lent else self.spare()
+            spare = Sum() if is_lent else self.give_back_spare()
             self.say(gave=spare, more=is_lent or (budget is not None and budget.running > 0))
         if "permits" in word:
             self._shared.grant(word["permits"])
@@ -211,7 +211,7 @@ def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[
     """
     out = os.dup(1)
     os.dup2(2, 1)  # other prints must not mix with the messages
-    order = json.loads(_stdin().readline() or b"{}")
+    order = json.loads(_detach_stdin().readline() or b"{}")
     if order:
         talk = Talk(partial(_send, out, threading.Lock()))
         carry_out(talk, work(talk, order))
@@ -244,4 +244,4 @@ def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
         end = {"stopped": str(error)}
     except BaseException:
         end = {"stopped": f"a worker failed: {traceback.format_exc()}"}
-    talk.say(end=end, spare=talk.spare())
+    talk.say(end=end, spare=talk.give_back_spare())

@@ -33,9 +33,9 @@ async def check_upload(settings: UploadedSettings) -> None:
     """
     if settings.upload is None:
         return
-    address = _destination(settings.upload)
+    address = _parse_destination(settings.upload)
     if not settings.dry_run:
-        await asyncio.to_thread(_check, address, settings)
+        await asyncio.to_thread(_check_destination, address, settings)
 
 
 async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None:
@@ -46,7 +46,7 @@ async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None
     """
     if settings.upload is None:
         return
-    address = _destination(settings.upload)
+    address = _parse_destination(settings.upload)
     if not complete:
         warn(f"nothing was uploaded to {address}: the run is not complete")
         return
@@ -59,7 +59,7 @@ async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None
         ) from error
 
 
-def _destination(value: str) -> str:
+def _parse_destination(value: str) -> str:
     address = find_address(value.rstrip("/"))
     if address is None:
         raise ConfigError(f"--upload {value!r} is not an address; expected s3://BUCKET/PATH or gs://BUCKET/PATH")
@@ -70,10 +70,10 @@ def _destination(value: str) -> str:
     return address
 
 
-def _check(address: str, settings: UploadedSettings) -> None:
+def _check_destination(address: str, settings: UploadedSettings) -> None:
     out = Path(settings.out)
     check_writable(address)
-    if settings.replace or address in _uploads(out):
+    if settings.replace or address in _find_uploads(out):
         return
     if read_version(f"{address}/{MANIFEST_FILE}") is not None:
         raise ConfigError(
@@ -83,20 +83,20 @@ def _check(address: str, settings: UploadedSettings) -> None:
 
 
 def _upload(address: str, out: Path) -> None:
-    uploads = _uploads(out)
+    uploads = _find_uploads(out)
     done = uploads.setdefault(address, {})
-    _keep(out, uploads)
-    for name in _names(out):
+    _save_uploads(out, uploads)
+    for name in _list_names(out):
         target = f"{address}/{name}"
         digest = _digest(out / name)
         if done.get(name) == [digest, read_version(target)]:
             continue
         put(out / name, target)
         done[name] = [digest, read_version(target)]
-        _keep(out, uploads)
+        _save_uploads(out, uploads)
 
 
-def _names(out: Path) -> Iterator[str]:
+def _list_names(out: Path) -> Iterator[str]:
     """The names of a run's files, the manifest last: where it exists, the upload is complete."""
     for path in sorted(out.rglob("*"), key=lambda path: (path.name == MANIFEST_FILE, path)):
         inner = path.relative_to(out)
@@ -110,7 +110,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _uploads(out: Path) -> dict[str, dict[str, list[str | None]]]:
+def _find_uploads(out: Path) -> dict[str, dict[str, list[str | None]]]:
     """The earlier uploads by address and name: local digest and remote version."""
     try:
         found = json.loads((out / UPLOADS_FILE).read_bytes())
@@ -119,5 +119,5 @@ def _uploads(out: Path) -> dict[str, dict[str, list[str | None]]]:
     return found if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()) else {}
 
 
-def _keep(out: Path, uploads: dict[str, dict[str, list[str | None]]]) -> None:
+def _save_uploads(out: Path, uploads: dict[str, dict[str, list[str | None]]]) -> None:
     write_atomically(out / UPLOADS_FILE, [json.dumps(uploads, indent=1) + "\n"])

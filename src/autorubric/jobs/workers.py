@@ -83,12 +83,12 @@ class WorkerProcesses:
         if not self._shards:
             with open_ledger(directory) as ledger:
                 base = directory / LEDGER_FOLDER if ledger.count else None
-                self._lender = Lender(Purse(self._left(ledger.spent()), self.processes), self._living)
+                self._lender = Lender(Purse(self._compute_left(ledger.spent()), self.processes), self._list_living)
             token = secrets.token_hex(4)
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
                 self._shards.append(ShardChild(Shard(index, self.processes), place / f"{token}-{index}", index))
-            async with watched(self, self.settings.progress, self.settings.stop, self._state):
+            async with watched(self, self.settings.progress, self.settings.stop, self._build_state):
                 await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
             self._conclude()
         return {one.shard: one.folder for one in self._shards}
@@ -108,26 +108,26 @@ class WorkerProcesses:
         for one in self._shards:
             shutil.rmtree(one.folder, ignore_errors=True)
 
-    def _left(self, spent: Spent) -> Sum:
+    def _compute_left(self, spent: Spent) -> Sum:
         return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).left()
 
     async def _supervise(self, one: ShardChild, base: Path | None) -> None:
         for attempt in range(_MOST_RESTARTS + 1):
             if attempt and self.interrupted:
                 return
-            with one.started(_MODULE, self._order(one, base)) as process:
+            with one.started(_MODULE, self._build_order(one, base)) as process:
                 if self.interrupted:
                     one.tell(stop=True)
                 while (word := await one.words.get()) is not None:
-                    self._hear(one, word)
+                    self._read_message(one, word)
             code = process.returncode
-            self._lender.gone(one)
+            self._lender.drop(one)
             if one.end is not None:
                 return
             warn(f"the process of shard {one.shard} ended with status {code}")
         one.end = {"stopped": f"the process of shard {one.shard} ended {_MOST_RESTARTS + 1} times without a result"}
 
-    def _order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
+    def _build_order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
         """The order for the process of a shard."""
         share, rest = divmod(self.settings.concurrency, self.processes)
         own: dict[str, Any] = {
@@ -145,7 +145,7 @@ class WorkerProcesses:
             "base": None if base is None else str(base),
         }
 
-    def _hear(self, one: ShardChild, word: dict[str, Any]) -> None:
+    def _read_message(self, one: ShardChild, word: dict[str, Any]) -> None:
         if "state" in word:
             stages = [StageState(**stage) for stage in word["state"].pop("stages")]
             one.state = RunState(**word["state"], stages=stages)
@@ -156,7 +156,7 @@ class WorkerProcesses:
             one.end = word["end"]
         self._lender.hear(one, word)
 
-    def _living(self) -> list[ShardChild]:
+    def _list_living(self) -> list[ShardChild]:
         return [one for one in self._shards if one.end is None]
 
     def _conclude(self) -> None:
@@ -164,7 +164,7 @@ class WorkerProcesses:
         ends = [one.end or {} for one in self._shards]
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
         if problems and not self.interrupted:
-            spent = self._spent_now()
+            spent = self._read_spent()
             if not (spent.tokens or spent.unpriced):
                 self.clear()
                 raise InputError(problems, "\n".join(dict.fromkeys(end.get("advice", "") for end in ends)).strip())
@@ -173,18 +173,18 @@ class WorkerProcesses:
         self.interrupted |= any(end.get("interrupted") for end in ends)
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
         if self.stopped is not None and self.stopped.startswith("budget of "):
-            (head, raising, advice), spent = self.stopped.partition("; raise"), self._spent_now()
+            (head, raising, advice), spent = self.stopped.partition("; raise"), self._read_spent()
             paid = "unknown cost" if spent.unpriced else f"${spent.cost:.4g}"
             self.stopped = f"{head}; {spent.tokens:,} tokens, {paid} spent in this session{raising}{advice}"
 
-    def _spent_now(self) -> Spent:
+    def _read_spent(self) -> Spent:
         spent = Spent()
         for one in self._shards:
             with open_ledger(one.folder) as ledger:
                 spent = spent.plus(ledger.spent())
         return spent
 
-    def _state(self) -> RunState:
+    def _build_state(self) -> RunState:
         states = [one.state for one in self._shards if one.state is not None]
         stages: dict[str, StageState] = {}
         for stage in (stage for state in states for stage in state.stages):
@@ -209,21 +209,21 @@ async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
     """Run the shard that the parent orders; return its result."""
     stop = Stop()
 
-    def heard(word: dict[str, Any]) -> None:
+    def receive(word: dict[str, Any]) -> None:
         if "stop" in word:
             stop()
 
-    def told(state: RunState) -> None:
+    def report(state: RunState) -> None:
         talk.say(state=asdict(state))
 
     expected_input.set(order["input"])
     talk.share(order["processes"], Path(order["base"]) if order["base"] else None)
-    talk.listen(heard, stop, _BACKSTOP)
+    talk.listen(receive, stop, _BACKSTOP)
     model, job = load_job(order["command"])
-    return _end(await job(model.checked({**order["settings"], "progress": told, "stop": stop})))
+    return _describe_end(await job(model.checked({**order["settings"], "progress": report, "stop": stop})))
 
 
-def _end(result: Any) -> dict[str, Any]:
+def _describe_end(result: Any) -> dict[str, Any]:
     summary = getattr(result, "summary", None)
     stopped = getattr(result, "stopped", None) or None
     interrupted = getattr(result, "interrupted", False) or getattr(summary, "interrupted", False)

@@ -55,7 +55,7 @@ RUN_FILES: Mapping[str, tuple[str, ...]] = {
 """The files and folders that runs of each kind write next to the manifest and the ledger."""
 
 REWARDS = "rewards"
-"""The kind of run whose rewards a program receives one by one."""
+"""The kind of run that only computes rewards."""
 
 _MOVING = ".replacing"
 

@@ -110,7 +110,7 @@ class RayWorkers(WorkerProcesses):
             try:
                 # One connection for all blocks: closing the last one copies the write-ahead log into the file.
                 with closing(connect(self._main / FILE_NAME)) as self._records:
-                    async with watched(self, self.settings.progress, self.settings.stop, self._state):
+                    async with watched(self, self.settings.progress, self.settings.stop, self._build_state):
                         for number in range(rounds):
                             if not self._is_over():
                                 await self._run_round(number)
@@ -152,7 +152,7 @@ class RayWorkers(WorkerProcesses):
             self._base = await asyncio.to_thread(_snapshot_ledger, self._main, self._spool / f"base{number}")
         if not number:
             self._before = spent
-            self._lender = Lender(Purse(self._left(spent), self.processes), self._living)
+            self._lender = Lender(Purse(self._compute_left(spent), self.processes), self._list_living)
         await _run_all(self._supervise_remote(one) for one in links)
         left = len(self._blocks) + sum(len(one.blocks) for one in links)
         if left and not self._is_over():
@@ -226,7 +226,7 @@ class RayWorkers(WorkerProcesses):
                 await self._dismiss(one)
                 return
             except WorkerGone as error:
-                self._lender.gone(one)
+                self._lender.drop(one)
                 if one.end is not None or not await self._restart(one, str(error)):
                     self._assign_blocks()
                     return
@@ -242,7 +242,7 @@ class RayWorkers(WorkerProcesses):
             )
         one.remote.end()
         one.remote = None
-        self._lender.gone(one)
+        self._lender.drop(one)
         self._assign_blocks()
 
     async def _restart(self, one: Link, why: str) -> bool:
@@ -283,7 +283,7 @@ class RayWorkers(WorkerProcesses):
         if not self.interrupted:  # else the next session merges its ledger
             self._hand_over_blocks(one)
         one.end = {}
-        if not self._living():
+        if not self._list_living():
             one.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
         return False
 
@@ -303,7 +303,7 @@ class RayWorkers(WorkerProcesses):
 
     async def _begin(self, one: Link) -> None:
         assert one.remote is not None
-        order = self._order(one, None)
+        order = self._build_order(one, None)
         order["settings"].pop("out")
         addresses = {
             name: value
@@ -329,7 +329,7 @@ class RayWorkers(WorkerProcesses):
             one.blocks.discard(word["done"])
             one.deaths = 0
         one.is_waiting |= "want" in word
-        self._hear(one, word)
+        self._read_message(one, word)
         self._assign_blocks()
 
     def _assign_blocks(self) -> None:
@@ -354,8 +354,8 @@ class RayWorkers(WorkerProcesses):
         """Whether no further block is assigned."""
         return self.interrupted or any(_has_stopped(one.end) for one in self._shards)
 
-    def _state(self) -> RunState:
-        state = super()._state()
+    def _build_state(self) -> RunState:
+        state = super()._build_state()
         return replace(state, rows=max((one.state.rows for one in self._shards if one.state is not None), default=0))
 
     def interrupt(self) -> None:
@@ -363,7 +363,7 @@ class RayWorkers(WorkerProcesses):
         super().interrupt()
         self._assign_blocks()
 
-    def _spent_now(self) -> Spent:
+    def _read_spent(self) -> Spent:
         with open_ledger(self._main.parent) as ledger:
             return ledger.spent().beyond(self._before)
 

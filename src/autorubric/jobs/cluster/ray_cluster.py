@@ -80,7 +80,7 @@ class RemoteWorker:
 
     def tell(self, word: dict[str, Any]) -> None:
         """Send a message without waiting; ignored if the receiver has ended."""
-        self.actor.hear.remote(word)
+        self.actor.deliver.remote(word)
 
     def end(self) -> None:
         """End the worker's process."""

@@ -75,9 +75,9 @@ class RemoteTalk(Talk):
         for function, value in early:
             function(value)
 
-    def hear(self, word: dict[str, Any]) -> None:
+    def receive(self, word: dict[str, Any]) -> None:
         """React to a message of the driver."""
-        super().hear(word)
+        super().receive(word)
         self._heard(word)
 
     def call_soon(self, function: Callable[[Any], object], value: Any) -> None:
@@ -184,12 +184,12 @@ class ClusterWorker:
         feed.set(self._feed)
         carry_out(self._talk, run_shard(self._talk, order))
 
-    def hear(self, word: dict[str, Any]) -> None:
+    def deliver(self, word: dict[str, Any]) -> None:
         """Receive a message of the driver."""
         if "block" in word:
             self._talk.call_soon(self._feed.give, word["block"])
         else:
-            self._talk.call_soon(self._talk.hear, word)
+            self._talk.call_soon(self._talk.receive, word)
 
     def talk(self) -> list[dict[str, Any]]:
         """Wait for messages to the driver and return them; after a finished block, with all calls since the last."""
