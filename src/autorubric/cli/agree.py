@@ -77,17 +77,15 @@ class AgreeFlags(CompareSettings):
         if asked == ["label_next", "labels"]:
             asked = ["label_next"]
         if len(asked) > 1:
-            raise InputError(f"{' and '.join(map(_name_flag, asked))} are mutually exclusive; use one of them")
+            raise InputError(f"{' and '.join(map(_to_flag, asked))} are mutually exclusive; use one of them")
         mode = asked[0] if asked else "by"
         flags = {name: None for heeded in _HEEDED.values() for name in sorted(heeded)}
         ignored = [name for name in flags if name in given and name not in {mode, *_HEEDED[mode]}]
         if ignored:
             verb, them = ("has", "it") if len(ignored) == 1 else ("have", "them")
-            where = f"with {_name_flag(mode)}" if mode in given else "here"
-            users = sorted(
-                {_name_flag(user) for name in ignored for user, heeded in _HEEDED.items() if name in heeded}
-            )
-            named = ", ".join(map(_name_flag, ignored))
+            where = f"with {_to_flag(mode)}" if mode in given else "here"
+            users = sorted({_to_flag(user) for name in ignored for user, heeded in _HEEDED.items() if name in heeded})
+            named = ", ".join(map(_to_flag, ignored))
             raise InputError(f"{named} {verb} no effect {where}; leave {them} out, or use {' or '.join(users)}")
         return self
 
@@ -96,15 +94,15 @@ class AgreeFlags(CompareSettings):
 def agree(settings: AgreeFlags) -> int:
     """Report judge-human agreement per criterion, with confidence intervals."""
     form = "json" if settings.json_output else "csv" if settings.csv else "md" if settings.md else "text"
-    print(_build_report(settings).text(form), end="" if settings.csv else "\n")
+    print(_choose_report(settings).text(form), end="" if settings.csv else "\n")
     return 0
 
 
-def _build_report(settings: AgreeFlags) -> Shown:
+def _choose_report(settings: AgreeFlags) -> Shown:
     if settings.criteria:
         return show_analysis(analyze_run(settings, settings.rollouts), settings.rollouts)
     if settings.corrected or settings.label_next is not None or (settings.labels and has_completed_files(settings)):
-        return _build_label_report(settings)
+        return _report_labels(settings)
     if settings.pairwise:
         return show_judges(agree_pairwise(settings), settings.by)
     run = read_run(settings.run)
@@ -115,16 +113,12 @@ def _build_report(settings: AgreeFlags) -> Shown:
     if several_judges and not may_have_labels and all(item.ground_truth is None for item in run.dataset.items):
         return show_judges(agree_pairwise(settings), settings.by)
     if store is not None or settings.against is not None:
-        return (
-            show_comparison(compare(settings))
-            if settings.against is not None
-            else _build_label_store_report(settings)
-        )
+        return show_comparison(compare(settings)) if settings.against is not None else _report_label_store(settings)
     by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
     return show_agreement(measure_agreement(run, read_stored_labels(run, settings, store), by_judge), settings.by)
 
 
-def _build_label_store_report(settings: AgreeFlags) -> Shown:
+def _report_label_store(settings: AgreeFlags) -> Shown:
     """Agreement with the labels of a label store; labels of drawn pairs are weighted."""
     from autorubric.cli.labels import show_label_agreement
     from autorubric.jobs.labels import label_agreement
@@ -138,7 +132,7 @@ def _build_label_store_report(settings: AgreeFlags) -> Shown:
     return show_label_agreement(label_agreement(settings), settings.confidence, settings.by)
 
 
-def _build_label_report(settings: AgreeFlags) -> Shown:
+def _report_labels(settings: AgreeFlags) -> Shown:
     """What labels say about scores, and which labels to collect next."""
     from autorubric.cli.labels import show_corrected, show_labelled_score, show_labels_to_collect
     from autorubric.jobs.label_next import estimate_labelled_score, label_next
@@ -153,5 +147,5 @@ def _build_label_report(settings: AgreeFlags) -> Shown:
     return show_labels_to_collect(label_next(settings.run, n=settings.label_next, seed=settings.seed, **given))
 
 
-def _name_flag(name: str) -> str:
+def _to_flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"

@@ -37,9 +37,8 @@ def drift(settings: DriftSettings) -> int:
     form = (settings.list_forms() or ["text"])[0]
     left = f"left out: {counted(found.evaluations, 'reward')} of evaluations (their split is not train)"
     below = ["", *([left, ""] if found.evaluations else []), *_describe_drift(found, settings.criteria)]
-    shown = Shown(
-        [_build_row(number, w) for number, w in enumerate(found.windows, 1)], _build_json(found), below=below
-    )
+    rows = [_build_row(number, window) for number, window in enumerate(found.windows, 1)]
+    shown = Shown(rows, _build_json(found), below=below)
     print(shown.text(form), end="" if form == "csv" else "\n")
     return 0
 

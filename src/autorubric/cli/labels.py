@@ -114,11 +114,8 @@ def show_corrected(found: CorrectedScores, confidence: float, simulation: Covera
         f"{INTERVALS.format(100.0 * confidence)}{valid}",
         "",
     ]
-    below = [
-        "",
-        *(f"note: {note}" for note in _list_notes(found)),
-        *(format_simulation(simulation) if simulation else ()),
-    ]
+    below = ["", *(f"note: {note}" for note in _list_notes(found))]
+    below += format_simulation(simulation) if simulation else ()
     simulated = {} if simulation is None else {"simulation": simulation.model_dump(mode="json")}
     return Shown(rows, asdict(found) | simulated, above, below)
 
@@ -132,7 +129,7 @@ def show_labels_to_collect(rows: list[dict[str, Any]]) -> Shown:
 def show_labelled_score(found: LabelledScore) -> Shown:
     """The mean score estimated from labels collected with `--label-next`."""
     metric = _name_mean_score(found.clamped)
-    rows = [{"metric": metric, "n": found.estimate.n, "labels": found.labels, "value": _to_ranged(found.estimate)}]
+    rows = [{"metric": metric, "n": found.estimate.n, "labels": found.labels, "value": _to_cell(found.estimate)}]
     notes = list(found.notes)
     whole = {"metric": metric, "labels": found.labels, **asdict(found.estimate), "notes": notes}
     return Shown(rows, whole, (), ["", *(f"note: {note}" for note in notes)] if notes else ())
@@ -147,22 +144,20 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     above = [
         f"{counted(judge.items, 'item')} with labels, {counted(judge.n, 'pair')} of label and verdict, {how}; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
-        f"accuracy {_to_ranged(judge.accuracy)} (majority-class baseline {show(judge.baseline)}), "
-        f"mean kappa {_to_ranged(judge.mean_kappa)}, kappa of all binary pairs {_to_ranged(judge.kappa)}",
+        f"accuracy {_to_cell(judge.accuracy)} (majority-class baseline {show(judge.baseline)}), "
+        f"mean kappa {_to_cell(judge.mean_kappa)}, kappa of all binary pairs {_to_cell(judge.kappa)}",
     ]
     if found.mean_score is not None:
-        above.append(f"{_name_mean_score(found.apart)} {_to_ranged(found.mean_score)}, corrected by the labels")
+        above.append(f"{_name_mean_score(found.apart)} {_to_cell(found.mean_score)}, corrected by the labels")
     shown = found.by_judge if by == "judge" else found.criteria
     rows = [
-        {by: one.name, "n": one.n, "kappa": _to_ranged(one.kappa), "accuracy": _to_ranged(one.accuracy),
+        {by: one.name, "n": one.n, "kappa": _to_cell(one.kappa), "accuracy": _to_cell(one.accuracy),
          "baseline": one.baseline}
         for one in sorted(shown, key=lambda one: (one.kappa.value is None, one.kappa.value or 0.0))
     ]  # fmt: skip
     # κ is 0 if all labels or verdicts are equal, which says nothing about the judge.
     named = [
-        (repr(one.name), _to_ranged(one.kappa).interval)
-        for one in found.criteria
-        if abs(one.kappa.value or 0.0) > _ZERO
+        (repr(one.name), _to_cell(one.kappa).interval) for one in found.criteria if abs(one.kappa.value or 0) > _ZERO
     ]
     conclusions = describe_intervals(sorted(named, key=lambda one: one[0]))
     below = ["", *_format_label_agreement(found), *conclusions, *(f"note: {note}" for note in found.notes)]
@@ -174,7 +169,7 @@ def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
     for one in (*found.by_annotator, *((decided,) if decided is not None else ())):
         who = "the adjudicated labels" if one is decided else one.name
         pairs = counted(one.n, "pair")
-        yield f"judge and {who}: accuracy {_to_ranged(one.accuracy)} over {pairs}, {_BINARY} {_to_ranged(one.kappa)}"
+        yield f"judge and {who}: accuracy {_to_cell(one.accuracy)} over {pairs}, {_BINARY} {_to_cell(one.kappa)}"
     yield from format_annotators(found.annotators)
 
 
@@ -201,10 +196,10 @@ def _name_mean_score(apart: int) -> str:
 
 def _build_cells(one: Corrections) -> dict[str, Any]:
     counts = {"n": one.raw.n, "labels": one.labelled}
-    return counts | {title: _to_ranged(getattr(one, method)) for method, title in _METHODS.items()}
+    return counts | {title: _to_cell(getattr(one, method)) for method, title in _METHODS.items()}
 
 
-def _to_ranged(estimate: Estimate | None) -> Ranged:
+def _to_cell(estimate: Estimate | None) -> Ranged:
     if estimate is None:
         return Ranged(None)
     return Ranged(estimate.value, ConfidenceInterval.of(estimate.interval))

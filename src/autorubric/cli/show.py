@@ -11,7 +11,7 @@ from autorubric.errors import InputError
 from autorubric.files import dump_json
 from autorubric.jobs.status import ShowSettings, show_async
 from autorubric.llm.recorded_exchanges import Exchange
-from autorubric.runs.cells import Cell, read_cells, read_verdict
+from autorubric.runs.cells import Cell, list_votes, read_cells, read_verdict
 from autorubric.runs.shown_item import ShownItem
 
 _EXAMPLES = """
@@ -48,9 +48,7 @@ def _filter_criterion(found: ShownItem, name: str) -> ShownItem:
     entries = report.get("criterion_reports") or []
     names = [cell.name for cell in read_cells(report)]
     kept = [entry for place, entry in enumerate(entries) if name in (names[place], f"C{place + 1}")]
-    lists = {
-        key: [one for one in record.get(key) or () if name in _list_names(one)] for key in _LISTS if key in record
-    }
+    lists = {key: [one for one in record.get(key) or () if _has_name(one, name)] for key in _LISTS if key in record}
     if not kept and not any(lists.values()):
         known = names + [one["id"] for key in lists for one in record[key]]
         raise InputError(f"--criterion {name!r}: the item has no such criterion; it has {', '.join(known) or 'none'}")
@@ -60,8 +58,8 @@ def _filter_criterion(found: ShownItem, name: str) -> ShownItem:
     return replace(found, record={**record, **lists}, exchanges=exchanges, others=())
 
 
-def _list_names(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    return one.get("id"), one.get("title"), one.get("description")
+def _has_name(one: Mapping[str, Any], name: str) -> bool:
+    return name in (one.get("id"), one.get("title"), one.get("description"))
 
 
 def _format_item(found: ShownItem) -> Iterator[str]:
@@ -99,7 +97,7 @@ def _format_criterion(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
     yield f"{cell.word}  {cell.name} (weight {cell.weight:g})"
     if entry.get("error"):
         yield f"    error: {entry['error']}"
-    votes = [*(entry.get("votes") or ()), *(entry.get("multi_choice_votes") or ())]
+    votes = list_votes(entry)
     if not votes and entry.get("reason"):
         yield f"    {entry['reason']}"
     for vote in votes:

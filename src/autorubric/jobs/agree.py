@@ -71,11 +71,7 @@ class AgreeSettings(LabelAgreementSettings):
         0.9
     """
 
-    simulate: bool = setting(
-        False,
-        "Measure the coverage of the intervals by resampling.",
-        group="Statistics",
-    )
+    simulate: bool = setting(False, "Measure the coverage of the intervals by resampling.", group="Statistics")
     per_judge: bool = setting(False, "Also measure each judge, and the panel without it.", cli=False)
 
 
@@ -90,12 +86,7 @@ class PairwiseSettings(AgreeSettings):
     against: RunSource | None = setting(
         None, "Another run on the same items to compare with.", metavar="RUN", group="Mode"
     )
-    items: int = setting(
-        10,
-        "Items to list with --pairwise, most disputed first.",
-        group="Output",
-        ge=0,
-    )
+    items: int = setting(10, "Items to list with --pairwise, most disputed first.", group="Output", ge=0)
 
 
 class CompareSettings(PairwiseSettings):

@@ -19,21 +19,11 @@ class EvolutionSettings(ModelSettings):
 
     most_added: int = setting(3, "Maximum criteria added per version.", group="Evolution", ge=1, le=50)
     retire_after: int = setting(8, "Retire a criterion after N equal verdicts.", group="Evolution", ge=2, le=10_000)
-    most_rollouts: int = setting(
-        8,
-        "Maximum rollouts per query, shown and graded.",
-        group="Evolution",
-        ge=3,
-        le=100,
-    )
+    most_rollouts: int = setting(8, "Maximum rollouts per query, shown and graded.", group="Evolution", ge=3, le=100)
     retire_original: bool = setting(
         False, "Also retire criteria of the original rubric (default: never).", group="Evolution"
     )
-    persistent: Names = setting(
-        (),
-        "Criterion that never retires; repeatable.",
-        group="Evolution",
-    )
+    persistent: Names = setting((), "Criterion that never retires; repeatable.", group="Evolution")
     writer_key_env: VariableName | None = key_variable(
         "Environment variable with the API key of the model that proposes.", "Evolution"
     )

@@ -257,8 +257,7 @@ class ImprovementInputs:
         if held is not None:
             return held
         before = self.used.read()
-        # Older records have digests of exact texts.
-        both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)
+        both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)  # the latter in older records
         used = [item for item, digests in enumerate(both) if not before.isdisjoint(digests)]
         groups, strata = self.labelled.groups.tolist(), self.labelled.strata()
         split = split_items(groups, strata, kind=settings.split, used=used, seed=settings.seed)

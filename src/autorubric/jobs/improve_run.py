@@ -221,8 +221,7 @@ def _restore_result(rubric: Rubric, record: dict[str, Any], out: Path, ledger: L
         made, record = after_undo(rubric, record, names)
         write_page(out, record)
     rubric.to_file(out / ORIGINAL_FILE)
-    # Without the log, nobody knows what was undone.
-    if (out / LOG_FILE).exists() or not (out / RUBRIC_FILE).exists():
+    if (out / LOG_FILE).exists() or not (out / RUBRIC_FILE).exists():  # without the log, nobody knows what was undone
         made.to_file(out / RUBRIC_FILE)
     return ImproveResult(made, record, out, ledger.totals(), again=True)
 

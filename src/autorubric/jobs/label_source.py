@@ -26,10 +26,7 @@ class LabelChoice(Settings):
         None, "Dataset with labels, if the graded one has none.", metavar="FILE", group="Input", reads=True
     )
     labels: FileNames = setting(
-        (),
-        "Table or export of labels, or RUN/labels; repeatable.",
-        group="Input",
-        reads=True,
+        (), "Table or export of labels, or RUN/labels; repeatable.", group="Input", reads=True
     )
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     column: Names = column_setting("Column of --labels: id, criterion, label or annotator.")

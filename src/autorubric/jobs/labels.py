@@ -52,11 +52,7 @@ class ImportLabelsSettings(LabelStatusSettings):
     """
 
     files: FileNames = setting(
-        (),
-        "Labels to add: a table, dataset or export; repeatable.",
-        flag="--import",
-        group="Input",
-        reads=True,
+        (), "Labels to add: a table, dataset or export; repeatable.", flag="--import", group="Input", reads=True
     )
     annotator: str | None = setting(
         None, "Annotator of imported labels, if the file does not give one.", group="Input"
@@ -73,10 +69,7 @@ class ExportLabelsSettings(LabelStatusSettings):
     """
 
     target: LocalName | None = setting(
-        None,
-        "Write the labels to a .csv, .jsonl or .json file.",
-        flag="--export",
-        group="Output",
+        None, "Write the labels to a .csv, .jsonl or .json file.", flag="--export", group="Output"
     )
     final: bool = setting(False, "In .csv, one row per pair: the final label, after adjudication.", group="Output")
     force: bool = setting(False, "Replace the file of --export if it exists.", group="Output")
@@ -287,10 +280,8 @@ def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: 
     if annotator is None:
         raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
     name, labels = checked_annotator(annotator), labels_in(paths, dataset).labels
-    return [
-        *_read_draws(paths, dataset),
-        *(_build_label(one.item, one.criterion, one.verdict, dataset, name) for one in labels),
-    ]
+    found = (_build_label(one.item, one.criterion, one.verdict, dataset, name) for one in labels)
+    return [*_read_draws(paths, dataset), *found]
 
 
 def _read_draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:

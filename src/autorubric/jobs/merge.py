@@ -56,8 +56,7 @@ async def merge_async(shards: Path | Sequence[Path | str], settings: MergeSettin
         The result of the run: that of `synthesize`, `grade` or `select`.
 
     Raises:
-        InputError: a shard belongs to another run, is missing, unfinished, given twice or equal to `out`, or has open
-            batches.
+        InputError: a shard is of another run, missing, unfinished, given twice, equal to `out`, or has open batches.
         RunLockedError: a shard is still running.
 
     Example:
@@ -110,9 +109,7 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
             problems.append(f"shard {part.shard} is given twice: {held[part.shard]} and {one.folder}")
         held.setdefault(part.shard, one.folder)
         problems += (
-            []
-            if changes
-            else list(_find_uncollected(one)) or ([] if partial else list(_find_unfinished(part.shard, one)))
+            [] if changes else list(_check_open(one)) or ([] if partial else list(_check_ended(part.shard, one)))
         )
     problems += [] if partial else _find_missing(first.shard.of, held)
     if problems:
@@ -161,7 +158,7 @@ def _find_differences(first: Part, part: Part) -> Iterator[str]:
         yield f"its input of {part.rows:,} rows differs from the input there ({first.rows:,} rows)"
 
 
-def _find_unfinished(shard: Shard, found: _Found) -> Iterator[str]:
+def _check_ended(shard: Shard, found: _Found) -> Iterator[str]:
     manifest = found.manifest
     if manifest.get("status") == "completed":
         return
@@ -172,7 +169,7 @@ def _find_unfinished(shard: Shard, found: _Found) -> Iterator[str]:
     yield f"shard {shard} ({found.folder}): {done:,} of {rows or 0:,} rows are finished{how}"
 
 
-def _find_uncollected(found: _Found) -> Iterator[str]:
+def _check_open(found: _Found) -> Iterator[str]:
     """The problem of open batches: the merged run would not know them, and pay for their requests again."""
     records = open_batches(found.folder / LEDGER_FOLDER)
     if records:

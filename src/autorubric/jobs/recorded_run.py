@@ -15,7 +15,7 @@ from autorubric.llm.models import check_priced, stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger
-from autorubric.runs.changes import find_changes_since_paid
+from autorubric.runs.changes import find_run_changes
 from autorubric.runs.manifest import MANIFEST_FILE, write_manifest
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
@@ -130,7 +130,7 @@ async def run_ledger(
         async with locked_ledger(
             out,
             run.kind,
-            lambda manifest: find_changes_since_paid(manifest, made_of, free(manifest)),
+            lambda manifest: find_run_changes(manifest, made_of, free(manifest)),
             Opening(settings.wait, start_over, settings.replace),
         ) as ledger:
             ledger.price(models.values())

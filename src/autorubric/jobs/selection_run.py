@@ -243,9 +243,8 @@ async def estimate_selection(selection: Selection) -> SelectionResult:
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
             async with open_models(candidates.configs, selection.limits.in_flight) as models:
-                run = _build_sampling_run(
-                    selection, candidates, models, Executor(ledger), _find_generation(selection, ledger)
-                )
+                generation = _find_generation(selection, ledger)
+                run = _build_sampling_run(selection, candidates, models, Executor(ledger), generation)
                 rows, candidates = estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
         rows += await estimate(
             graded_dataset(selection.queries, list(candidates), selection.out.name),
@@ -332,17 +331,15 @@ async def _grade_candidates(
     selection: Selection, candidates: Sequence[CandidateAnswer], labels: Sequence[str]
 ) -> tuple[EvalResult, list[ScoredCandidate], FailureGroups]:
     """The grading run, the score of each candidate, and why judgments failed."""
-    settings = selection.settings
+    settings, grader = selection.settings, selection.grader
     dataset = graded_dataset(selection.queries, candidates, selection.out.name)
-    plan = build_experiment_plan(
-        settings, dataset, selection.grader, selection.part, labels=labels, compared=_COMPARED
-    )
+    plan = build_experiment_plan(settings, dataset, grader, selection.part, labels=labels, compared=_COMPARED)
     plan = replace(plan, same_items=not isinstance(selection.candidates, Sampling))
     found: dict[int, ScoredCandidate] = {}
     failures = FailureGroups()
 
     def take(result: ItemResult) -> None:
-        share = compute_share(result.report, selection.grader.scoring.cannot_assess)
+        share = compute_share(result.report, grader.scoring.cannot_assess)
         failure = result.error or (None if share is not None else "abstained: no criterion could be assessed")
         score = None if result.error else share
         found[result.item_idx] = ScoredCandidate(candidates[result.item_idx], score, failure, result.item_idx)

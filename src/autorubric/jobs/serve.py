@@ -76,10 +76,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     on_gap: Literal["warn", "stop"] = setting("warn", "On an alarm: warn or stop.", group="Audit")
     repeat_share: float = setting(0.0, "Share of rewards judged twice, to measure noise.", group="Audit", ge=0, le=1)
     evolve: str | None = setting(
-        None,
-        "Model that proposes criteria from rollouts.",
-        metavar="MODEL",
-        group="Evolution",
+        None, "Model that proposes criteria from rollouts.", metavar="MODEL", group="Evolution"
     )
     timeout: float = setting(120.0, "Seconds before one attempt times out.", group="Endpoint")
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")

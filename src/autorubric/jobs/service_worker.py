@@ -48,7 +48,7 @@ class _TotalCounts:
             del self._asked[number]
         return whole
 
-    def hear(self, number: int, told: dict[str, Any]) -> None:
+    def receive(self, number: int, told: dict[str, Any]) -> None:
         answer = self._asked.get(number)
         if answer is not None and not answer.done():
             answer.set_result(told)
@@ -80,7 +80,7 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
             if "count" in word:
                 talk.say(counts=service.told(), to=word["count"])
             if "summed" in word:
-                whole.hear(word["to"], word["summed"])
+                whole.receive(word["to"], word["summed"])
             if "stop" in word:
                 ends.put_nowait(None)
 

@@ -126,13 +126,7 @@ class Talk:
             base: see `Sharing`.
             used: see `Sharing`.
         """
-        self._shared = Sharing(
-            processes,
-            base,
-            self._borrow,
-            lambda traffic: self.say(traffic=traffic),
-            used=used,
-        )
+        self._shared = Sharing(processes, base, self._borrow, lambda traffic: self.say(traffic=traffic), used=used)
         sharing.set(self._shared)
         self._reporting = asyncio.get_running_loop().create_task(self._report())
 
@@ -146,14 +140,14 @@ class Talk:
         """
         loop = asyncio.get_running_loop()
 
-        def hear(word: dict[str, Any]) -> None:
+        def deliver(word: dict[str, Any]) -> None:
             self.receive(word)
             heard(word)
 
         def read() -> None:
             with suppress(ValueError):  # torn by a kill
                 for line in _detach_stdin():
-                    loop.call_soon_threadsafe(hear, json.loads(line))
+                    loop.call_soon_threadsafe(deliver, json.loads(line))
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._end_borrowing)
             ended()

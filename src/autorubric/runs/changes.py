@@ -114,9 +114,7 @@ def changed_values(
     ]
 
 
-def find_changes_since_paid(
-    manifest: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = ()
-) -> list[str]:
+def find_run_changes(manifest: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
     """How a run differs from the earlier one in its directory, if that one may have paid for a call.
 
     Args:
@@ -125,9 +123,9 @@ def find_changes_since_paid(
         free: names in `now` that may differ.
 
     Example:
-        >>> find_changes_since_paid({"calls": 0, "status": "stopped", "made_of": {"writer": "a"}}, {"writer": "b"})
+        >>> find_run_changes({"calls": 0, "status": "stopped", "made_of": {"writer": "a"}}, {"writer": "b"})
         []
-        >>> find_changes_since_paid({"calls": 3, "made_of": {"writer": "a"}}, {"writer": "b"})
+        >>> find_run_changes({"calls": 3, "made_of": {"writer": "a"}}, {"writer": "b"})
         ['writer: a before, now b']
     """
     # A killed process leaves the number of calls from its start.

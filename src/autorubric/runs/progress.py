@@ -295,9 +295,8 @@ def format_progress(state: RunState, elapsed: float) -> str:
         ['this session: 200 calls (20/s), 6 in flight, 50 reused', '3 retries, 2 of them rate limits (429)']
     """
     stages = (f"{one.name} {one.done}" + (f", {one.failed} failed" if one.failed else "") for one in state.stages)
-    return "; ".join(
-        [f"{state.finished}/{state.rows} rows processed", ", ".join(stages), *_format_session(state, elapsed)]
-    )
+    rows = f"{state.finished}/{state.rows} rows processed"
+    return "; ".join([rows, ", ".join(stages), *_format_session(state, elapsed)])
 
 
 def _format_session(state: RunState, elapsed: float) -> list[str]:

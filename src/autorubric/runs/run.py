@@ -157,9 +157,8 @@ class EvaluationRun(StoppableRun):
         dataset, grader = self.dataset, self.grader
         try:
             if isinstance(grader, CriterionGrader):
-                return await grader.grade_input(
-                    build_input(dataset, index, grader, self.copies), self._build_ask(watch)
-                )
+                inputs = build_input(dataset, index, grader, self.copies)
+                return await grader.grade_input(inputs, self._build_ask(watch))
             submission, query, reference, _ = _collect_texts(dataset, index)
             report: Report = await dataset.get_item_rubric(index).grade(submission, grader, query, reference)
             return report

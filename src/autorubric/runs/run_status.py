@@ -234,10 +234,8 @@ def _merge_statuses(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
 
 
 def _merge_row_counts(whole: RowCounts, parts: Sequence[RunStatus]) -> RowCounts:
-    part, counts = (
-        Part.from_manifest(read_manifest(Path(parts[0].directory)) or {}),
-        [one.row_counts for one in parts],
-    )
+    part = Part.from_manifest(read_manifest(Path(parts[0].directory)) or {})
+    counts = [one.row_counts for one in parts]
     return RowCounts(
         whole.rows if part is None else part.rows,
         max(whole.done, sum(one.done for one in counts)),
