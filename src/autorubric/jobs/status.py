@@ -39,7 +39,7 @@ class StatusSettings(Settings):
 
 @run_job(StatusSettings)
 def status(run: Path, settings: StatusSettings) -> RunStatus:
-    """Report the state of a run: rows done and failed, cost, pace, time left, and what to do next.
+    """Report the state of a run: rows done, failures with reasons, cost, pace, time left, and what to do next.
 
     Only reads the run, so it can be called at any time, also after a crash.
 

@@ -95,7 +95,7 @@ def _listen(one: Child, process: subprocess.Popen[bytes], loop: asyncio.Abstract
 
 
 @cache
-def _detach_stdin() -> IO[bytes]:
+def _open_stdin() -> IO[bytes]:
     """Unbuffered standard input, because a buffer stays locked while a thread reads."""
     return open(0, "rb", buffering=0, closefd=False)
 
@@ -146,7 +146,7 @@ class Talk:
 
         def read() -> None:
             with suppress(ValueError):  # torn by a kill
-                for line in _detach_stdin():
+                for line in _open_stdin():
                     loop.call_soon_threadsafe(deliver, json.loads(line))
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._end_borrowing)
@@ -205,7 +205,7 @@ def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[
     """
     out = os.dup(1)
     os.dup2(2, 1)  # other prints must not mix with the messages
-    order = json.loads(_detach_stdin().readline() or b"{}")
+    order = json.loads(_open_stdin().readline() or b"{}")
     if order:
         talk = Talk(partial(_send, out, threading.Lock()))
         carry_out(talk, work(talk, order))

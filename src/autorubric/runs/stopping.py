@@ -170,13 +170,13 @@ class Stop:
 
     @contextmanager
     def bound(self, run: Stoppable) -> Iterator[None]:
-        """Within the block, a call of this or Ctrl-C stops `run`."""
+        """Within the block, calling this object or Ctrl-C stops `run`."""
         with self.heard_by(partial(self._end, run)), self._hearing(self._announce_and_stop):
             yield
 
     @contextmanager
     def heard_by(self, heard: Callable[[], object]) -> Iterator[None]:
-        """Within the block, a call of this calls `heard` in the running event loop."""
+        """Within the block, calling this object calls `heard` in the running event loop."""
         self._told = (asyncio.get_running_loop(), heard)
         if self.requested:
             self()
