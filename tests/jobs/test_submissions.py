@@ -224,7 +224,7 @@ def test_of_a_folder_texts_are_read_and_ten_other_files_named(tmp_path: Path) ->
     (tmp_path / "a.txt").write_text("So.")
     for number in range(10):
         (tmp_path / f"{number}.pdf").touch()
-    with pytest.warns(UserWarning, match=r"no \.txt or \.md file: 0\.pdf, .*9\.pdf$"):
+    with pytest.warns(UserWarning, match=r"not \.txt or \.md files: 0\.pdf, .*9\.pdf$"):
         assert [item.id for item in read_dataset(None, RUBRIC, tmp_path, None)] == ["a.txt"]
     (tmp_path / "x.pdf").touch()
     with pytest.warns(UserWarning, match=r"9\.pdf and 1 more$"):

@@ -102,7 +102,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         of_audit = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
         if self.audit is None:
             if unused := self.flags_given(of_audit):
-                raise ConfigError(f"{', '.join(unused)} without an audit; pass --audit MODEL too")
+                raise ConfigError(f"{', '.join(unused)}: no effect without --audit; pass --audit MODEL too")
         elif not self.judge:
             raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
         elif self.audit in self.judge:
@@ -141,7 +141,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     def _check_evolution(self) -> None:
         if self.evolve is None:
             if unused := self.flags_given(OF_EVOLUTION):
-                raise ConfigError(f"{', '.join(unused)} without evolution; pass --evolve MODEL too")
+                raise ConfigError(f"{', '.join(unused)}: no effect without --evolve; pass --evolve MODEL too")
         elif not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
         else:

@@ -205,7 +205,7 @@ def _list_texts(folder: Path) -> list[Path]:
     texts = [path for path in found if path.is_file() and path.suffix.lower() in _TEXTS]
     others = [path.name for path in found if path not in texts]
     if others:
-        warn(f"{folder}: not graded, because no .txt or .md file: {first_few(others, _MOST_NAMED)}")
+        warn(f"{folder}: not graded, because they are not .txt or .md files: {first_few(others, _MOST_NAMED)}")
     return texts
 
 

@@ -185,7 +185,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         ...     write_manifest(Path(folder), {"calls": 120})
         ...     open_ledger(Path(folder))
         Traceback (most recent call last):
-        autorubric.errors.LedgerError: .../ledger/ledger.sqlite is missing, but manifest.json knows of 120 calls; ...
+        autorubric.errors.LedgerError: .../ledger/ledger.sqlite is missing, but manifest.json records 120 calls; ...
     """
     remove_drafts(directory)
     folder, spent = directory / LEDGER_FOLDER, read_spent_file(directory / SPENT_FILE)
@@ -193,7 +193,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
     calls, source = manifest.get("calls") or 0, MANIFEST_FILE
     if not calls and spent is not None and spent.calls:
         calls, source = spent.calls, SPENT_FILE
-    known = f"{source} knows of {counted(calls, 'call') if calls else 'a run that recorded in it'}"
+    known = f"{source} records {counted(calls, 'call') if calls else 'a run that wrote to it'}"
     if start_over:
         ledger = _open_or_replace(folder, linger)
     else:

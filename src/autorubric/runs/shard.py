@@ -270,9 +270,8 @@ class Division:
         digest = _digest(whole)
         if expected_input.get() not in (None, digest):
             raise InputError(
-                f"the input that a process on {socket.gethostname()} has read ({rows:,} rows) is not the one with "
-                "which the run started; it has changed since, or another machine has another file under the same "
-                "path: restore it, and run the same command again"
+                f"a process on {socket.gethostname()} read another input ({rows:,} rows) than the run started with: "
+                "the file has changed since, or differs between machines; restore it, and run the same command again"
             )
         if self.shard is not None:
             return Part(self.shard, self.command, digest, rows, self.settings)
