@@ -36,9 +36,9 @@ class Ranged(NamedTuple):
         interval: its interval, if it has one.
 
     Example:
-        >>> print(Shown([{"kappa": Ranged(0.5, ConfidenceInterval(lower=0.25, upper=0.75))}], {}).text("text"))
+        >>> print(Shown([{"kappa": Ranged(0.5, ConfidenceInterval(lower=0.2, upper=0.8))}], {}).text("text"))
           kappa
-          0.500 [0.250, 0.750]
+          0.500 [0.200, 0.800]
         >>> f"kappa {Ranged(0.5)}"
         'kappa 0.500'
     """

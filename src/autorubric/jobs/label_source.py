@@ -76,7 +76,7 @@ def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History |
     Args:
         run: the run.
         settings: the choice of labels.
-        history: the result of `label_source`.
+        history: the labels of single pairs; None if there are none.
 
     Raises:
         InputError: the labels are for other items or criteria, a file is wrong, or pairs were drawn for labelling.

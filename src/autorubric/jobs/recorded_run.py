@@ -122,7 +122,7 @@ async def run_ledger(
         free: returns, for a manifest, the names in `made_of` that may differ from it.
 
     Raises:
-        InputError: the directory cannot be used or contains another run, or a dollar budget lacks prices.
+        InputError: the directory cannot be used or contains another run, or a dollar budget has no prices.
     """
     check_priced(models, settings.budget_usd)
     out, start_over = Path(settings.out), bool(getattr(settings, "start_over", False))

@@ -275,7 +275,7 @@ def report_json(report: Report) -> str:
 
 
 def report_from(record: Mapping[str, Any]) -> Report:
-    """The report of JSON values, as `report_json` writes them.
+    """The report from its JSON values.
 
     Raises:
         InputError: they are not a report.

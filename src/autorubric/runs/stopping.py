@@ -47,8 +47,8 @@ def resumption(stopped: str, again: str) -> tuple[str, str]:
         again: the command of the run; empty if it was started from Python.
 
     Example:
-        >>> resumption("budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600; ...",
-        ...            "autorubric grade a.json --budget-tokens 900 -o run")
+        >>> stopped = "budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600; ..."
+        >>> resumption(stopped, "autorubric grade a.json --budget-tokens 900 -o run")
         (' a budget of 1,800 tokens', 'autorubric grade a.json -o run --budget-tokens 1800')
     """
     found = _BUDGET.search(stopped)
