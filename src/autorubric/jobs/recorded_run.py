@@ -116,7 +116,7 @@ async def run_ledger(
     Args:
         settings: the settings of the run.
         run: the class of the run.
-        files: the files that it writes, besides manifest and ledger.
+        files: the files that it writes, in addition to manifest and ledger.
         made_of: what distinguishes it from another run in the directory.
         models: all models that it calls.
         free: returns, for a manifest, the names in `made_of` that may differ from it.
