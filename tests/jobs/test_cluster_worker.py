@@ -41,7 +41,7 @@ def heard(worker: ClusterWorker, folder: Path, url: str, told: int = 0) -> list[
     words: list[dict[str, Any]] = []
     blocks = iter([0, None])
     while not any("end" in word for word in words):
-        for word in worker.talk():
+        for word in worker.wait_for_messages():
             words.append(word)
             if "want" in word:
                 worker.deliver({"block": next(blocks)})

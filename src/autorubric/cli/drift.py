@@ -78,7 +78,7 @@ def _describe_drift(found: Drift, most: int) -> Iterator[str]:
         yield format_compound(found.compound)
         yield ""
     if found.audit is not None:
-        yield from audit_lines(found.audit)
+        yield from format_audit(found.audit)
         yield ""
     if advice := list(find_recommendations(found)):
         yield from (f"recommended: {sentence}" for sentence in advice)
@@ -146,7 +146,7 @@ def format_compound(found: CompoundShare) -> str:
     )
 
 
-def audit_lines(audit: AuditSummary) -> Iterator[str]:
+def format_audit(audit: AuditSummary) -> Iterator[str]:
     """The results of the audits, as lines of text."""
     dropped = audit.failures.get(DROPPED, 0)
     failed = sum(audit.failures.values()) - dropped

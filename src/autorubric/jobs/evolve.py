@@ -231,7 +231,7 @@ class EvolutionRun(RecordedRun):
         """The numbers of all, decided and undecided queries."""
         return len(self.groups), self.done, self.undecided.total()
 
-    def record(self) -> dict[str, Any]:
+    def build_entries(self) -> dict[str, Any]:
         """The fingerprint of the prompt."""
         return {"templates": {"evolve": evolve_prompt().fingerprint}}
 

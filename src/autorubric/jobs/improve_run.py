@@ -137,7 +137,7 @@ class ImprovementRun(RecordedRun):
         counts = self.counts
         return counts.wanted, counts.done - counts.failed, counts.failed
 
-    def record(self) -> dict[str, Any]:
+    def build_entries(self) -> dict[str, Any]:
         """How often the writer returned alternatives, at most in any session; and the prompt."""
         now = sum(note["event"] == "written" for note in self.notes)
         return {"written": max(self.before, now), "templates": {"improve": package_writer_prompt().fingerprint}}

@@ -96,7 +96,7 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
         InputError: a directory is not a shard, shards belong to different runs, or one is given twice, missing or
             unfinished; reports all problems together.
     """
-    found = [_Found.read(folder) for folder in folders]
+    found = [_ShardRun.read(folder) for folder in folders]
     problems = [f"{one.folder} is a whole run; expected a run with --shard I/N" for one in found if one.part is None]
     shards = [(one, one.part) for one in found if one.part is not None]
     if not shards:
@@ -125,7 +125,7 @@ def _find_missing(of: int, held: Collection[Shard]) -> Iterator[str]:
         yield f"missing: {'shard' if len(names) == 1 else 'shards'} {first_few(names, _MOST_LISTED)}"
 
 
-class _Found(NamedTuple):
+class _ShardRun(NamedTuple):
     """A run directory, its manifest, and the shard that it is, if any."""
 
     folder: Path
@@ -158,7 +158,7 @@ def _find_differences(first: Part, part: Part) -> Iterator[str]:
         yield f"its input of {part.rows:,} rows differs from the input there ({first.rows:,} rows)"
 
 
-def _check_ended(shard: Shard, found: _Found) -> Iterator[str]:
+def _check_ended(shard: Shard, found: _ShardRun) -> Iterator[str]:
     manifest = found.manifest
     if manifest.get("status") == "completed":
         return
@@ -169,7 +169,7 @@ def _check_ended(shard: Shard, found: _Found) -> Iterator[str]:
     yield f"shard {shard} ({found.folder}): {done:,} of {rows or 0:,} rows are finished{how}"
 
 
-def _check_open(found: _Found) -> Iterator[str]:
+def _check_open(found: _ShardRun) -> Iterator[str]:
     """The problem of open batches: the merged run would not know them, and pay for their requests again."""
     records = open_batches(found.folder / LEDGER_FOLDER)
     if records:

@@ -49,7 +49,7 @@ class RecordedRun(StoppableRun):
         """The numbers of all, finished and failed rows."""
 
     @abstractmethod
-    def record(self) -> dict[str, Any]:
+    def build_entries(self) -> dict[str, Any]:
         """Further entries of the manifest, such as the prompts of this kind of run."""
 
     @property
@@ -97,7 +97,7 @@ class RecordedRun(StoppableRun):
                 "counts": {"rows": rows, "finished": finished, "failed": failed},
                 "error": self.stopped,
                 "calls": self.ledger.count,
-                **self.record(),
+                **self.build_entries(),
             },
         )
 

@@ -222,7 +222,7 @@ class ReviewRun(RecordedRun):
         """The numbers of all, reviewed and lost parts."""
         return len(self.parts), len(self.found), sum(one.kind not in NOT_MADE for one in self.lost.values())
 
-    def record(self) -> dict[str, Any]:
+    def build_entries(self) -> dict[str, Any]:
         """The fingerprint of the prompt."""
         return {"templates": {"review": review_prompt().fingerprint}}
 

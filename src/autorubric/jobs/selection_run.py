@@ -205,7 +205,7 @@ async def run_selection(selection: Selection) -> SelectionResult:
             paid = run.has_paid
             if run.refused and not run.interrupted and not paid:
                 raise InputError(run.stopped or "the endpoint refused the run", run.advice)
-            if run.interrupted or run.stopped or _round() == SAMPLING:
+            if run.interrupted or run.stopped or _find_round() == SAMPLING:
                 return replace(result, stopped=run.stopped, interrupted=run.interrupted)
             unsampled = [ScoredCandidate(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
             candidates = run.candidates()
@@ -290,7 +290,7 @@ async def _sample_candidates(selection: Selection, sampling: Sampling, labels: S
     ):
         ledger.price(models.values())
         executor = Executor(ledger, limits.budget(ledger), detached=False)
-        is_sampled = settings.parts is not None or _round() == GRADING
+        is_sampled = settings.parts is not None or _find_round() == GRADING
         if is_sampled:
             workers = None if settings.parts is None else settings.parts.workers
             executor.replay((workers and workers.stopped) or "not in the shards that were merged", ledger.failures())
@@ -304,7 +304,7 @@ async def _sample_candidates(selection: Selection, sampling: Sampling, labels: S
             stage = StageState("sampled", done, sum(a.in_flight for a in run.activity), failed)
             return RunState.of(run.total, done + failed, [stage], run.activity, labels)
 
-        shown = nullcontext() if is_sampled or _round() is not None else _show_as_sampling(selection, run)
+        shown = nullcontext() if is_sampled or _find_round() is not None else _show_as_sampling(selection, run)
         with shown, all_records() if is_sampled else nullcontext():
             await run.run_to_end(settings.progress, settings.stop, state)
         await executor.drain()
@@ -338,7 +338,7 @@ async def _grade_candidates(
     found: dict[int, ScoredCandidate] = {}
     failures = FailureGroups()
 
-    def take(result: ItemResult) -> None:
+    def record_score(result: ItemResult) -> None:
         share = compute_share(result.report, grader.scoring.cannot_assess)
         failure = result.error or (None if share is not None else "abstained: no criterion could be assessed")
         score = None if result.error else share
@@ -348,7 +348,7 @@ async def _grade_candidates(
 
     content = dataset.to_json().encode()
     graded = await run_experiment(
-        plan, content, on_item=take, progress=settings.progress, stop=settings.stop, keep=False
+        plan, content, on_item=record_score, progress=settings.progress, stop=settings.stop, keep=False
     )
     for index in {*range(len(candidates))} - found.keys():
         failures.add_text(why := f"stopped: {graded.stopped}", where="judge")
@@ -385,7 +385,7 @@ def _list_selection_files() -> tuple[str, ...]:
     return (*training_files(), DECISIONS_FILE, SUMMARY_FILE)
 
 
-def _round() -> int | None:
+def _find_round() -> int | None:
     """The round of this cluster worker; None for every other run, which samples and then grades."""
     own = feed.get()
     return None if own is None else own.round

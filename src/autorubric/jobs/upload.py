@@ -88,7 +88,7 @@ def _upload(address: str, out: Path) -> None:
     _save_uploads(out, uploads)
     for name in _list_names(out):
         target = f"{address}/{name}"
-        digest = _digest(out / name)
+        digest = _hash_file(out / name)
         if done.get(name) == [digest, read_version(target)]:
             continue
         put(out / name, target)
@@ -105,7 +105,7 @@ def _list_names(out: Path) -> Iterator[str]:
             yield inner.as_posix()
 
 
-def _digest(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

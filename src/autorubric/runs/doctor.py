@@ -221,7 +221,7 @@ _TIMEOUT = 10.0  # seconds per answer
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
+class _ModelListing:
     """The answer to a request for the list of models; `models` is None if the endpoint does not list them."""
 
     status: int
@@ -285,13 +285,13 @@ async def check_endpoint(
     return [found, *[await _check_model(config, listing.models) for config in configs]]
 
 
-async def _request_listing(session: aiohttp.ClientSession, endpoint: Endpoint) -> _Listing:
+async def _request_listing(session: aiohttp.ClientSession, endpoint: Endpoint) -> _ModelListing:
     started = time.perf_counter()
     url, headers = endpoint.url("/models"), endpoint.authorization()
     async with session.get(url, headers=headers, allow_redirects=False) as answer:
         body = await answer.content.read(1 << 22)
         models = _parse_model_names(body) if answer.status == 200 else None
-        return _Listing(answer.status, models, time.perf_counter() - started)
+        return _ModelListing(answer.status, models, time.perf_counter() - started)
 
 
 def _parse_model_names(body: bytes) -> tuple[str, ...] | None:
@@ -307,7 +307,7 @@ def _parse_model_names(body: bytes) -> tuple[str, ...] | None:
     return tuple(name.removeprefix("models/") for name in names if isinstance(name, str))
 
 
-async def _assess_endpoint(session: aiohttp.ClientSession, endpoint: Endpoint, listing: _Listing) -> Finding:
+async def _assess_endpoint(session: aiohttp.ClientSession, endpoint: Endpoint, listing: _ModelListing) -> Finding:
     where, took = endpoint.base_url, f"after {listing.seconds * 1e3:.0f} ms"
     value = f"{where}: HTTP {listing.status} {took}"
     if 300 <= listing.status < 400:

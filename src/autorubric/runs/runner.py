@@ -75,7 +75,7 @@ async def run_experiment(
     # The main process of a run adds up all results; its workers only count them.
     add = summary.add if sharing.get() is None else summary.count
 
-    def take(result: ItemResult) -> None:
+    def record_result(result: ItemResult) -> None:
         add(result)
         seen[result.item_idx] = result.duration_seconds, result.error
         if keep:
@@ -84,7 +84,7 @@ async def run_experiment(
             on_item(result)
 
     async with experiment(plan, content) as (run, manifest):
-        run.on_result = take
+        run.on_result = record_result
         stand_ins: list[str] = (manifest.grader_config or {}).get("stand_ins", [])
         by_workers = plan.parts is not None and plan.parts.workers is not None  # the workers have reported progress
         shown = None if by_workers else progress
@@ -183,12 +183,12 @@ class EvalRunner:
             settings={**asdict(config), "experiments_dir": str(config.experiments_dir)},
         )
 
-        def take(result: ItemResult) -> None:
+        def raise_failure(result: ItemResult) -> None:
             if config.fail_fast and result.error is not None:
                 raise FailedFast(f"Evaluation failed at item {result.item_idx}: {result.error}")
 
         with _display(shown=config.show_progress) as progress:
-            return await run_experiment(plan, content, on_item=take, progress=progress)
+            return await run_experiment(plan, content, on_item=raise_failure, progress=progress)
 
     def _choose_directory(self, content: bytes) -> Path:
         """The directory of the run; without a name, each grader of a dataset gets its own."""
@@ -310,14 +310,14 @@ async def fill_ground_truth(
         finally:
             room.release()
 
-    def state() -> RunState:
+    def build_state() -> RunState:
         ended = len(filled) + len(problems)
         stage = StageState("labelled", len(filled), opened - ended, len(problems))
         return RunState.of(len(dataset), ended, [stage], ())
 
     opened = 0
     with _display(shown=show_progress) as progress:
-        async with reported(progress, state), asyncio.TaskGroup() as group:
+        async with reported(progress, build_state), asyncio.TaskGroup() as group:
             for index, item in enumerate(dataset):
                 opened += 1
                 if item.ground_truth is not None and not force:

@@ -221,7 +221,7 @@ class RayWorkers(WorkerProcesses):
                 await self._begin(one)
                 while one.end is None:
                     assert one.remote is not None
-                    for word in await one.remote.call("talk"):
+                    for word in await one.remote.call("wait_for_messages"):
                         await self._receive(one, word)
                 await self._dismiss(one)
                 return

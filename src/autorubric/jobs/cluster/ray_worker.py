@@ -191,7 +191,7 @@ class ClusterWorker:
         else:
             self._talk.call_soon(self._talk.receive, word)
 
-    def talk(self) -> list[dict[str, Any]]:
+    def wait_for_messages(self) -> list[dict[str, Any]]:
         """Wait for messages to the driver and return them; after a finished block, with all calls since the last."""
         with self._urgent:
             self._urgent.wait_for(lambda: self._words, _PATIENCE)
