@@ -286,7 +286,7 @@ def run_with_display(
     Args:
         function: the async function of the settings.
         settings: the settings of the command.
-        announce: prints notes about stand-in models.
+        announce: prints notes, such as those on stand-in models.
         more: further settings, for commands only.
     """
     with ProgressDisplay(announce=announce) as display:

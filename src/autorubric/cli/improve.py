@@ -56,7 +56,7 @@ def _print(result: ImproveResult, *, weights: bool) -> None:
     skipped = (f"{name}: skipped: {reason}" for name, reason in record["skipped"].items())
     for line in (*skipped, *_format_tests(record), *_format_weights(record, asked=weights), *_format_tried(record)):
         print(f"  {line}")
-    for note in list_warnings({**record, "stand_ins": []}):  # printed before
+    for note in list_warnings({**record, "stand_ins": []}):  # already printed
         print(f"  note: {note}")
     print_spending(result.totals)
     print(f"  rubric: {out / RUBRIC_FILE}; report: {out / PAGE_FILE}; record: {out / RECORD_FILE}, {out / LOG_FILE}")

@@ -114,7 +114,7 @@ class SelectionResult:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A selection that is ready to run; `candidates` are answers or the models that write them."""
+    """A selection, ready to run; `candidates` are answers or the models that write them, `part` is its shard."""
 
     queries: Sequence[RubricQuery]
     candidates: Sequence[CandidateAnswer] | Sampling

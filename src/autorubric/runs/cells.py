@@ -29,7 +29,7 @@ def read_verdict(vote: Mapping[str, Any]) -> str | None:
 
 
 class Cell(NamedTuple):
-    """One criterion of one item, without its texts, so that many items share equal cells.
+    """One criterion of one item, without what is specific to the item (such as the reason): many items share cells.
 
     Attributes:
         name: of the criterion; `C1`, `C2`, … where it has none.

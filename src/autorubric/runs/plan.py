@@ -211,7 +211,7 @@ def _write_tables(plan: ExperimentPlan, run: EvaluationRun, failed: object, *_: 
 
 
 def _read_earlier_lines(plan: ExperimentPlan, places: Sequence[int], *, replaces: bool) -> MergedLines:
-    """The duration and the line of each finished item: from the shards, or else from earlier sessions."""
+    """The duration and the line of each finished item, from the shards or from earlier sessions in this directory."""
     here = [(StoredLines(plan.directory / ITEMS_FILE), places)] if plan.resume else []
     if plan.parts is None:
         return MergedLines(here)

@@ -174,7 +174,7 @@ class Parts:
 
     Attributes:
         folders: the directory of each shard.
-        whole: a digest of the input of all shards; None if this run itself assigned it.
+        whole: a digest of the input of all shards; None if this run itself assigns it to them.
         rows: rows of that input.
         by_prompt: whether prompts alone decide which shard an item belongs to.
         is_partial: whether shards may be missing or unfinished.
